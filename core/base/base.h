@@ -1,0 +1,109 @@
+/* base: errors, log, allocation, growable arrays, interned names, digests, files, clock. */
+#ifndef CNRI_BASE_H
+#define CNRI_BASE_H
+
+#include <cnnrun/status.h>
+#include <cnnrun/tensor.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define CNRI_PRINTF(f, a) __attribute__((format(printf, f, a)))
+#define CNRI_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* ---- error.c: fills err (may be NULL), returns code ---- */
+cnr_status cnri_fail(cnr_error *err, int32_t code, const char *where, const char *format, ...)
+    CNRI_PRINTF(4, 5);
+cnr_status cnri_failv(cnr_error *err, int32_t code, const char *where, const char *format,
+                      va_list args) CNRI_PRINTF(4, 0);
+
+/* ---- log.c: one process-wide sink; default is stderr at level WARN ---- */
+typedef void (*cnri_log_fn)(void *arg, int32_t level, const char *who, const char *text);
+void cnri_log_to(cnri_log_fn fn, void *arg, int32_t level);
+void cnri_log(int32_t level, const char *who, const char *format, ...) CNRI_PRINTF(3, 4);
+void cnri_logv(int32_t level, const char *who, const char *format, va_list args)
+    CNRI_PRINTF(3, 0);
+
+/* ---- alloc.c: every allocation of ours. 64-byte aligned; NULL when out of memory. A hostile test
+ * sets the environment variable CNNRUN_FAIL_ALLOC=n (read once, CNRI_HOSTILE builds only) or calls
+ * cnri_alloc_fail_at(n): the n-th allocation from now fails, and all after it. 0 turns it off. ---- */
+void *cnri_alloc(size_t bytes);
+void *cnri_alloc_zero(size_t bytes);
+void *cnri_resize(void *block, size_t bytes); /* keeps contents; block NULL allocates */
+void cnri_free(void *block);
+char *cnri_strdup(const char *text);
+char *cnri_format(const char *format, ...) CNRI_PRINTF(1, 2); /* NULL when out of memory */
+void cnri_alloc_fail_at(int64_t n);
+int64_t cnri_alloc_count(void); /* allocations so far, for the hostile test */
+/* a * b, or 0 with *overflow set */
+static inline size_t cnri_mul(size_t a, size_t b, bool *overflow) {
+    size_t r;
+    if (__builtin_mul_overflow(a, b, &r)) { *overflow = true; return 0; }
+    return r;
+}
+
+/* ---- vec: a growable array: struct { T *at; int32_t n, room; }.
+ *     CNRI_VEC(cnr_value) values = {0};
+ *     cnr_value *slot = cnri_push(&values);   NULL when out of memory; zeroed
+ *     cnri_vec_free(&values); ---- */
+#define CNRI_VEC(T) struct { T *at; int32_t n, room; }
+#define cnri_push(v) \
+    ((__typeof__((v)->at))cnri_vec_push((void **)&(v)->at, &(v)->n, &(v)->room, sizeof *(v)->at))
+#define cnri_vec_free(v) (cnri_free((v)->at), (v)->at = NULL, (v)->n = (v)->room = 0)
+void *cnri_vec_push(void **at, int32_t *n, int32_t *room, size_t bytes);
+
+/* ---- intern.c: thread-safe, process-wide, never freed until exit ---- */
+cnr_id cnri_intern(const char *name); /* 0 when name is NULL, "" or memory is out */
+const char *cnri_name(cnr_id id);     /* "" for 0 */
+
+/* ---- map.c: string -> pointer; keys copied ---- */
+typedef struct cnri_map { struct cnri_map_slot *slots; int32_t n, room; } cnri_map;
+void *cnri_map_get(const cnri_map *map, const char *key);
+cnr_status cnri_map_set(cnri_map *map, const char *key, void *value); /* replaces */
+void cnri_map_free(cnri_map *map);
+
+/* ---- text.c ---- */
+/* The candidate nearest to `word` by edit distance, if near enough to suggest; else NULL. */
+const char *cnri_nearest(const char *word, const char *const *candidates, int32_t n);
+/* Locale-proof: '.' always. strtod/printf never touch numbers in files. */
+bool cnri_parse_double(const char *text, const char **end, double *out);
+int32_t cnri_print_double(char *buffer, size_t room, double value); /* shortest that reads back */
+bool cnri_parse_int(const char *text, int64_t *out); /* whole string */
+/* A growing string, always terminated. */
+typedef struct cnri_text { char *at; size_t n, room; bool failed; } cnri_text;
+void cnri_text_add(cnri_text *t, const char *format, ...) CNRI_PRINTF(2, 3);
+void cnri_text_json(cnri_text *t, const char *text); /* quoted and escaped; invalid UTF-8 replaced */
+void cnri_text_free(cnri_text *t);
+
+/* ---- sha256.c ---- */
+typedef struct cnri_sha256 { uint32_t h[8]; uint64_t n; uint8_t block[64]; } cnri_sha256;
+void cnri_sha256_begin(cnri_sha256 *s);
+void cnri_sha256_add(cnri_sha256 *s, const void *data, uint64_t bytes);
+void cnri_sha256_end(cnri_sha256 *s, uint8_t digest[32]);
+void cnri_sha256_of(const void *data, uint64_t bytes, uint8_t digest[32]);
+void cnri_hex(const uint8_t *data, size_t bytes, char *out /* 2 * bytes + 1 */);
+
+/* ---- file.c ---- */
+typedef struct cnri_mapping { void *at; uint64_t bytes; } cnri_mapping;
+cnr_status cnri_map_file(const char *path, cnri_mapping *out, cnr_error *err); /* read-only */
+void cnri_unmap_file(cnri_mapping *m);
+/* The whole file, NUL added past its end; at most `limit` bytes. Release with cnri_free. */
+cnr_status cnri_read_file(const char *path, uint64_t limit, char **out, size_t *bytes,
+                          cnr_error *err);
+/* Written to a temporary beside `path`; commit syncs and renames, abandon removes. */
+typedef struct cnri_writer { FILE *file; char *path, *temporary; } cnri_writer;
+cnr_status cnri_write_begin(cnri_writer *w, const char *path, cnr_error *err);
+cnr_status cnri_write(cnri_writer *w, const void *data, uint64_t bytes, cnr_error *err);
+cnr_status cnri_write_commit(cnri_writer *w, cnr_error *err);
+void cnri_write_abandon(cnri_writer *w);
+char *cnri_path_join(const char *directory, const char *name);
+char *cnri_path_dir(const char *path); /* "." when there is none */
+char *cnri_executable_dir(void);
+
+/* ---- clock.c ---- */
+uint64_t cnri_now_ns(void); /* monotonic */
+int32_t cnri_cores(void);   /* processors this process may use (affinity, cgroup quota) */
+
+#endif

@@ -1,0 +1,4 @@
+/* cnnrun: the program; finds the subcommand and hands over. */
+int main(void) {
+    return 0;
+}

@@ -1,0 +1,13 @@
+# Merges the archives IN into OUT with ar's script language.
+set(script "create ${OUT}\n")
+foreach(archive ${IN})
+  string(APPEND script "addlib ${archive}\n")
+endforeach()
+string(APPEND script "save\nend\n")
+file(REMOVE ${OUT})
+file(WRITE ${OUT}.mri "${script}")
+execute_process(COMMAND ${AR} -M INPUT_FILE ${OUT}.mri RESULT_VARIABLE failed)
+file(REMOVE ${OUT}.mri)
+if(failed)
+  message(FATAL_ERROR "ar could not merge ${IN}")
+endif()

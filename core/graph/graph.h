@@ -1,0 +1,73 @@
+/* graph: values and nodes, shape inference, rewrites; knows operators only by their descriptors.
+ *
+ *     values  v0 data [-2,1,28,28]   v1 conv1.weight const   v2 conv1.bias const   v3 conv1
+ *     nodes   n0 conv (v0 v1 v2) -> (v3)      n1 relu (v3) -> (v4) ...
+ *
+ * A node's cnr_node view points at the tensors inside the values, so hooks see types directly. */
+#ifndef CNRI_GRAPH_H
+#define CNRI_GRAPH_H
+
+#include "core/base/base.h"
+#include "core/host/host.h"
+
+typedef struct cnri_value {
+    char *name;
+    cnr_tensor *type; /* own allocation: stable address; data owned unless `borrowed` */
+    int32_t producer; /* node index, -1: input or constant */
+    int32_t output;   /* which output of the producer */
+    bool is_input, borrowed, unfilled; /* unfilled: a weight without data yet */
+    cnr_init init;    /* for an unfilled parameter */
+} cnri_value;
+
+typedef struct cnri_node {
+    cnr_node view; /* name, attrs, inputs/outputs arrays owned by the graph */
+    char *name, *where; /* where: "net.lua:14" or NULL */
+    cnr_value *in, *out;
+} cnri_node;
+
+typedef struct cnri_problem { char *where, *text; } cnri_problem;
+
+typedef struct cnr_graph {
+    char *name;
+    CNRI_VEC(cnri_value) values;
+    CNRI_VEC(cnri_node *) nodes; /* topological order */
+    CNRI_VEC(cnr_value) inputs;
+    struct { cnr_value *at; int32_t n, room; char **names; } outputs;
+    CNRI_VEC(char *) symbols;
+    CNRI_VEC(cnri_problem) problems;
+    struct { char **keys, **texts; int32_t n, room; } meta;
+    int32_t insert_before;
+    cnri_mapping file; /* backs borrowed data; unmapped with the graph */
+    bool out_of_memory;
+} cnr_graph;
+
+/* ---- build.c: the host table's graph slots (same names, cnri_graph_*), and: ---- */
+cnr_graph *cnri_graph_new(const char *name);
+void cnri_graph_free(cnr_graph *g);
+void cnri_graph_install(cnr_host *host); /* fills the graph slots of the table */
+cnr_graph *cnri_graph_copy(const cnr_graph *g); /* weights are borrowed from g, which must outlive it */
+/* A constant whose data stays where it is (a mapped file). */
+cnr_value cnri_graph_borrow(cnr_graph *g, const char *name, const cnr_tensor *type);
+cnr_value cnri_graph_find(const cnr_graph *g, const char *value_name); /* -1: none */
+/* Copies data into weight `value`, checking dtype and shape. */
+cnr_status cnri_graph_fill(cnr_graph *g, cnr_value value, const cnr_tensor *data, cnr_error *err);
+/* Fills every unfilled weight by its init from `seed` (fan-in scaled, so activations neither die
+ * nor overflow). */
+cnr_status cnri_graph_fill_random(cnr_graph *g, uint64_t seed, cnr_error *err);
+/* CNR_OK, or an error that summarises the problems (each is logged whole at ERROR level). Also
+ * refuses a graph with no outputs, or unfilled weights when `filled` is asked. */
+cnr_status cnri_graph_verdict(const cnr_graph *g, bool filled, cnr_error *err);
+/* Infers every type again after symbols were bound: dims[i] of symbol i, or input types given. */
+cnr_status cnri_graph_bind(cnr_graph *g, const cnr_tensor *const *input_types, int32_t n,
+                           cnr_error *err);
+
+/* ---- rewrite.c: the core's own rewrites in general terms (identity, fold-constants, dead,
+ * fold-affine) and those of plugins, to a fixed point. ---- */
+cnr_status cnri_graph_rewrite(cnr_graph *g, const char *const *off, cnr_error *err);
+/* Names and summaries of all, for --help: false past the end. */
+bool cnri_rewrite_at(int32_t index, const char **name, const char **summary);
+
+/* ---- dump.c ---- */
+void cnri_graph_dot(const cnr_graph *g, cnri_text *out);
+
+#endif

@@ -1,0 +1,77 @@
+/* host: plugins, the registry they fill, attribute schemas, and the devices they drive. */
+#ifndef CNRI_HOST_H
+#define CNRI_HOST_H
+
+#include "core/base/base.h"
+#include <cnnrun/plugin.h>
+
+/* ---- loader.c ---- */
+typedef struct cnri_plugin {
+    char *path;               /* absolute */
+    char *name, *version;     /* as the plugin says; name is the file's stem when refused early */
+    const cnr_plugin *desc;   /* NULL when refused */
+    char *refused;            /* why; NULL: loaded */
+} cnri_plugin;
+
+/* Process-wide: plugins stay loaded and the registry only grows. Loading is idempotent and
+ * serialised; after cnri_registry_freeze the registry is read without locks. */
+cnr_status cnri_plugins_load(const char *const *dirs, bool default_dirs, cnr_error *err);
+/* Judges one file, loading it: NULL when good, else why not (caller frees). */
+char *cnri_plugin_check(const char *path);
+int32_t cnri_plugin_count(void);
+const cnri_plugin *cnri_plugin_at(int32_t index);
+/* What plugin `index` registered: kind and name of item `item`; false past the end. */
+bool cnri_plugin_item(int32_t index, int32_t item, int32_t *kind, const char **name);
+void cnri_plugins_finish(void); /* calls fini of each; at exit */
+extern const cnr_host cnri_host; /* host.c; graph slots come from core/graph via cnri_host_graph */
+/* The table is one const object per process, completed by core/graph before plugins load. */
+cnr_host *cnri_host_mutable(void);
+
+/* ---- registry.c: descriptors by kind; each list in order of registration ---- */
+int32_t cnri_count(int32_t kind);
+const void *cnri_at(int32_t kind, int32_t index);
+const void *cnri_find(int32_t kind, const char *name); /* operators: by alias too */
+static inline const cnr_op *cnri_op(const char *name) {
+    return (const cnr_op *)cnri_find(CNR_KIND_OPERATOR, name);
+}
+const char *cnri_kind_name(int32_t kind);
+const char *cnri_item_name(int32_t kind, const void *descriptor);
+/* Kernels for an operator, in order of registration. */
+int32_t cnri_kernels_for(const cnr_op *op, const cnr_kernel *const **out);
+/* The plugin that registered a descriptor. */
+const cnri_plugin *cnri_owner(const void *descriptor);
+/* True when `field` lies within the size that `object` was built with. */
+#define CNRI_HAS(object, field)                                                              \
+    ((object)->size >= offsetof(__typeof__(*(object)), field) + sizeof((object)->field) &&   \
+     (object)->field)
+
+/* ---- schema.c: attribute values against an operator's (or encoding's) schema ---- */
+/* Row i of a schema whose rows may be shorter than ours. */
+const cnr_attr_spec *cnri_spec_at(const cnr_attr_spec *rows, uint32_t row_size, int32_t i,
+                                  cnr_attr_spec *room);
+/* Checks `given` against the schema, fills defaults and spatial lists (spatial = spatial rank, -1
+ * unknown), and returns new values in schema order: one block, cnri_free frees all of it. Reports
+ * EVERY mistake through `problem` (path is "stride", "pads[2]"), not only the first. */
+typedef void (*cnri_problem_fn)(void *arg, const char *path, const char *text);
+cnr_status cnri_attrs_resolve(const cnr_attr_spec *rows, uint32_t row_size, int32_t n_rows,
+                              const cnr_attr *const *given, int32_t n_given, int32_t spatial,
+                              cnri_problem_fn problem, void *arg, cnr_attr ***out);
+/* "2, 2" as text, for show and dumps. */
+void cnri_attr_print(const cnr_attr *attr, cnri_text *out);
+
+/* ---- devices.c ---- */
+typedef struct cnri_device {
+    cnr_device device;
+    cnr_device_info info;
+    char name[32];
+    bool open;
+} cnri_device;
+/* Finds all devices (not opened), best driver of each. Owned by the set. */
+typedef struct cnri_devices { cnri_device *at; int32_t n; cnr_device_options options; } cnri_devices;
+cnr_status cnri_devices_find(cnri_devices *set, int32_t threads, cnr_error *err);
+/* Opens on first use. `name` "cpu", "opencl:0", "opencl" (the first). Unknown: lists those there. */
+cnr_status cnri_device_open(cnri_devices *set, const char *name, const cnr_device **out,
+                            cnr_error *err);
+void cnri_devices_close(cnri_devices *set);
+
+#endif

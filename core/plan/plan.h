@@ -1,0 +1,119 @@
+/* plan: from a graph with known shapes to steps, each a kernel on a device, and the memory they use.
+ *
+ *   graph --bind, rewrite--> place --> split --> order --> lifetime --> arena --> residency
+ *
+ *   step 0  conv1 (+relu)   cpu conv_f32_gemm     in v0        out v4 @ cpu arena 0+50176
+ *   step 1  copy v4 cpu -> opencl:0
+ *   step 2  pool1           opencl:0 ...
+ *
+ * Immutable once made, but for residency (weights come and go) which has its own lock. */
+#ifndef CNRI_PLAN_H
+#define CNRI_PLAN_H
+
+#include "core/graph/graph.h"
+
+typedef struct cnri_part { /* one device's share of a layer */
+    char device[32];
+    double ratio; /* of the output range on `axis`; ratios of a layer sum to 1 */
+} cnri_part;
+
+typedef struct cnri_placement { /* a wish for one node, from the script or a policy */
+    char *node; /* its name; "*": every node */
+    int32_t n_parts, axis; /* axis of output 0 along which it is split; n_parts 1: not split */
+    cnri_part *parts;
+} cnri_placement;
+
+typedef struct cnri_plan_options {
+    const char *device;              /* default device; NULL: best */
+    const cnri_placement *placements;
+    int32_t n_placements;
+    uint64_t memory_bound;           /* of prepared weights, bytes; 0: none */
+    const char *const *no_rewrite;   /* rewrite names; "fuse", "alias", "layout" switch planning off */
+    const char *const *kernels;      /* "op=kernel" forced; NULL-terminated */
+    bool deterministic, training;    /* training: weights flagged VARIABLE keep changing */
+} cnri_plan_options;
+
+typedef enum cnri_step_kind { CNRI_STEP_KERNEL, CNRI_STEP_COPY, CNRI_STEP_LAYOUT } cnri_step_kind;
+
+/* Where a value lives on one device. A value used on several devices has one home each. */
+typedef struct cnri_home {
+    cnr_value value;
+    int32_t device;        /* index into plan->devices */
+    int32_t memory_class, block_of; /* channel block, 0 plain */
+    int32_t storage;       /* index into plan->storages; -1: graph constant on the host */
+    uint64_t offset, bytes; /* inside the storage */
+    cnr_tensor type;       /* bound shape, block set */
+    int32_t first, last;   /* steps between which it is alive; inputs -1, outputs n_steps */
+    int32_t alias_of;      /* home whose bytes it shares, -1 */
+    uint64_t alias_offset; /* bytes */
+} cnri_home;
+
+/* One allocation of a session: the arena of a class that can be divided, or one image. */
+typedef struct cnri_storage {
+    int32_t device, memory_class;
+    uint64_t bytes;
+    int64_t width, height;
+    bool constant; /* weights that kernels read plainly: one per plan, not per session */
+} cnri_storage;
+
+typedef struct cnri_step {
+    cnri_step_kind kind;
+    int32_t device, node;     /* node of plan->graph; -1 for copies and conversions */
+    const cnr_kernel *kernel; /* NULL: the operator's reference */
+    cnr_node view;            /* with epilogue; tensors are those of the homes */
+    int32_t n_in, n_out;
+    int32_t *in, *out;        /* homes; -1: omitted input */
+    int32_t range_axis;       /* -1 whole */
+    int64_t range_begin, range_end;
+    int32_t from, to;         /* copy, layout: homes */
+    cnr_region region;        /* copy: only this part */
+    uint32_t prepared;        /* inputs consumed by prepare */
+    cnr_space blob_space, workspace_space;
+    int32_t workspace;        /* home-like: storage and offset */
+    uint64_t workspace_offset;
+    void *state;              /* kernel's plan state */
+    int32_t blob;             /* index into residency; -1 none */
+    int32_t *waits;           /* steps on other devices that must have finished */
+    int32_t n_waits;
+} cnri_step;
+
+typedef struct cnr_plan {
+    struct cnr_model *model;
+    cnr_graph *graph; /* bound and rewritten; weights borrowed from the model's */
+    const cnr_device **devices; int32_t n_devices;
+    CNRI_VEC(cnri_step) steps;
+    CNRI_VEC(cnri_home) homes;
+    CNRI_VEC(cnri_storage) storages;
+    struct cnri_residency *residency;
+    uint64_t arena_bytes;  /* of all non-constant storages */
+    uint64_t bound_bytes;  /* most bytes alive at once: no plan of this order can take less */
+    uint64_t weight_bytes; /* prepared blobs and plain constants if all are resident */
+    uint64_t memory_bound;
+} cnr_plan;
+
+cnr_status cnri_plan_make(const cnr_graph *graph, cnri_devices *devices,
+                          const cnri_plan_options *options, const cnr_tensor *const *input_types,
+                          int32_t n_inputs, cnr_plan **out, cnr_error *err);
+void cnri_plan_free(cnr_plan *plan);
+/* A table for people (`show`), or one JSON object a node and one for the net. */
+void cnri_plan_print(const cnr_plan *plan, bool json, cnri_text *out);
+
+/* ---- arena.c: offsets for blocks alive over [first, last]; pure, tested against brute force ---- */
+typedef struct cnri_block { uint64_t bytes; int32_t first, last; uint64_t offset; } cnri_block;
+/* Fills offsets (multiples of alignment); returns the total. */
+uint64_t cnri_arena_place(cnri_block *blocks, int32_t n, uint64_t alignment);
+uint64_t cnri_arena_bound(const cnri_block *blocks, int32_t n, uint64_t alignment);
+
+/* ---- residency.c: prepared blobs under a bound; largest stay, the rest come and go ---- */
+/* The blob for step, prepared and on its device; hold until release. Thread-safe. */
+cnr_status cnri_residency_acquire(cnr_plan *plan, int32_t step, cnr_stream *stream, cnr_mem **out,
+                                  cnr_error *err);
+void cnri_residency_release(cnr_plan *plan, int32_t step);
+/* Makes everything that may stay resident now, so the first run is like the others. */
+cnr_status cnri_residency_warm(cnr_plan *plan, cnr_error *err);
+/* Weight `value` changed: its blobs are made again in place, or dropped. */
+cnr_status cnri_residency_renew(cnr_plan *plan, cnr_value value, cnr_error *err);
+typedef struct cnri_residency_stats { uint64_t now, peak, prepared, evicted; } cnri_residency_stats;
+void cnri_residency_stats_of(const cnr_plan *plan, cnri_residency_stats *out);
+
+#endif

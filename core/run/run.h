@@ -1,0 +1,86 @@
+/* run: runtimes, models, sessions and the executor; implements cnnrun.h. Emits events, times
+ * nothing itself. */
+#ifndef CNRI_RUN_H
+#define CNRI_RUN_H
+
+#include "core/plan/plan.h"
+#include <cnnrun/cnnrun.h>
+
+typedef enum cnri_event_kind {
+    CNRI_EVENT_RUN_BEGIN, CNRI_EVENT_RUN_END, CNRI_EVENT_STEP_BEGIN, CNRI_EVENT_STEP_END
+} cnri_event_kind;
+typedef struct cnri_event {
+    cnri_event_kind kind;
+    int32_t step; /* -1 for run events */
+    const cnr_plan *plan;
+    uint64_t now_ns; /* 0 unless a listener asked for clocks */
+} cnri_event;
+typedef void (*cnri_event_fn)(void *arg, const cnri_event *event);
+/* A listener of a session; watch/ uses it. sync: each step is finished before its END. */
+void cnri_session_listen(cnr_session *s, cnri_event_fn fn, void *arg, bool sync);
+
+/* Front ends that turn a path into a graph register here, so that run/ needs neither Lua nor any
+ * format: core/lua adds ".lua", core/store ".cnr"; plugins' importers come after them. */
+typedef struct cnri_loader {
+    const char *name;
+    int32_t (*accepts)(const char *path, const uint8_t *head, size_t head_bytes); /* > 0 yes */
+    cnr_status (*load)(cnr_runtime *rt, const char *path, const cnr_load_options *options,
+                       cnr_graph **out, cnr_error *err);
+} cnri_loader;
+void cnri_loader_add(const cnri_loader *loader); /* before any thread starts */
+
+struct cnr_runtime {
+    cnri_devices devices;
+    cnr_open_options options;
+    CNRI_VEC(cnr_model *) models;
+};
+
+struct cnr_model {
+    cnr_runtime *rt;
+    cnr_graph *graph; /* as loaded, with weights; symbols unbound */
+    char *path;
+    cnri_plan_options plan_options;
+    CNRI_VEC(cnr_plan *) plans; /* by input shapes; guarded by `lock` */
+    void *lock;
+    cnr_session *session; /* of cnr_run_*; made at first use */
+    char **labels; int32_t n_labels;
+};
+
+/* Takes the graph over. */
+cnr_status cnri_model_from_graph(cnr_runtime *rt, cnr_graph *graph, const cnr_load_options *options,
+                                 cnr_model **out, cnr_error *err);
+/* Loads a graph without making a model (show, convert, check). */
+cnr_status cnri_load_graph(cnr_runtime *rt, const char *path, const cnr_load_options *options,
+                           cnr_graph **out, cnr_error *err);
+
+/* ---- preprocess.c: a picture (u8 H W C) to a net's input. Kept as metadata of the graph, keys
+ * "input.<name>.resize", ".crop", ".mean", ".std", ".scale", ".channels"; from flags likewise. ---- */
+typedef struct cnri_preprocess {
+    int64_t resize_h, resize_w; /* 0: to the input's size; h only (w = -1): shorter side */
+    int64_t crop_h, crop_w;     /* centre; 0: none */
+    double mean[4], std[4], scale; /* (x * scale - mean) / std; see README of preprocessing */
+    int32_t n_mean, n_std;
+    float *mean_image; uint64_t mean_count; /* C H W; instead of mean */
+    int32_t channels; /* 0 as the net wants: 1 grey, 3 rgb, -3 bgr */
+    bool letterbox; float letterbox_fill;
+} cnri_preprocess;
+cnr_status cnri_preprocess_read(const cnr_graph *g, const char *input, cnri_preprocess *out,
+                                cnr_error *err);
+/* Sets one key from text ("256x256", "104,117,123"), checking it. */
+cnr_status cnri_preprocess_set(cnr_graph *g, const char *input, const char *key, const char *text,
+                               cnr_error *err);
+/* Writes one sample into `out` (f32 or u8, C H W or its own layout, host memory). */
+cnr_status cnri_preprocess_apply(const cnri_preprocess *p, const cnr_tensor *picture,
+                                 cnr_tensor *out, cnr_error *err);
+void cnri_preprocess_free(cnri_preprocess *p);
+/* resize.c: Pillow's antialiased bilinear, 8 bits a channel, bit for bit. */
+cnr_status cnri_resize_u8(const uint8_t *in, int64_t h, int64_t w, int64_t channels, uint8_t *out,
+                          int64_t out_h, int64_t out_w);
+
+/* ---- samples.c: sources by spec ---- */
+typedef struct cnri_samples { const cnr_source *source; void *state; cnr_source_info info; } cnri_samples;
+cnr_status cnri_samples_open(const char *spec, const char *split, cnri_samples *out, cnr_error *err);
+cnr_status cnri_samples_read(cnri_samples *s, int64_t index, cnr_sample *out, cnr_error *err);
+void cnri_samples_close(cnri_samples *s);
+
+#endif
