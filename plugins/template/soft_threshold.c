@@ -1,0 +1,114 @@
+/* soft_threshold: y = sign(x) * max(|x| - threshold, 0), an element-wise operator with a gradient.
+ * Its flags alone give it in-place, splitting, channel blocks and fusion behind other layers. */
+#include "template.h"
+
+static const cnr_attr_spec attrs[] = {
+    {.name = "threshold", .type = CNR_ATTR_FLOAT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 1e30,
+     .default_f = 0.5, .help = "values nearer to 0 than this become 0"},
+};
+static const cnr_port inputs[] = {{.name = "x", .help = "any shape"}};
+static const cnr_port outputs[] = {{.name = "y", .help = "shape of x"}};
+
+static cnr_status infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
+    const cnr_tensor *x = node->inputs[0];
+    if (x->dtype != CNR_f32)
+        return template_host->fail(err, CNR_E_UNSUPPORTED, node->name, "x is %s, f32 is wanted",
+                                   cnr_dtype_name(x->dtype));
+    out[0]->dtype = x->dtype;
+    out[0]->rank = x->rank;
+    memcpy(out[0]->dim, x->dim, sizeof x->dim);
+    return CNR_OK;
+}
+
+static void apply(const cnr_node *node, const float *x, const float *y, float *out, int64_t n) {
+    const float t = (float)cnr_attr_float(node, "threshold");
+    (void)y;
+    for (int64_t i = 0; i < n; i++) {
+        const float v = x[i];
+        out[i] = v > t ? v - t : v < -t ? v + t : 0.0f;
+    }
+}
+
+static int32_t expression(const cnr_node *node, char *text, size_t bytes) {
+    /* The threshold as hexadecimal bits: exact, and no locale can spoil it. */
+    const float t = (float)cnr_attr_float(node, "threshold");
+    uint32_t bits;
+    memcpy(&bits, &t, sizeof bits);
+    static const char digits[] = "0123456789abcdef";
+    static const char form[] = "(sign(x) * fmax(fabs(x) - as_float(0x########u), 0.0f))";
+    if (bytes < sizeof form) return -1;
+    memcpy(text, form, sizeof form);
+    char *hole = strchr(text, '#');
+    for (int i = 0; i < 8; i++) hole[i] = digits[bits >> (28 - 4 * i) & 15];
+    return (int32_t)sizeof form - 1;
+}
+
+static cnr_status reference(const cnr_run *run, cnr_error *err) {
+    (void)err;
+    const cnr_tensor *x = run->node->inputs[0];
+    apply(run->node, (const float *)x->data, NULL, (float *)run->outputs[0]->data, cnr_count(x));
+    return CNR_OK;
+}
+
+static cnr_status gradient(const cnr_host *host, struct cnr_graph *graph, const cnr_node *node,
+                           const cnr_value *in, const cnr_value *out, const cnr_value *grad_out,
+                           const int32_t *want, cnr_value *grad_in, cnr_error *err) {
+    (void)in;
+    (void)err;
+    (void)node;
+    if (!want[0]) return CNR_OK;
+    const cnr_value from[] = {out[0], grad_out[0]};
+    return host->graph_node(graph, "soft_threshold_grad", NULL, NULL, from, 2, NULL, 0, grad_in, 1);
+}
+
+const cnr_op template_soft_threshold = {
+    .size = sizeof(cnr_op),
+    .version = 1,
+    .name = "soft_threshold",
+    .summary = "shrinks towards zero by a threshold",
+    .flags = CNR_OP_ELEMENTWISE | CNR_OP_EPILOGUE | CNR_OP_PURE,
+    .attr_spec_size = sizeof(cnr_attr_spec),
+    .port_size = sizeof(cnr_port),
+    .n_attrs = 1, .attrs = attrs,
+    .n_inputs = 1, .inputs = inputs,
+    .n_outputs = 1, .outputs = outputs,
+    .infer = infer,
+    .gradient = gradient,
+    .apply_f32 = apply,
+    .expression = expression,
+    .reference = reference,
+};
+
+/* dx = dy where y is not 0 */
+static const cnr_port grad_inputs[] = {{.name = "y", .help = "output of soft_threshold"},
+                                       {.name = "dy", .help = "its gradient"}};
+static const cnr_port grad_outputs[] = {{.name = "dx", .help = "gradient of x"}};
+
+static void apply_grad(const cnr_node *node, const float *y, const float *dy, float *dx,
+                       int64_t n) {
+    (void)node;
+    for (int64_t i = 0; i < n; i++) dx[i] = y[i] != 0.0f ? dy[i] : 0.0f;
+}
+
+static cnr_status reference_grad(const cnr_run *run, cnr_error *err) {
+    (void)err;
+    const cnr_tensor *const *in = run->node->inputs;
+    apply_grad(run->node, (const float *)in[0]->data, (const float *)in[1]->data,
+               (float *)run->outputs[0]->data, cnr_count(in[0]));
+    return CNR_OK;
+}
+
+const cnr_op template_soft_threshold_grad = {
+    .size = sizeof(cnr_op),
+    .version = 1,
+    .name = "soft_threshold_grad",
+    .summary = "gradient of soft_threshold",
+    .flags = CNR_OP_ELEMENTWISE | CNR_OP_PURE,
+    .attr_spec_size = sizeof(cnr_attr_spec),
+    .port_size = sizeof(cnr_port),
+    .n_inputs = 2, .inputs = grad_inputs,
+    .n_outputs = 1, .outputs = grad_outputs,
+    .infer = infer,
+    .apply_f32 = apply_grad,
+    .reference = reference_grad,
+};
