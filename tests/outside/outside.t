@@ -1,0 +1,68 @@
+#!/bin/sh
+# What an outsider does: installs, moves the tree, builds the template and an application against it.
+build=$(cd "${CNNRUN_BUILD:-build}" && pwd) || exit 1
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+count=0 failed=0
+ok() { # ok STATUS NAME
+    count=$((count + 1))
+    if [ "$1" = 0 ]; then echo "ok $count - $2"; else
+        failed=1
+        echo "not ok $count - $2"
+        sed 's/^/# /' "$work/log" | tail -n 15
+    fi
+}
+run() { "$@" >"$work/log" 2>&1; }
+
+run cmake --install "$build" --prefix "$work/first"; ok $? "cmake --install"
+mv "$work/first" "$work/prefix"
+prefix=$work/prefix
+cd "$work" || exit 1
+libdir=$(dirname "$(find "$prefix" -name libcnnrun.a)")
+
+run env -i "$prefix/bin/cnnrun" plugins; ok $? "the moved program finds its plugins without environment"
+run env -i "$prefix/bin/cnnrun" run "$prefix/share/cnnrun/scripts/nets/lenet5.lua" \
+    "$prefix/share/cnnrun/scripts/nets/digits/3.png"
+ok $? "and recognises a picture"
+
+cp -r "$root/plugins/template" "$work/template"
+run cmake -S template -B template/build "-DCMAKE_PREFIX_PATH=$prefix" &&
+    run cmake --build template/build
+ok $? "the template builds from the prefix"
+nm -D --defined-only template/build/plugins/template.so >"$work/log"
+[ "$(wc -l <"$work/log")" = 1 ]; ok $? "it exports one symbol"
+run "$prefix/bin/cnnrun" plugins --check template/build/plugins/template.so
+ok $? "plugins --check approves of it"
+run "$prefix/bin/cnnrun" run --plugin-dir template/build/plugins --weights random:1 \
+    "$here/template_net.lua" "$prefix/share/cnnrun/scripts/nets/digits/3.png"
+ok $? "a Lua net runs its operators"
+"$prefix/bin/cnnrun" run --json --plugin-dir template/build/plugins --weights random:1 \
+    "$here/template_net.lua" "$prefix/share/cnnrun/scripts/nets/digits/3.png" >"$work/a" 2>"$work/log"
+"$prefix/bin/cnnrun" run --json --plugin-dir template/build/plugins --weights random:1 \
+    --no-rewrite fuse --no-rewrite layout --no-rewrite fold-affine \
+    "$here/template_net.lua" "$prefix/share/cnnrun/scripts/nets/digits/3.png" >"$work/b" 2>"$work/log"
+perl -e '
+    my @t = map { local @ARGV = $_; join "", <> } @ARGV;
+    my @s = map { [ /"score":\s*([-0-9.e]+)/g ] } @t;
+    exit 1 unless @{$s[0]} && @{$s[0]} == @{$s[1]};
+    for (0 .. $#{$s[0]}) { exit 1 if abs($s[0][$_] - $s[1][$_]) > 1e-4 }' "$work/a" "$work/b"
+ok $? "with and without fusion, blocks and folding its answers agree"
+
+export PKG_CONFIG_PATH=$libdir/pkgconfig
+flags=$(pkg-config --cflags cnnrun) libs=$(pkg-config --libs cnnrun)
+for language in c c++; do
+    # shellcheck disable=SC2086
+    case $language in
+    c) run cc -std=c99 -Wall -Wextra -Werror $flags -o embed "$here/embed.c" $libs ;;
+    *) run c++ -std=c++11 -Wall -Wextra -Werror $flags -x c++ -o embed "$here/embed.c" -x none $libs ;;
+    esac
+    ok $? "an application builds as $language by pkg-config"
+    run env "CNNRUN_PLUGIN_PATH=$(pkg-config --variable=plugindir cnnrun)" ./embed \
+        "$prefix/share/cnnrun/scripts/nets/lenet5.lua" "$prefix/share/cnnrun/scripts/nets/digits/3.png"
+    ok $? "and runs in five calls"
+    head -n 1 "$work/log" | grep -q '^3 '; ok $? "and sees a three"
+done
+echo "1..$count"
+exit $failed
