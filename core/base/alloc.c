@@ -1,0 +1,83 @@
+/* Every allocation of ours: 64-byte aligned, counted, and able to fail on demand. */
+#include "core/base/base.h"
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A block, and what a caller sees of it:
+ *
+ *     |<------- ALIGNMENT ------->|
+ *     [ bytes |      unused       ][ the caller's bytes ... ]
+ *
+ * The size in front lets resize copy no more than was asked for, which malloc_usable_size does not
+ * promise to be safe. */
+enum { ALIGNMENT = 64 };
+
+static atomic_llong count;
+static atomic_llong fails_from; /* 0: never */
+
+#ifdef CNRI_HOSTILE
+static void read_environment(void) {
+    const char *text = getenv("CNNRUN_FAIL_ALLOC");
+    int64_t n;
+    if (text && cnri_parse_int(text, &n)) cnri_alloc_fail_at(n);
+}
+#endif
+
+/* Whether this allocation is one that a test wants to fail. */
+static bool doomed(void) {
+#ifdef CNRI_HOSTILE
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, read_environment);
+#endif
+    const long long n = atomic_fetch_add_explicit(&count, 1, memory_order_relaxed) + 1;
+    const long long from = atomic_load_explicit(&fails_from, memory_order_relaxed);
+    return from != 0 && n >= from;
+}
+
+static size_t *header(void *block) {
+    return (size_t *)(void *)((char *)block - ALIGNMENT);
+}
+
+void *cnri_alloc(size_t bytes) {
+    void *raw;
+    if (doomed() || bytes > SIZE_MAX - 2 * ALIGNMENT) return NULL;
+    if (posix_memalign(&raw, ALIGNMENT, bytes + ALIGNMENT) != 0) return NULL;
+    *(size_t *)raw = bytes;
+    return (char *)raw + ALIGNMENT;
+}
+
+void *cnri_alloc_zero(size_t bytes) {
+    void *block = cnri_alloc(bytes);
+    if (block) memset(block, 0, bytes);
+    return block;
+}
+
+void *cnri_resize(void *block, size_t bytes) {
+    void *larger = cnri_alloc(bytes);
+    if (!larger || !block) return larger;
+    const size_t kept = *header(block) < bytes ? *header(block) : bytes;
+    memcpy(larger, block, kept);
+    cnri_free(block);
+    return larger;
+}
+
+void cnri_free(void *block) {
+    if (block) free(header(block));
+}
+
+char *cnri_strdup(const char *text) {
+    if (!text) return NULL;
+    const size_t bytes = strlen(text) + 1;
+    char *copy = cnri_alloc(bytes);
+    return copy ? memcpy(copy, text, bytes) : NULL;
+}
+
+void cnri_alloc_fail_at(int64_t n) {
+    atomic_store(&fails_from, n > 0 ? atomic_load(&count) + n : 0);
+}
+
+int64_t cnri_alloc_count(void) {
+    return atomic_load(&count);
+}

@@ -1,0 +1,61 @@
+/* A map from strings to pointers: open addressing, never more than half full. */
+#include "core/base/base.h"
+#include <string.h>
+
+struct cnri_map_slot {
+    char *key; /* NULL: free */
+    void *value;
+};
+
+static uint64_t hash_of(const char *key) {
+    uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
+    for (; *key; key++) h = (h ^ (uint8_t)*key) * 0x100000001b3u;
+    return h ^ h >> 32;
+}
+
+/* The slot of `key`, or the free one where it would go. room is a power of two. */
+static struct cnri_map_slot *probe(struct cnri_map_slot *slots, int32_t room, const char *key) {
+    const uint32_t mask = (uint32_t)room - 1;
+    uint32_t i = (uint32_t)hash_of(key) & mask;
+    while (slots[i].key && strcmp(slots[i].key, key) != 0) i = (i + 1) & mask;
+    return &slots[i];
+}
+
+static bool grow(cnri_map *map) {
+    if (map->room > INT32_MAX / 2) return false;
+    const int32_t room = map->room ? map->room * 2 : 16;
+    bool overflow = false;
+    const size_t bytes = cnri_mul((size_t)room, sizeof *map->slots, &overflow);
+    struct cnri_map_slot *slots = overflow ? NULL : cnri_alloc_zero(bytes);
+    if (!slots) return false;
+    for (int32_t i = 0; i < map->room; i++)
+        if (map->slots[i].key) *probe(slots, room, map->slots[i].key) = map->slots[i];
+    cnri_free(map->slots);
+    map->slots = slots;
+    map->room = room;
+    return true;
+}
+
+void *cnri_map_get(const cnri_map *map, const char *key) {
+    if (map->n == 0 || !key) return NULL;
+    return probe(map->slots, map->room, key)->value;
+}
+
+cnr_status cnri_map_set(cnri_map *map, const char *key, void *value) {
+    if (!key) return CNR_E_ARG;
+    if (map->n >= map->room / 2 && !grow(map)) return CNR_E_MEMORY;
+    struct cnri_map_slot *slot = probe(map->slots, map->room, key);
+    if (!slot->key) {
+        slot->key = cnri_strdup(key);
+        if (!slot->key) return CNR_E_MEMORY;
+        map->n++;
+    }
+    slot->value = value;
+    return CNR_OK;
+}
+
+void cnri_map_free(cnri_map *map) {
+    for (int32_t i = 0; i < map->room; i++) cnri_free(map->slots[i].key);
+    cnri_free(map->slots);
+    *map = (cnri_map){0};
+}

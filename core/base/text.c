@@ -1,0 +1,242 @@
+/* Text: growing strings, JSON quoting, numbers that no locale touches, suggestions. */
+#include "core/base/base.h"
+#include <ctype.h>
+#include <float.h>
+#include <locale.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* ---- the C locale, for this thread and moment ---- */
+
+static locale_t plain;
+static void make_plain(void) {
+    plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+}
+
+/* Whoever embeds us may have set a locale that writes 0,5: all text of ours is made in "C". */
+static locale_t enter_plain(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_plain);
+    return plain ? uselocale(plain) : (locale_t)0;
+}
+
+static void leave_plain(locale_t before) {
+    if (before) uselocale(before);
+}
+
+/* ---- numbers ---- */
+
+static const char *skip_digits(const char *p) {
+    while (*p >= '0' && *p <= '9') p++;
+    return p;
+}
+
+/* The end of a decimal number at `text`, or NULL. */
+static const char *number_end(const char *text) {
+    const char *p = text, *start;
+    if (*p == '+' || *p == '-') p++;
+    if (strncasecmp(p, "inf", 3) == 0 || strncasecmp(p, "nan", 3) == 0) return p + 3;
+    start = p;
+    p = skip_digits(p);
+    int digits = (int)(p != start);
+    if (*p == '.') {
+        start = p + 1;
+        p = skip_digits(start);
+        digits |= (int)(p != start);
+        if (!digits) return NULL;
+    }
+    if (!digits) return NULL;
+    if (*p == 'e' || *p == 'E') {
+        const char *exponent = p + 1 + (p[1] == '+' || p[1] == '-');
+        if (*exponent >= '0' && *exponent <= '9') p = skip_digits(exponent);
+    }
+    return p;
+}
+
+bool cnri_parse_double(const char *text, const char **end, double *out) {
+    const char *stop = text ? number_end(text) : NULL;
+    char *read;
+    if (!stop) return false;
+    const locale_t before = enter_plain();
+    *out = strtod(text, &read);
+    leave_plain(before);
+    /* strtod reads a little more than we do: 0x10 is our 0 with x10 behind it, and "infinity" and
+     * "nan(1)" have the same value as their first three letters. */
+    if (read != stop && stop[-1] == '0') *out = *text == '-' ? -0.0 : 0.0;
+    if (end) *end = stop;
+    else if (*stop) return false;
+    return true;
+}
+
+int32_t cnri_print_double(char *buffer, size_t room, double value) {
+    if (isnan(value)) return snprintf(buffer, room, "nan");
+    if (isinf(value)) return snprintf(buffer, room, value < 0 ? "-inf" : "inf");
+    char text[40];
+    int n = 0;
+    const locale_t before = enter_plain();
+    /* 15 digits print every double that was written with 15 as it was; only subnormals hold fewer. */
+    for (int digits = fabs(value) < DBL_MIN ? 1 : 15; digits <= 17; digits++) {
+        n = snprintf(text, sizeof text, "%.*g", digits, value);
+        if (strtod(text, NULL) == value) break;
+    }
+    leave_plain(before);
+    snprintf(buffer, room, "%s", text);
+    return n;
+}
+
+bool cnri_parse_int(const char *text, int64_t *out) {
+    if (!text) return false;
+    const bool negative = *text == '-';
+    const char *p = text + (*text == '-' || *text == '+');
+    int64_t value = 0;
+    if (!*p) return false;
+    for (; *p; p++) {
+        if (*p < '0' || *p > '9') return false;
+        const int digit = *p - '0';
+        if (__builtin_mul_overflow(value, 10, &value)) return false;
+        if (negative ? __builtin_sub_overflow(value, digit, &value)
+                     : __builtin_add_overflow(value, digit, &value))
+            return false;
+    }
+    *out = value;
+    return true;
+}
+
+/* ---- suggestions ---- */
+
+enum { LONGEST_WORD = 63 };
+
+static int least(int a, int b) {
+    return a < b ? a : b;
+}
+
+/* Insertions, deletions, replacements and swaps of neighbours that make b of a; case is free. */
+static int edits(const char *a, int n, const char *b, int m) {
+    int row[3][LONGEST_WORD + 1];
+    for (int j = 0; j <= m; j++) row[0][j] = j;
+    for (int i = 1; i <= n; i++) {
+        int *now = row[i % 3];
+        const int *last = row[(i + 2) % 3], *before = row[(i + 1) % 3];
+        now[0] = i;
+        for (int j = 1; j <= m; j++) {
+            const int x = tolower((unsigned char)a[i - 1]), y = tolower((unsigned char)b[j - 1]);
+            now[j] = least(least(last[j], now[j - 1]) + 1, last[j - 1] + (x != y));
+            if (i > 1 && j > 1 && x == tolower((unsigned char)b[j - 2]) &&
+                y == tolower((unsigned char)a[i - 2]))
+                now[j] = least(now[j], before[j - 2] + 1);
+        }
+    }
+    return row[n % 3][m];
+}
+
+const char *cnri_nearest(const char *word, const char *const *candidates, int32_t n) {
+    const size_t length = word ? strlen(word) : 0;
+    const char *best = NULL;
+    int best_edits = 0;
+    if (length == 0 || length > LONGEST_WORD) return NULL;
+    for (int32_t i = 0; i < n; i++) {
+        const size_t other = candidates[i] ? strlen(candidates[i]) : 0;
+        if (other == 0 || other > LONGEST_WORD) continue;
+        const int limit = (int)(length > other ? length : other) / 3;
+        const int e = edits(word, (int)length, candidates[i], (int)other);
+        if (e <= (limit > 1 ? limit : 1) && e < (int)length && (!best || e < best_edits)) {
+            best = candidates[i];
+            best_edits = e;
+        }
+    }
+    return best;
+}
+
+/* ---- growing strings ---- */
+
+static bool make_room(cnri_text *t, size_t more) {
+    if (t->failed) return false;
+    if (t->room - t->n > more) return true; /* one more byte for the end */
+    size_t room = t->room ? t->room : 128;
+    while (room - t->n <= more) {
+        if (room > SIZE_MAX / 2) return !(t->failed = true);
+        room *= 2;
+    }
+    char *larger = cnri_resize(t->at, room);
+    if (!larger) return !(t->failed = true);
+    t->at = larger;
+    t->room = room;
+    t->at[t->n] = 0;
+    return true;
+}
+
+static void addv(cnri_text *t, const char *format, va_list args) {
+    va_list again;
+    va_copy(again, args);
+    const locale_t before = enter_plain();
+    const int n = vsnprintf(NULL, 0, format, again);
+    va_end(again);
+    if (n < 0) t->failed = true;
+    else if (make_room(t, (size_t)n)) {
+        vsnprintf(t->at + t->n, (size_t)n + 1, format, args);
+        t->n += (size_t)n;
+    }
+    leave_plain(before);
+}
+
+void cnri_text_add(cnri_text *t, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    addv(t, format, args);
+    va_end(args);
+}
+
+void cnri_text_free(cnri_text *t) {
+    cnri_free(t->at);
+    *t = (cnri_text){0};
+}
+
+char *cnri_format(const char *format, ...) {
+    cnri_text t = {0};
+    va_list args;
+    va_start(args, format);
+    addv(&t, format, args);
+    va_end(args);
+    if (t.failed) cnri_text_free(&t);
+    return t.at;
+}
+
+/* Length of the well-formed UTF-8 sequence at s (RFC 3629), 0 when it is not one. */
+static int utf8_length(const unsigned char *s) {
+    if (s[0] < 0x80) return 1;
+    if (s[0] < 0xc2 || s[0] > 0xf4) return 0;
+    const int n = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
+    const unsigned low = s[0] == 0xe0 ? 0xa0 : s[0] == 0xf0 ? 0x90 : 0x80;
+    const unsigned high = s[0] == 0xed ? 0x9f : s[0] == 0xf4 ? 0x8f : 0xbf;
+    if (s[1] < low || s[1] > high) return 0;
+    for (int i = 2; i < n; i++)
+        if ((s[i] & 0xc0) != 0x80) return 0;
+    return n;
+}
+
+static void add_bytes(cnri_text *t, const char *bytes, size_t n) {
+    if (!make_room(t, n)) return;
+    memcpy(t->at + t->n, bytes, n);
+    t->n += n;
+    t->at[t->n] = 0;
+}
+
+void cnri_text_json(cnri_text *t, const char *text) {
+    const char *p = text ? text : "";
+    add_bytes(t, "\"", 1);
+    while (*p) {
+        const unsigned char c = (unsigned char)*p;
+        const int n = utf8_length((const unsigned char *)p);
+        if (c == '"' || c == '\\') cnri_text_add(t, "\\%c", c);
+        else if (c == '\n') add_bytes(t, "\\n", 2);
+        else if (c == '\t') add_bytes(t, "\\t", 2);
+        else if (c < 0x20 || c == 0x7f) cnri_text_add(t, "\\u%04x", (unsigned)c);
+        else if (n) add_bytes(t, p, (size_t)n);
+        else add_bytes(t, "\xef\xbf\xbd", 3); /* U+FFFD */
+        p += n ? n : 1;
+    }
+    add_bytes(t, "\"", 1);
+}
