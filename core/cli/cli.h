@@ -1,0 +1,157 @@
+/* cli: the program's subcommands and what they share: options, JSON lines, progress, signals.
+ *
+ * A subcommand is a file cmd_NAME.c with `int cnri_cmd_NAME(int argc, char **argv)` (argv[0] is its
+ * name; returns the exit code) and one row in CNRI_COMMANDS. It describes itself by a
+ * cnri_syntax, from which parsing, help and suggestions come:
+ *
+ *     typedef struct bench { int64_t runs; bool profile; } bench;
+ *     static const cnri_option options[] = {
+ *         {"--runs", "N", CNRI_OPT_INT, offsetof(bench, runs), "timed runs (20)", .min = 1, .max = 1e6},
+ *         {"--profile", NULL, CNRI_OPT_FLAG, offsetof(bench, profile), "time of each step"},
+ *     };
+ *     static const cnri_syntax syntax = {"bench", "NET", "Measures ...", NULL,
+ *                                        options, CNRI_COUNT(options), true, 1, 1};
+ *     bench b = {.runs = 20};
+ *     cnri_args args;
+ *     int code;
+ *     if (!cnri_args_parse(&args, &syntax, argc, argv, &b, &code)) return code;
+ *     ...
+ *     cnri_args_free(&args);
+ */
+#ifndef CNRI_CLI_H
+#define CNRI_CLI_H
+
+#include "core/run/run.h"
+
+/* One row a subcommand, in the order of the help: name, one line of help. */
+#define CNRI_COMMANDS(X)
+
+#define X(name, help) int cnri_cmd_##name(int argc, char **argv);
+CNRI_COMMANDS(X)
+#undef X
+
+/* ---- options.c ---- */
+
+typedef CNRI_VEC(const char *) cnri_words;
+
+typedef enum cnri_option_type {
+    CNRI_OPT_FLAG,   /* bool; no argument */
+    CNRI_OPT_COUNT,  /* int32_t; each occurrence adds one; no argument */
+    CNRI_OPT_INT,    /* int64_t within min..max */
+    CNRI_OPT_REAL,   /* double within min..max */
+    CNRI_OPT_TEXT,   /* const char * */
+    CNRI_OPT_BYTES,  /* uint64_t: a number with K, M or G behind it, or none */
+    CNRI_OPT_CHOICE, /* int32_t: which of `choices` */
+    CNRI_OPT_LIST    /* cnri_words: every occurrence, in order */
+} cnri_option_type;
+
+typedef struct cnri_option {
+    const char *name;     /* "--limit" */
+    const char *argument; /* "N"; NULL for FLAG and COUNT */
+    cnri_option_type type;
+    size_t at;            /* offset of the value in the command's struct, where its default is */
+    const char *help;
+    double min, max;      /* INT, REAL; both 0: no bounds */
+    const char *const *choices; /* CHOICE: NULL-terminated */
+    char letter;          /* 'o': -o does the same; 0: none */
+} cnri_option;
+
+typedef struct cnri_syntax {
+    const char *command;  /* "eval" */
+    const char *operands; /* "NET --data SPEC", as help shows them */
+    const char *summary;
+    const char *details;  /* (optional) paragraphs behind the option list */
+    const cnri_option *options;
+    int32_t n_options;
+    bool nets;            /* takes the common options of commands that run nets too */
+    int32_t min_operands, max_operands; /* max -1: any number */
+} cnri_syntax;
+
+/* Options of every command (first four) and of those that run nets. */
+typedef struct cnri_common {
+    cnri_words plugin_dirs;
+    int32_t verbose, quiet;
+    bool json;
+    const char *device;
+    int64_t threads;
+    const char *weights, *net;
+    cnri_words no_rewrite, symbols; /* symbols: "name=value" */
+    bool deterministic, trust, letterbox;
+    uint64_t memory;
+    const char *resize, *crop, *mean, *std, *scale;
+    int32_t channels; /* 0: as the net says */
+} cnri_common;
+
+typedef struct cnri_args {
+    const cnri_syntax *syntax;
+    cnri_common common;
+    cnri_words operands;
+} cnri_args;
+
+/* Parses argv[1..argc); `values` is the command's struct (NULL without options of its own). False:
+ * leave with *code (help was printed, or a mistake explained on stderr). */
+bool cnri_args_parse(cnri_args *args, const cnri_syntax *syntax, int argc, char **argv,
+                     void *values, int *code);
+/* The same, but stops at the first operand; *next is its index in argv (argc: none). */
+bool cnri_args_parse_leading(cnri_args *args, const cnri_syntax *syntax, int argc, char **argv,
+                             void *values, int *next, int *code);
+void cnri_args_free(cnri_args *args);
+/* "16", "64K", "1.5G". */
+bool cnri_parse_bytes(const char *text, uint64_t *out);
+
+/* ---- setup.c: from options to runtimes and models ---- */
+
+/* Prints "cnnrun COMMAND: where: text" on stderr; returns the exit code: the status negated. */
+int cnri_complain(const cnri_args *args, const cnr_error *err);
+/* A mistake in the command line found by the command itself; returns its exit code. */
+int cnri_usage_error(const cnri_args *args, const char *format, ...) CNRI_PRINTF(2, 3);
+cnr_status cnri_args_open(const cnri_args *args, cnr_runtime **rt, cnr_error *err);
+/* Loads a net as the options say and sets its preprocessing from the flags. */
+cnr_status cnri_args_load(const cnri_args *args, cnr_runtime *rt, const char *path,
+                          cnr_model **out, cnr_error *err);
+/* Only the graph (show, convert, check, train). */
+cnr_status cnri_args_load_graph(const cnri_args *args, cnr_runtime *rt, const char *path,
+                                cnr_graph **out, cnr_error *err);
+/* The preprocessing flags, put into `graph` for its picture inputs. */
+cnr_status cnri_args_preprocess(const cnri_args *args, cnr_graph *graph, cnr_error *err);
+
+/* ---- json.c: one object a line on stdout ----
+ *     cnri_json j = {0};
+ *     cnri_json_begin(&j);  cnri_json_text(&j, "input", name);  cnri_json_list(&j, "top"); ...
+ *     cnri_json_end(&j);    (of the list)
+ *     status = cnri_json_print(&j, err);      ends the object, writes the line, frees ---- */
+typedef struct cnri_json { cnri_text text; char closers[32]; int32_t depth; bool comma; } cnri_json;
+void cnri_json_begin(cnri_json *j);
+/* key NULL inside lists */
+void cnri_json_object(cnri_json *j, const char *key);
+void cnri_json_list(cnri_json *j, const char *key);
+void cnri_json_end(cnri_json *j);
+void cnri_json_text(cnri_json *j, const char *key, const char *value); /* NULL: null */
+void cnri_json_int(cnri_json *j, const char *key, int64_t value);
+void cnri_json_real(cnri_json *j, const char *key, double value); /* not finite: null */
+void cnri_json_bool(cnri_json *j, const char *key, bool value);
+cnr_status cnri_json_print(cnri_json *j, cnr_error *err);
+
+/* ---- progress.c: on stderr; a bar on a terminal, a line now and then elsewhere ---- */
+typedef struct cnri_progress {
+    const char *what;
+    int64_t total; /* 0: unknown */
+    uint64_t begun_ns, shown_ns;
+    bool terminal, quiet;
+    int32_t width; /* of the last bar drawn */
+} cnri_progress;
+void cnri_progress_begin(cnri_progress *p, const char *what, int64_t total, bool quiet);
+/* `done` of total are done; `text` (may be NULL) stands behind the bar: "loss 0.12". */
+void cnri_progress_show(cnri_progress *p, int64_t done, const char *text);
+void cnri_progress_end(cnri_progress *p); /* removes the bar */
+/* "12s", "3m04s", "1h02m" */
+void cnri_duration(double seconds, char *out, size_t room);
+
+/* ---- signals.c: the only signal handlers of the house ---- */
+/* From now on SIGINT and SIGTERM set the flag and cancel the watched session; a second one ends
+ * the process as usual. */
+void cnri_signals_install(void);
+bool cnri_cancelled(void);
+void cnri_signals_watch(cnr_session *session); /* NULL: none */
+
+#endif
