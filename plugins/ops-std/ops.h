@@ -1,0 +1,234 @@
+/* What the operators of this plugin share: registration, errors, shapes, elements, ranges.
+ *
+ * An operator is one `const cnr_op ops_NAME` in NAME.c (kin may share a file) and a line OP(NAME)
+ * in ops.inc. A reference is written once, over `double`, with the dtype as a parameter:
+ *
+ *     static inline void body(const cnr_run *run, int32_t dtype) {
+ *         ... ops_put(dtype, y, i, f(ops_get(dtype, x, i)));
+ *     }
+ *     static cnr_status reference(const cnr_run *run, cnr_error *err) {
+ *         OPS_SPECIALISE(run->node->inputs[0]->dtype, body(run, dtype));
+ *         return CNR_OK;
+ *     }
+ */
+#ifndef OPS_H
+#define OPS_H
+
+#include <cnnrun/plugin.h>
+#include <cnnrun/window.h>
+#include <math.h>
+
+extern const cnr_host *ops_host;
+
+#define OP(name) extern const cnr_op ops_##name;
+#include "ops.inc"
+#undef OP
+
+/* ---- descriptors ---- */
+
+#define OPS_ROWS(rows) (int32_t)(sizeof(rows) / sizeof((rows)[0]))
+#define OPS_SIZES                                                                     \
+    .size = sizeof(cnr_op), .version = 1, .attr_spec_size = sizeof(cnr_attr_spec),     \
+    .port_size = sizeof(cnr_port)
+#define OPS_ATTRS(rows) .n_attrs = OPS_ROWS(rows), .attrs = (rows)
+#define OPS_PORTS(in, out)                                                            \
+    .n_inputs = OPS_ROWS(in), .inputs = (in), .n_outputs = OPS_ROWS(out), .outputs = (out)
+
+/* Rows that several schemas hold. */
+#define OPS_AXIS_ROW(value, text) \
+    {.name = "axis", .type = CNR_ATTR_INT, .default_i = (value), .help = (text)}
+#define OPS_EPSILON_ROW(value) \
+    {.name = "epsilon", .type = CNR_ATTR_FLOAT, .alias = "eps", .default_f = (value), \
+     .help = "added to the variance, against division by zero"}
+#define OPS_WINDOW_ROWS                                                                         \
+    {.name = "strides", .type = CNR_ATTR_INTS, .flags = CNR_ATTR_SPATIAL | CNR_ATTR_BOUNDED,     \
+     .alias = "stride", .min = 1, .max = 1 << 20, .fill = 1,                                     \
+     .help = "step of the window along each spatial axis"},                                      \
+    {.name = "pads", .type = CNR_ATTR_INTS, .flags = CNR_ATTR_SPATIAL_PAIRS | CNR_ATTR_BOUNDED,  \
+     .alias = "pad", .min = 0, .max = 1 << 20, .fill = 0,                                        \
+     .help = "elements added at the begin and the end of each spatial axis, all begins first"},  \
+    {.name = "dilations", .type = CNR_ATTR_INTS, .flags = CNR_ATTR_SPATIAL | CNR_ATTR_BOUNDED,   \
+     .alias = "dilation", .min = 1, .max = 1 << 20, .fill = 1,                                   \
+     .help = "distance between the window's elements along each spatial axis"},                  \
+    {.name = "auto_pad", .type = CNR_ATTR_ENUM, .default_s = "NOTSET", .choices = ops_auto_pads, \
+     .help = "SAME_*: as many outputs as inputs divided by stride; VALID: no padding"}
+extern const char *const ops_auto_pads[];
+
+/* ---- errors: the node's name says where ---- */
+
+#define ops_fail(err, code, node, ...) ops_host->fail(err, code, (node)->name, __VA_ARGS__)
+
+/* ---- shapes (shape.c). Dims above OPS_MAX_DIM are refused, so sums of a few never overflow ---- */
+
+#define OPS_MAX_DIM ((int64_t)1 << 40)
+
+enum {
+    OPS_FLOATS = 1u << CNR_f32 | 1u << CNR_f64 | 1u << CNR_f16 | 1u << CNR_bf16,
+    OPS_SIGNED = 1u << CNR_i8 | 1u << CNR_i16 | 1u << CNR_i32 | 1u << CNR_i64,
+    OPS_UNSIGNED = 1u << CNR_u8 | 1u << CNR_u16 | 1u << CNR_u32 | 1u << CNR_u64,
+    OPS_INTS = OPS_SIGNED | OPS_UNSIGNED,
+    OPS_NUMBERS = OPS_FLOATS | OPS_INTS,
+    OPS_WHOLE = OPS_NUMBERS | 1u << CNR_bool /* every dtype with whole bytes */
+};
+static inline int ops_is_float(int32_t dtype) { return (OPS_FLOATS >> dtype & 1u) != 0; }
+
+/* Input `port` or NULL when it is omitted or past the end. */
+static inline const cnr_tensor *ops_in(const cnr_node *node, int32_t port) {
+    return port < node->n_inputs ? node->inputs[port] : NULL;
+}
+/* The input is there, its dtype is in the mask, its rank in range, its dims not too large. */
+cnr_status ops_want(const cnr_node *node, int32_t port, uint32_t dtypes, int32_t min_rank,
+                    int32_t max_rank, cnr_error *err);
+/* Optional input `port`, if there, has this dtype and exactly these dims (negative: any). */
+cnr_status ops_want_shape(const cnr_node *node, int32_t port, int32_t dtype, int32_t rank,
+                          const int64_t *dim, cnr_error *err);
+/* Attribute `name`, an axis that may count from the end, as 0 .. rank - 1. `rank` itself is allowed
+ * when `past_end` is. */
+cnr_status ops_axis(const cnr_node *node, const char *name, int32_t rank, int past_end,
+                    int32_t *axis, cnr_error *err);
+/* Output takes dtype and shape of a tensor. */
+static inline void ops_like(cnr_tensor *out, const cnr_tensor *t) {
+    out->dtype = t->dtype;
+    out->rank = t->rank;
+    memcpy(out->dim, t->dim, sizeof out->dim);
+}
+/* infer for outputs 0 like input 0, any dtype with whole bytes; and the same for floats only. */
+cnr_status ops_infer_same(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err);
+cnr_status ops_infer_float(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err);
+/* Product of dims; CNR_DIM_UNKNOWN if one is unknown or the product exceeds OPS_MAX_DIM * 2^20. */
+int64_t ops_span(const cnr_tensor *t, int32_t from, int32_t to);
+/* Do two dims agree, as far as they are known? */
+static inline int ops_dims_agree(int64_t a, int64_t b) { return a < 0 || b < 0 || a == b; }
+/* a * b without wrapping; for costs. */
+static inline uint64_t ops_mul(uint64_t a, uint64_t b) {
+    return b != 0 && a > UINT64_MAX / b ? UINT64_MAX : a * b;
+}
+static inline uint64_t ops_elements(const cnr_tensor *t) {
+    const int64_t n = t ? cnr_count(t) : 0;
+    return n < 0 ? 0 : (uint64_t)n;
+}
+/* The numbers in a constant i32/i64 (or any integer) input, at most `max`; count, or -1 when the
+ * data is not known yet, is no integer vector or is longer. */
+int32_t ops_const_ints(const cnr_tensor *t, int64_t *out, int32_t max);
+
+/* ---- elements ---- */
+
+static inline double ops_get(int32_t dtype, const void *p, int64_t i) {
+    switch (dtype) {
+    case CNR_f32: return (double)((const float *)p)[i];
+    case CNR_f64: return ((const double *)p)[i];
+    case CNR_f16: return (double)cnr_f16_to_f32(((const uint16_t *)p)[i]);
+    case CNR_bf16: return (double)cnr_bf16_to_f32(((const uint16_t *)p)[i]);
+    case CNR_i8: return ((const int8_t *)p)[i];
+    case CNR_u8: return ((const uint8_t *)p)[i];
+    case CNR_i16: return ((const int16_t *)p)[i];
+    case CNR_u16: return ((const uint16_t *)p)[i];
+    case CNR_i32: return ((const int32_t *)p)[i];
+    case CNR_u32: return ((const uint32_t *)p)[i];
+    case CNR_i64: return (double)((const int64_t *)p)[i];
+    case CNR_u64: return (double)((const uint64_t *)p)[i];
+    case CNR_bool: return ((const uint8_t *)p)[i] != 0;
+    default: return 0;
+    }
+}
+
+/* Integers: towards zero, clamped to the type; NaN becomes 0. */
+void ops_put_integer(int32_t dtype, void *p, int64_t i, double v);
+/* From double straight to half, without rounding twice through float. */
+uint16_t ops_f64_to_f16(double v);
+uint16_t ops_f64_to_bf16(double v);
+
+static inline void ops_put(int32_t dtype, void *p, int64_t i, double v) {
+    switch (dtype) {
+    case CNR_f32: ((float *)p)[i] = (float)v; break;
+    case CNR_f64: ((double *)p)[i] = v; break;
+    case CNR_f16: ((uint16_t *)p)[i] = ops_f64_to_f16(v); break;
+    case CNR_bf16: ((uint16_t *)p)[i] = ops_f64_to_bf16(v); break;
+    default: ops_put_integer(dtype, p, i, v);
+    }
+}
+
+/* The integer dtypes exactly; u64 as its bits. */
+static inline int64_t ops_get_int(int32_t dtype, const void *p, int64_t i) {
+    switch (dtype) {
+    case CNR_i8: return ((const int8_t *)p)[i];
+    case CNR_u8: return ((const uint8_t *)p)[i];
+    case CNR_i16: return ((const int16_t *)p)[i];
+    case CNR_u16: return ((const uint16_t *)p)[i];
+    case CNR_i32: return ((const int32_t *)p)[i];
+    case CNR_u32: return ((const uint32_t *)p)[i];
+    case CNR_i64: return ((const int64_t *)p)[i];
+    case CNR_u64: return (int64_t)((const uint64_t *)p)[i];
+    case CNR_bool: return ((const uint8_t *)p)[i] != 0;
+    default: return 0;
+    }
+}
+/* Wraps, as C's conversions do. */
+static inline void ops_put_int(int32_t dtype, void *p, int64_t i, int64_t v) {
+    switch (dtype) {
+    case CNR_i8: case CNR_u8: ((uint8_t *)p)[i] = (uint8_t)v; break;
+    case CNR_i16: case CNR_u16: ((uint16_t *)p)[i] = (uint16_t)v; break;
+    case CNR_i32: case CNR_u32: ((uint32_t *)p)[i] = (uint32_t)v; break;
+    case CNR_i64: case CNR_u64: ((uint64_t *)p)[i] = (uint64_t)v; break;
+    case CNR_bool: ((uint8_t *)p)[i] = v != 0; break;
+    default: break;
+    }
+}
+
+/* Runs `call` with `dtype` as a constant for the commonest types, so that the compiler clears the
+ * dtype tests out of its loops, and as a variable for the rest. `call` must inline. */
+#define OPS_SPECIALISE(type, call)                                       \
+    do {                                                                 \
+        const int32_t type_ = (type);                                    \
+        if (type_ == CNR_f32) { enum { dtype = CNR_f32 }; call; }        \
+        else { const int32_t dtype = type_; call; }                      \
+    } while (0)
+#define OPS_INLINE static inline __attribute__((always_inline))
+
+/* Bytes of an element (types with whole bytes). */
+static inline size_t ops_size(int32_t dtype) { return cnr_dtype_bits(dtype) / 8; }
+
+/* The part of output 0 that a run covers: lo[a] <= index < hi[a] for each axis. */
+static inline void ops_range(const cnr_run *run, int64_t *lo, int64_t *hi) {
+    const cnr_tensor *y = run->outputs[0];
+    for (int32_t a = 0; a < y->rank; a++) {
+        lo[a] = a == run->range_axis ? run->range_begin : 0;
+        hi[a] = a == run->range_axis ? run->range_end : y->dim[a];
+    }
+}
+/* Long loops call this now and then. */
+static inline int ops_cancelled(const cnr_run *run) {
+    return run->stream && run->stream->cancel && *run->stream->cancel;
+}
+
+/* ---- gradients (grad.c) ---- */
+
+#define OPS_GRADIENT_ARGS                                                                      \
+    const cnr_host *host, struct cnr_graph *graph, const cnr_node *node, const cnr_value *inputs, \
+        const cnr_value *outputs, const cnr_value *grad_out, const int32_t *want,               \
+        cnr_value *grad_in, cnr_error *err
+#define OPS_GRADIENT_UNUSED                                                                \
+    (void)host, (void)graph, (void)node, (void)inputs, (void)outputs, (void)grad_out,      \
+        (void)want, (void)grad_in, (void)err
+/* Adds a one-output node named after `node`. */
+cnr_status ops_grad_node(const cnr_host *host, struct cnr_graph *graph, const cnr_node *node,
+                         const char *op, const cnr_value *inputs, int32_t n_inputs,
+                         const cnr_attr *const *attrs, int32_t n_attrs, cnr_value *out,
+                         cnr_error *err);
+/* Adds a node of `op` on (grad_out[0], inputs[0]) with the node's own attributes for grad_in[0]. */
+cnr_status ops_grad_of_input(const char *op, OPS_GRADIENT_ARGS);
+/* Sums `value` over `axes` without keeping them. */
+cnr_status ops_grad_sum(const cnr_host *host, struct cnr_graph *graph, const cnr_node *node,
+                        cnr_value value, const int64_t *axes, int32_t n_axes, cnr_value *out,
+                        cnr_error *err);
+/* Ready-made hooks: the gradient passes through; it is given back the input's shape. */
+cnr_status ops_gradient_through(OPS_GRADIENT_ARGS);
+cnr_status ops_gradient_reshape(OPS_GRADIENT_ARGS);
+/* aliases_of of operators whose output 0 is input 0's bytes; or may overwrite them. */
+int32_t ops_alias_view(const cnr_node *node, cnr_alias *out, int32_t max);
+int32_t ops_alias_inplace(const cnr_node *node, cnr_alias *out, int32_t max);
+
+/* Copies bytes of input 0 to output 0 unless they are the same memory. */
+cnr_status ops_reference_copy(const cnr_run *run, cnr_error *err);
+
+#endif

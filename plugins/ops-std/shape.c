@@ -1,0 +1,90 @@
+/* Checks and shape arithmetic that the operators share. */
+#include "ops.h"
+
+const char *const ops_auto_pads[] = {"NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID", NULL};
+
+static const char *port_name(const cnr_node *node, int32_t port) {
+    const int32_t last = node->desc->n_inputs - 1;
+    return node->desc->inputs[port < last ? port : last].name;
+}
+
+cnr_status ops_want(const cnr_node *node, int32_t port, uint32_t dtypes, int32_t min_rank,
+                    int32_t max_rank, cnr_error *err) {
+    const cnr_tensor *t = ops_in(node, port);
+    const char *name = port_name(node, port);
+    if (!t) return ops_fail(err, CNR_E_ARG, node, "input %s is missing", name);
+    if (t->dtype < 1 || t->dtype > 31 || !(dtypes >> t->dtype & 1u))
+        return ops_fail(err, CNR_E_UNSUPPORTED, node, "input %s: %s is not supported here", name,
+                        cnr_dtype_name(t->dtype));
+    if (t->rank < min_rank || t->rank > max_rank)
+        return ops_fail(err, CNR_E_SHAPE, node, "input %s: want rank %d to %d, got %d", name,
+                        min_rank, max_rank, t->rank);
+    for (int32_t i = 0; i < t->rank; i++)
+        if (t->dim[i] > OPS_MAX_DIM)
+            return ops_fail(err, CNR_E_LIMIT, node, "input %s: dimension %d is too large (%lld)",
+                            name, i, (long long)t->dim[i]);
+    return CNR_OK;
+}
+
+cnr_status ops_want_shape(const cnr_node *node, int32_t port, int32_t dtype, int32_t rank,
+                          const int64_t *dim, cnr_error *err) {
+    const cnr_tensor *t = ops_in(node, port);
+    if (!t) return CNR_OK;
+    const char *name = port_name(node, port);
+    if (t->dtype != dtype)
+        return ops_fail(err, CNR_E_SHAPE, node, "input %s: want %s, got %s", name,
+                        cnr_dtype_name(dtype), cnr_dtype_name(t->dtype));
+    if (t->rank != rank)
+        return ops_fail(err, CNR_E_SHAPE, node, "input %s: want rank %d, got %d", name, rank,
+                        t->rank);
+    for (int32_t i = 0; i < rank; i++)
+        if (!ops_dims_agree(t->dim[i], dim[i]))
+            return ops_fail(err, CNR_E_SHAPE, node, "input %s: want %lld along axis %d, got %lld",
+                            name, (long long)dim[i], i, (long long)t->dim[i]);
+    return CNR_OK;
+}
+
+cnr_status ops_axis(const cnr_node *node, const char *name, int32_t rank, int past_end,
+                    int32_t *axis, cnr_error *err) {
+    const int64_t given = cnr_attr_int(node, name), last = past_end ? rank : rank - 1;
+    if (given < -rank || given > last)
+        return ops_fail(err, CNR_E_ARG, node, "%s: want %d to %lld, got %lld", name, -rank,
+                        (long long)last, (long long)given);
+    *axis = (int32_t)(given < 0 ? given + rank : given);
+    return CNR_OK;
+}
+
+static cnr_status infer_like(const cnr_node *node, cnr_tensor *const *outputs, uint32_t dtypes,
+                             cnr_error *err) {
+    const cnr_status status = ops_want(node, 0, dtypes, 0, CNR_MAX_RANK, err);
+    if (status == CNR_OK) ops_like(outputs[0], node->inputs[0]);
+    return status;
+}
+
+cnr_status ops_infer_same(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
+    return infer_like(node, outputs, OPS_WHOLE, err);
+}
+
+cnr_status ops_infer_float(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
+    return infer_like(node, outputs, OPS_FLOATS, err);
+}
+
+int64_t ops_span(const cnr_tensor *t, int32_t from, int32_t to) {
+    int64_t n = 1;
+    int zero = 0;
+    for (int32_t i = from; i < to; i++) {
+        if (t->dim[i] < 0) return CNR_DIM_UNKNOWN;
+        if (t->dim[i] == 0) zero = 1;
+        else if (n > (OPS_MAX_DIM << 20) / t->dim[i]) return CNR_DIM_UNKNOWN;
+        else n *= t->dim[i];
+    }
+    return zero ? 0 : n;
+}
+
+int32_t ops_const_ints(const cnr_tensor *t, int64_t *out, int32_t max) {
+    if (!t || !t->data || t->rank > 1 || t->encoding || !(OPS_INTS >> t->dtype & 1u)) return -1;
+    const int64_t n = cnr_count(t);
+    if (n < 0 || n > max) return -1;
+    for (int64_t i = 0; i < n; i++) out[i] = ops_get_int(t->dtype, t->data, i);
+    return (int32_t)n;
+}
