@@ -14,7 +14,8 @@ typedef struct cnri_plugin {
 } cnri_plugin;
 
 /* Process-wide: plugins stay loaded and the registry only grows. Loading is idempotent and
- * serialised; after cnri_registry_freeze the registry is read without locks. */
+ * serialised; the registry is read without locks at any time. dirs (searched first) may name
+ * folders, whose bad plugins are logged and skipped, or files, which must load. */
 cnr_status cnri_plugins_load(const char *const *dirs, bool default_dirs, cnr_error *err);
 /* Judges one file, loading it: NULL when good, else why not (caller frees). */
 char *cnri_plugin_check(const char *path);
@@ -23,8 +24,9 @@ const cnri_plugin *cnri_plugin_at(int32_t index);
 /* What plugin `index` registered: kind and name of item `item`; false past the end. */
 bool cnri_plugin_item(int32_t index, int32_t item, int32_t *kind, const char **name);
 void cnri_plugins_finish(void); /* calls fini of each; at exit */
-extern const cnr_host cnri_host; /* host.c; graph slots come from core/graph via cnri_host_graph */
-/* The table is one const object per process, completed by core/graph before plugins load. */
+/* host.c: one table a process; core/graph completes it (cnri_graph_install(cnri_host_mutable()))
+ * before plugins load; constant from then on. */
+extern cnr_host cnri_host;
 cnr_host *cnri_host_mutable(void);
 
 /* ---- registry.c: descriptors by kind; each list in order of registration ---- */
@@ -66,7 +68,7 @@ typedef struct cnri_device {
     char name[32];
     bool open;
 } cnri_device;
-/* Finds all devices (not opened), best driver of each. Owned by the set. */
+/* Finds all devices (not opened), best driver of each, best device first. Owned by the set. */
 typedef struct cnri_devices { cnri_device *at; int32_t n; cnr_device_options options; } cnri_devices;
 cnr_status cnri_devices_find(cnri_devices *set, int32_t threads, cnr_error *err);
 /* Opens on first use. `name` "cpu", "opencl:0", "opencl" (the first). Unknown: lists those there. */

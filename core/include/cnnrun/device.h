@@ -69,12 +69,16 @@ typedef struct cnr_device_options {
     int32_t threads; /* 0: as many as the machine has cores to give */
 } cnr_device_options;
 
+enum {
+    CNR_DEVICE_ONLY = 1 << 0 /* there is never a second one: named family, not family:0 */
+};
+
 /* A device class. Constant, owned by the plugin. */
 typedef struct cnr_device_class {
     uint32_t size;
-    uint32_t reserved;
+    uint32_t flags; /* CNR_DEVICE_... */
     const char *name;   /* "cpu-neon", "opencl-mali" */
-    const char *family; /* "cpu", "opencl": devices are named family, or family:N */
+    const char *family; /* "cpu", "opencl": devices are named family:N, or family with ONLY */
     const char *summary;
     /* How many devices there are; 0 is fine. Negative: a cnr_status, err filled. */
     int32_t (*count)(cnr_error *err);
