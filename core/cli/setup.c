@@ -1,0 +1,228 @@
+/* From parsed options to runtimes, models and graphs; complaints and their exit codes. */
+#include "core/cli/cli.h"
+
+int cnri_complain(const cnri_args *args, const cnr_error *err) {
+    const char *command = args->syntax->command;
+    fflush(stdout);
+    fprintf(stderr, "cnnrun%s%s: %s%s%s\n", *command ? " " : "", command, err->where,
+            *err->where ? ": " : "", *err->text ? err->text : cnr_status_text(err->code));
+    return err->code < 0 && err->code > -100 ? -err->code : 1;
+}
+
+int cnri_usage_error(const cnri_args *args, const char *format, ...) {
+    cnr_error err = CNR_ERROR_INIT;
+    va_list list;
+    va_start(list, format);
+    cnri_failv(&err, CNR_E_ARG, NULL, format, list);
+    va_end(list);
+    const int code = cnri_complain(args, &err);
+    fprintf(stderr, "cnnrun %s --help lists all options\n", args->syntax->command);
+    return code;
+}
+
+static void print_log(void *arg, int32_t level, const char *who, const char *text) {
+    static const char *const names[] = {"error: ", "warning: ", "", "debug: "};
+    (void)arg;
+    fprintf(stderr, "cnnrun: %s%s%s%s\n", level >= 0 && level < 4 ? names[level] : "",
+            who ? who : "", who && *who ? ": " : "", text);
+}
+
+/* The words with the NULL behind them that lists for the core end in. */
+static const char *const *terminated(const cnri_words *words) {
+    cnri_words *w = (cnri_words *)words;
+    if (w->n == 0) return NULL;
+    if (!cnri_push(w)) return NULL;
+    w->at[--w->n] = NULL;
+    return w->at;
+}
+
+cnr_status cnri_args_open(const cnri_args *args, cnr_runtime **rt, cnr_error *err) {
+    const cnri_common *c = &args->common;
+    cnr_open_options options;
+    memset(&options, 0, sizeof options);
+    options.size = sizeof options;
+    options.threads = (int32_t)c->threads;
+    options.plugin_dirs = terminated(&c->plugin_dirs);
+    options.log = print_log;
+    options.log_level = c->quiet ? CNR_LOG_ERROR : CNR_LOG_WARN + c->verbose;
+    options.trust_scripts = c->trust;
+    if (c->plugin_dirs.n && !options.plugin_dirs)
+        return cnri_fail(err, CNR_E_MEMORY, "options", "out of memory");
+    return cnr_open(rt, &options, err);
+}
+
+/* ---- load options ---- */
+
+typedef struct symbols { const char **names; int64_t *values; char *text; } symbols;
+
+static void symbols_free(symbols *s) {
+    cnri_free(s->names);
+    cnri_free(s->values);
+    cnri_free(s->text);
+}
+
+/* Splits "batch=4" words. */
+static cnr_status symbols_parse(const cnri_words *words, symbols *s, cnr_error *err) {
+    size_t bytes = 1;
+    memset(s, 0, sizeof *s);
+    for (int32_t i = 0; i < words->n; i++) bytes += strlen(words->at[i]) + 1;
+    s->names = cnri_alloc_zero((size_t)(words->n + 1) * sizeof *s->names);
+    s->values = cnri_alloc_zero((size_t)(words->n + 1) * sizeof *s->values);
+    s->text = cnri_alloc(bytes);
+    if (!s->names || !s->values || !s->text)
+        return cnri_fail(err, CNR_E_MEMORY, "--symbol", "out of memory");
+    char *to = s->text;
+    for (int32_t i = 0; i < words->n; i++) {
+        const size_t n = strlen(words->at[i]) + 1;
+        memcpy(to, words->at[i], n);
+        char *equals = strchr(to, '=');
+        if (!equals || equals == to || !cnri_parse_int(equals + 1, &s->values[i]) ||
+            s->values[i] < 0)
+            return cnri_fail(err, CNR_E_ARG, "--symbol", "wanted NAME=VALUE, got \"%s\"",
+                             words->at[i]);
+        *equals = 0;
+        s->names[i] = to;
+        to += n;
+    }
+    return CNR_OK;
+}
+
+static cnr_status load_options(const cnri_args *args, symbols *s, cnr_load_options *options,
+                               cnr_error *err) {
+    const cnri_common *c = &args->common;
+    memset(options, 0, sizeof *options);
+    options->size = sizeof *options;
+    const cnr_status status = symbols_parse(&c->symbols, s, err);
+    if (status) return status;
+    options->n_symbols = c->symbols.n;
+    options->symbols = s->names;
+    options->symbol_values = s->values;
+    options->weights = c->weights;
+    options->net = c->net;
+    options->no_rewrite = terminated(&c->no_rewrite);
+    options->device = c->device;
+    options->memory_bound = c->memory;
+    options->deterministic = c->deterministic;
+    if (c->no_rewrite.n && !options->no_rewrite)
+        return cnri_fail(err, CNR_E_MEMORY, "--no-rewrite", "out of memory");
+    return CNR_OK;
+}
+
+cnr_status cnri_args_load_graph(const cnri_args *args, cnr_runtime *rt, const char *path,
+                                cnr_graph **out, cnr_error *err) {
+    cnr_load_options options;
+    symbols s;
+    *out = NULL;
+    cnr_status status = load_options(args, &s, &options, err);
+    if (!status) status = cnri_load_graph(rt, path, &options, out, err);
+    if (!status) status = cnri_args_preprocess(args, rt, *out, err);
+    if (status) {
+        cnri_graph_free(*out);
+        *out = NULL;
+    }
+    symbols_free(&s);
+    return status;
+}
+
+cnr_status cnri_args_load(const cnri_args *args, cnr_runtime *rt, const char *path,
+                          cnr_model **out, cnr_error *err) {
+    cnr_load_options options;
+    symbols s;
+    *out = NULL;
+    cnr_status status = load_options(args, &s, &options, err);
+    if (!status) status = cnr_load(rt, path, &options, out, err);
+    if (!status) status = cnri_args_preprocess(args, rt, (*out)->graph, err);
+    symbols_free(&s);
+    return status;
+}
+
+/* ---- preprocessing flags ---- */
+
+/* Prints C H W values as the list that metadata holds. */
+static cnr_status list_of(const float *values, int64_t n, cnri_text *out, cnr_error *err) {
+    char number[64];
+    for (int64_t i = 0; i < n; i++) {
+        cnri_print_double(number, sizeof number, (double)values[i]);
+        cnri_text_add(out, i ? ",%s" : "%s", number);
+    }
+    return out->failed ? cnri_fail(err, CNR_E_MEMORY, "--mean", "out of memory") : CNR_OK;
+}
+
+/* A mean image may be a file that an importer reads as one constant. */
+static cnr_status mean_of_graph(const cnr_graph *g, const char *path, cnri_text *out,
+                                cnr_error *err) {
+    const cnr_tensor *t = g->outputs.n == 1 ? g->values.at[g->outputs.at[0]].type : NULL;
+    if (!t || !t->data || t->dtype != CNR_f32 || t->encoding || cnr_count(t) < 1)
+        return cnri_fail(err, CNR_E_ARG, path, "wanted a mean image: one constant array of f32");
+    return list_of(t->data, cnr_count(t), out, err);
+}
+
+/* Or a picture. */
+static cnr_status mean_of_picture(const char *path, cnri_text *out, cnr_error *err) {
+    cnri_samples samples;
+    cnr_sample sample;
+    cnr_status status = cnri_samples_open(path, NULL, &samples, err);
+    if (status) return status;
+    memset(&sample, 0, sizeof sample);
+    sample.size = sizeof sample;
+    status = cnri_samples_read(&samples, 0, &sample, err);
+    cnri_samples_close(&samples);
+    if (status) return status;
+    const cnr_tensor *t = &sample.picture;
+    const int64_t pixels = t->dim[0] * t->dim[1], channels = t->dim[2];
+    float *planes = cnri_alloc((size_t)(pixels * channels) * sizeof *planes);
+    for (int64_t c = 0; planes && c < channels; c++)
+        for (int64_t i = 0; i < pixels; i++)
+            planes[c * pixels + i] = ((const uint8_t *)t->data)[i * channels + c];
+    status = planes ? list_of(planes, pixels * channels, out, err)
+                    : cnri_fail(err, CNR_E_MEMORY, path, "out of memory");
+    cnri_free(planes);
+    cnri_free(sample.picture.data);
+    return status;
+}
+
+static cnr_status mean_text(cnr_runtime *rt, const char *text, cnri_text *out, cnr_error *err) {
+    const char *end;
+    double first;
+    if (cnri_parse_double(text, &end, &first) && (*end == 0 || *end == ',')) {
+        cnri_text_add(out, "%s", text);
+        return out->failed ? cnri_fail(err, CNR_E_MEMORY, "--mean", "out of memory") : CNR_OK;
+    }
+    cnr_graph *graph = NULL;
+    cnr_error why = CNR_ERROR_INIT;
+    cnr_status status;
+    if (cnri_load_graph(rt, text, NULL, &graph, &why) == CNR_OK) {
+        status = mean_of_graph(graph, text, out, err);
+        cnri_graph_free(graph);
+        return status;
+    }
+    return mean_of_picture(text, out, err);
+}
+
+static bool takes_pictures(const cnr_graph *g, cnr_value input) {
+    const int32_t rank = g->values.at[input].type->rank;
+    return rank == 3 || rank == 4;
+}
+
+cnr_status cnri_args_preprocess(const cnri_args *args, cnr_runtime *rt, cnr_graph *graph,
+                                cnr_error *err) {
+    static const char *const orders[] = {NULL, "rgb", "bgr", "gray"};
+    const cnri_common *c = &args->common;
+    cnri_text mean = {0};
+    cnr_status status = c->mean ? mean_text(rt, c->mean, &mean, err) : CNR_OK;
+    const struct { const char *flag, *text; } flags[] = {
+        {"--resize", c->resize}, {"--crop", c->crop},   {"--mean", mean.at},
+        {"--std", c->std},       {"--scale", c->scale}, {"--channels", orders[c->channels]},
+        {"--letterbox", c->letterbox ? "1" : NULL},
+    };
+    for (int32_t i = 0; i < graph->inputs.n && !status; i++) {
+        const cnr_value input = graph->inputs.at[i];
+        if (!takes_pictures(graph, input)) continue;
+        for (size_t f = 0; f < CNRI_COUNT(flags) && !status; f++)
+            if (flags[f].text)
+                status = cnri_preprocess_set(graph, graph->values.at[input].name,
+                                             flags[f].flag + 2, flags[f].text, err);
+    }
+    cnri_text_free(&mean);
+    return status;
+}
