@@ -1,0 +1,297 @@
+/* The CPU as a device: host memory, streams that finish at once, a pool of threads.
+ *
+ * One pool serves all streams. A stream that finds it busy works alone, so sessions never wait for
+ * each other, and together they still fill the cores. */
+#define _GNU_SOURCE
+#include "neon.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#ifdef NEON_PTHREADPOOL
+#include <pthreadpool.h>
+#endif
+
+#define HUGE_PAGE ((uint64_t)2 << 20)
+
+typedef struct pool {
+    int32_t threads;
+    atomic_int busy;
+#ifdef NEON_PTHREADPOOL
+    pthreadpool_t workers;
+#endif
+    /* The task under way. `published` orders it for threads that come through code that a race
+     * detector can't see into. */
+    atomic_int published;
+    void (*fn)(void *arg, int64_t i, int32_t thread);
+    void *arg;
+    int64_t n;
+    atomic_llong next;
+} pool;
+
+static const cnr_memory_class memory_classes[] = {
+    {.name = "buffer",
+     .flags = CNR_MEMORY_HOST | CNR_MEMORY_PARTS,
+     .alignment = 64,
+     .max_bytes = (uint64_t)SIZE_MAX / 2},
+};
+
+/* ---- how many threads ---- */
+
+/* The share of a processor group's time that a container may use, in whole cores; 0: no limit. */
+static int32_t quota(void) {
+    FILE *file = fopen("/sys/fs/cgroup/cpu.max", "r");
+    long long limit = 0, period = 0;
+    if (!file) return 0;
+    const int n = fscanf(file, "%lld %lld", &limit, &period); /* "max 100000" reads none */
+    fclose(file);
+    if (n != 2 || limit <= 0 || period <= 0) return 0;
+    return (int32_t)neon_max(1, limit / period);
+}
+
+static int32_t cores(void) {
+    cpu_set_t set;
+    int32_t n = 1;
+    if (sched_getaffinity(0, sizeof set, &set) == 0) n = CPU_COUNT(&set);
+    else if (sysconf(_SC_NPROCESSORS_ONLN) > 0) n = (int32_t)sysconf(_SC_NPROCESSORS_ONLN);
+    const int32_t limit = quota();
+    return limit && limit < n ? limit : n;
+}
+
+/* ---- the device ---- */
+
+static int32_t count(cnr_error *err) {
+    (void)err;
+    return 1;
+}
+
+static void cpu_name(char *out, size_t room) {
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    char line[256];
+    snprintf(out, room, "CPU");
+    while (file && fgets(line, sizeof line, file)) {
+        const char *colon = strchr(line, ':');
+        if (strncmp(line, "model name", 10) != 0 || !colon) continue;
+        snprintf(out, room, "%.*s", (int)strcspn(colon + 2, "\n"), colon + 2);
+        break;
+    }
+    if (file) fclose(file);
+}
+
+static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) {
+    (void)index;
+    (void)err;
+    out->score = 100;
+    snprintf(out->key, sizeof out->key, "cpu");
+    cpu_name(out->name, sizeof out->name);
+    snprintf(out->driver, sizeof out->driver, "cpu-neon 0.1.0 %s", neon_uk->name);
+    out->concurrency = cores();
+    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    out->memory_bytes = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
+    return CNR_OK;
+}
+
+static cnr_status device_open(cnr_device *device, const cnr_device_options *options,
+                              cnr_error *err) {
+    int32_t threads = options && options->threads > 0 ? options->threads : cores();
+    pool *p = neon_host->alloc(sizeof *p);
+    if (!p) return neon_host->fail(err, CNR_E_MEMORY, "cpu", "no memory for the thread pool");
+    memset(p, 0, sizeof *p);
+    if (threads > 1024) threads = 1024;
+#ifdef NEON_PTHREADPOOL
+    if (threads > 1) {
+        p->workers = pthreadpool_create((size_t)threads);
+        if (!p->workers) {
+            neon_host->log(CNR_LOG_WARN, "cpu-neon", "no thread pool: one thread only");
+            threads = 1;
+        }
+    }
+#else
+    threads = 1;
+#endif
+    p->threads = threads;
+    device->state = p;
+    device->memory = memory_classes;
+    device->n_memory = 1;
+    device->concurrency = threads;
+    return CNR_OK;
+}
+
+static void device_close(cnr_device *device) {
+    pool *p = device->state;
+    if (!p) return;
+#ifdef NEON_PTHREADPOOL
+    if (p->workers) pthreadpool_destroy(p->workers);
+#endif
+    neon_host->free(p);
+    device->state = NULL;
+}
+
+/* ---- memory ---- */
+
+static cnr_status mem_alloc(const cnr_device *device, cnr_mem *out, cnr_error *err) {
+    (void)device;
+    out->offset = 0;
+    out->handle = out->bytes <= memory_classes[0].max_bytes
+                      ? neon_host->alloc((size_t)(out->bytes ? out->bytes : 1))
+                      : NULL;
+    if (!out->handle)
+        return neon_host->fail(err, CNR_E_MEMORY, "cpu", "no memory for %llu bytes",
+                               (unsigned long long)out->bytes);
+#ifdef MADV_HUGEPAGE
+    /* Page faults of small pages cost more than filling the memory does. */
+    if (out->bytes >= 2 * HUGE_PAGE) {
+        const uintptr_t first = ((uintptr_t)out->handle + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
+        const uintptr_t last = ((uintptr_t)out->handle + out->bytes) & ~(HUGE_PAGE - 1);
+        if (last > first) madvise((void *)first, last - first, MADV_HUGEPAGE);
+    }
+#endif
+    return CNR_OK;
+}
+
+static void mem_free(const cnr_device *device, cnr_mem *mem) {
+    (void)device;
+    neon_host->free(mem->handle);
+    mem->handle = NULL;
+}
+
+static cnr_status mem_view(const cnr_device *device, const cnr_mem *whole, uint64_t offset,
+                           uint64_t bytes, cnr_mem *out, cnr_error *err) {
+    (void)device;
+    if (offset > whole->bytes || bytes > whole->bytes - offset)
+        return neon_host->fail(err, CNR_E_ARG, "cpu", "a view must lie within its memory");
+    *out = *whole;
+    out->offset += offset;
+    out->bytes = bytes;
+    return CNR_OK;
+}
+
+static void mem_unview(const cnr_device *device, cnr_mem *part) {
+    (void)device;
+    part->handle = NULL;
+}
+
+static char *address(const cnr_mem *mem) { return (char *)mem->handle + mem->offset; }
+
+static void *map(cnr_stream *stream, const cnr_mem *mem, int32_t write, cnr_error *err) {
+    (void)stream;
+    (void)write;
+    (void)err;
+    return address(mem);
+}
+
+static void unmap(cnr_stream *stream, const cnr_mem *mem, void *at) {
+    (void)stream;
+    (void)mem;
+    (void)at;
+}
+
+static int inside(const cnr_mem *mem, uint64_t offset, uint64_t bytes) {
+    return offset <= mem->bytes && bytes <= mem->bytes - offset;
+}
+
+static cnr_status write_mem(cnr_stream *stream, const cnr_mem *to, uint64_t offset,
+                            const void *from, uint64_t bytes, cnr_error *err) {
+    (void)stream;
+    if (!inside(to, offset, bytes))
+        return neon_host->fail(err, CNR_E_ARG, "cpu", "write past the end of a buffer");
+    if (bytes) memcpy(address(to) + offset, from, (size_t)bytes);
+    return CNR_OK;
+}
+
+static cnr_status read_mem(cnr_stream *stream, const cnr_mem *from, uint64_t offset, void *to,
+                           uint64_t bytes, cnr_error *err) {
+    (void)stream;
+    if (!inside(from, offset, bytes))
+        return neon_host->fail(err, CNR_E_ARG, "cpu", "read past the end of a buffer");
+    if (bytes) memcpy(to, address(from) + offset, (size_t)bytes);
+    return CNR_OK;
+}
+
+static cnr_status copy_mem(cnr_stream *stream, const cnr_mem *from, const cnr_mem *to,
+                           uint64_t bytes, cnr_error *err) {
+    (void)stream;
+    if (!inside(from, 0, bytes) || !inside(to, 0, bytes))
+        return neon_host->fail(err, CNR_E_ARG, "cpu", "copy past the end of a buffer");
+    if (bytes) memmove(address(to), address(from), (size_t)bytes);
+    return CNR_OK;
+}
+
+/* ---- streams ---- */
+
+#ifdef NEON_PTHREADPOOL
+/* One of `threads` such calls, each on at most one thread at a time: its index is the thread
+ * number that tasks see. */
+static void work(void *context, size_t index) {
+    pool *p = context;
+    (void)atomic_load_explicit(&p->published, memory_order_acquire);
+    for (;;) {
+        const int64_t i = atomic_fetch_add_explicit(&p->next, 1, memory_order_relaxed);
+        if (i >= p->n) break;
+        p->fn(p->arg, i, (int32_t)index);
+    }
+    atomic_fetch_add_explicit(&p->published, 1, memory_order_release);
+}
+#endif
+
+static void parallel(cnr_stream *stream, int64_t n, void (*fn)(void *, int64_t, int32_t),
+                     void *arg) {
+#ifdef NEON_PTHREADPOOL
+    pool *p = stream->device->state;
+    if (n > 1 && p->workers && !atomic_exchange_explicit(&p->busy, 1, memory_order_acquire)) {
+        p->fn = fn;
+        p->arg = arg;
+        p->n = n;
+        atomic_store_explicit(&p->next, 0, memory_order_relaxed);
+        atomic_store_explicit(&p->published, 1, memory_order_release);
+        pthreadpool_parallelize_1d(p->workers, work, p, (size_t)neon_min(n, p->threads), 0);
+        (void)atomic_load_explicit(&p->published, memory_order_acquire);
+        atomic_store_explicit(&p->busy, 0, memory_order_release);
+        return;
+    }
+#endif
+    (void)stream;
+    for (int64_t i = 0; i < n; i++) fn(arg, i, 0);
+}
+
+static cnr_status stream_open(const cnr_device *device, cnr_stream *stream, cnr_error *err) {
+    (void)err;
+    stream->device = device;
+    stream->state = NULL;
+    stream->parallel = parallel;
+    return CNR_OK;
+}
+
+static void stream_close(cnr_stream *stream) { stream->parallel = NULL; }
+
+static cnr_status stream_sync(cnr_stream *stream, cnr_error *err) {
+    (void)stream;
+    (void)err;
+    return CNR_OK;
+}
+
+const cnr_device_class neon_device_class = {
+    .size = sizeof(cnr_device_class),
+    .name = "cpu-neon",
+    .family = "cpu",
+    .summary = "The processor's own cores and memory",
+    .count = count,
+    .describe = describe,
+    .open = device_open,
+    .close = device_close,
+    .alloc = mem_alloc,
+    .free = mem_free,
+    .view = mem_view,
+    .unview = mem_unview,
+    .map = map,
+    .unmap = unmap,
+    .write = write_mem,
+    .read = read_mem,
+    .copy = copy_mem,
+    .stream_open = stream_open,
+    .stream_close = stream_close,
+    .sync = stream_sync,
+};

@@ -1,0 +1,33 @@
+/* The entry of the plugin: registers the CPU device and its kernels. */
+#include "neon.h"
+#include "kernels.h"
+
+const cnr_host *neon_host;
+const neon_ukernels *neon_uk;
+
+static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
+    (void)err;
+    neon_host = host;
+    neon_uk = neon_choose_isa();
+    cnr_status status = host->add(registrar, CNR_KIND_DEVICE, &neon_device_class);
+    for (int32_t i = 0; status == CNR_OK && neon_kernels[i]; i++)
+        status = host->add(registrar, CNR_KIND_KERNEL, neon_kernels[i]);
+    return status;
+}
+
+static const cnr_plugin plugin = {
+    .size = sizeof(cnr_plugin),
+    .magic = CNR_PLUGIN_MAGIC,
+    .abi = CNR_ABI,
+    .signature = CNR_SIGNATURE,
+    .name = "cpu-neon",
+    .version = "0.1.0",
+    .summary = "The CPU: NEON, AVX2, AVX-512 or plain C, chosen when it loads",
+    .licence = "MIT",
+    .init = init,
+};
+
+CNR_PLUGIN_ENTRY {
+    (void)host_abi;
+    return &plugin;
+}

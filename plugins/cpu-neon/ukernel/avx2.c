@@ -1,0 +1,5 @@
+/* The microkernels for x86-64 with AVX2 and FMA. */
+#define NEON_ISA avx2
+#define NEON_VL 8
+#define NEON_REGISTERS 16
+#include "template.h"

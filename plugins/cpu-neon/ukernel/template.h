@@ -1,0 +1,412 @@
+/* The source of all microkernels, in GCC's vector extension; a file a instruction set includes it
+ * with NEON_ISA, NEON_VL (floats a vector) and NEON_REGISTERS set. Nothing here may be reached
+ * before the processor was asked for that instruction set, so all but the table is static. */
+#include "ukernel.h"
+
+#include <string.h>
+
+#define NEON_PASTE_(a, b) a##b
+#define NEON_PASTE(a, b) NEON_PASTE_(a, b)
+#define NEON_TEXT_(a) #a
+#define NEON_TEXT(a) NEON_TEXT_(a)
+#define VL NEON_VL
+#define NV 3
+#if NEON_REGISTERS == 32
+#define MR 8
+#define DOT_M 4
+#define DOT_N 6
+#else
+#define MR 4
+#define DOT_M 3
+#define DOT_N 4
+#endif
+#define INLINE static inline __attribute__((always_inline))
+#define UNROLL(n) _Pragma(NEON_TEXT(GCC unroll n))
+
+typedef float vec __attribute__((vector_size(VL * 4)));
+typedef float vec_u __attribute__((vector_size(VL * 4), aligned(4), may_alias));
+typedef int32_t ivec __attribute__((vector_size(VL * 4)));
+
+INLINE vec load(const float *p) { return *(const vec_u *)p; }
+INLINE void store(float *p, vec v) { *(vec_u *)p = v; }
+INLINE vec splat(float x) { return x - (vec){0}; }
+INLINE vec choose(ivec mask, vec a, vec b) {
+    return (vec)(((ivec)a & mask) | ((ivec)b & ~mask));
+}
+INLINE vec vmax(vec a, vec b) { return choose(a > b, a, b); }
+
+/* n < VL floats; the rest 0. */
+INLINE vec load_part(const float *p, int64_t n) {
+    float t[VL] = {0};
+    for (int64_t i = 0; i < n; i++) t[i] = p[i];
+    return load(t);
+}
+
+INLINE void store_part(float *p, vec v, int64_t n) {
+    float t[VL];
+    store(t, v);
+    for (int64_t i = 0; i < n; i++) p[i] = t[i];
+}
+
+INLINE float sum_lanes(vec v) {
+    float t[VL];
+    store(t, v);
+    for (int half = VL / 2; half >= 1; half /= 2)
+        for (int i = 0; i < half; i++) t[i] += t[i + half];
+    return t[0];
+}
+
+/* ---- matrix product, columns along the vector ---- */
+
+INLINE void tile(int64_t k, const float *restrict a, const float *restrict b, float *restrict c,
+                 int64_t ldc, const int m, const int nv, int64_t last, const float *bias, int add) {
+    vec acc[MR][NV];
+    UNROLL(8)
+    for (int i = 0; i < m; i++) {
+        UNROLL(3)
+        for (int j = 0; j < nv; j++) {
+            if (!add) acc[i][j] = splat(bias ? bias[i] : 0.0f);
+            else if (j == nv - 1 && last < VL)
+                acc[i][j] = load_part(c + i * ldc + j * VL, last);
+            else acc[i][j] = load(c + i * ldc + j * VL);
+        }
+    }
+    for (; k > 0; k--) {
+        vec row[NV];
+        UNROLL(3)
+        for (int j = 0; j < nv; j++) row[j] = load(b + j * VL);
+        UNROLL(8)
+        for (int i = 0; i < m; i++) {
+            const vec x = splat(a[i]);
+            UNROLL(3)
+            for (int j = 0; j < nv; j++) acc[i][j] += x * row[j];
+        }
+        a += MR;
+        b += nv * VL;
+    }
+    UNROLL(8)
+    for (int i = 0; i < m; i++) {
+        UNROLL(3)
+        for (int j = 0; j < nv; j++) {
+            if (j == nv - 1 && last < VL) store_part(c + i * ldc + j * VL, acc[i][j], last);
+            else store(c + i * ldc + j * VL, acc[i][j]);
+        }
+    }
+}
+
+#define TILE(m, nv)                                                                          \
+    case (m) * 4 + (nv): tile(k, a, b, c, ldc, m, nv, n - ((nv) - 1) * VL, bias, add); break;
+#define TILES(m) TILE(m, 1) TILE(m, 2) TILE(m, 3)
+
+static void sgemm(int64_t k, const float *a, const float *b, float *c, int64_t ldc, int64_t m,
+                  int64_t n, const float *bias, int add) {
+    switch (m * 4 + (n + VL - 1) / VL) {
+        TILES(1) TILES(2) TILES(3) TILES(4)
+#if MR == 8
+        TILES(5) TILES(6) TILES(7) TILES(8)
+#endif
+    default: break;
+    }
+}
+
+/* ---- matrix product, the summed axis along the vector ---- */
+
+INLINE void dot_tile(int64_t k, const float *restrict a, int64_t lda, const float *restrict b,
+                     int64_t ldb, float *restrict c, int64_t ldc, const int m, const int n,
+                     const float *bias, int add) {
+    vec acc[DOT_M][DOT_N];
+    UNROLL(4)
+    for (int i = 0; i < m; i++) {
+        UNROLL(6)
+        for (int j = 0; j < n; j++) acc[i][j] = (vec){0};
+    }
+    for (; k >= VL; k -= VL) {
+        vec x[DOT_M];
+        UNROLL(4)
+        for (int i = 0; i < m; i++) x[i] = load(a + i * lda);
+        UNROLL(6)
+        for (int j = 0; j < n; j++) {
+            const vec y = load(b + j * ldb);
+            UNROLL(4)
+            for (int i = 0; i < m; i++) acc[i][j] += x[i] * y;
+        }
+        a += VL;
+        b += VL;
+    }
+    if (k) {
+        vec x[DOT_M];
+        UNROLL(4)
+        for (int i = 0; i < m; i++) x[i] = load_part(a + i * lda, k);
+        UNROLL(6)
+        for (int j = 0; j < n; j++) {
+            const vec y = load_part(b + j * ldb, k);
+            UNROLL(4)
+            for (int i = 0; i < m; i++) acc[i][j] += x[i] * y;
+        }
+    }
+    for (int i = 0; i < m; i++) {
+        for (int j = 0; j < n; j++) {
+            const float start = add ? c[i * ldc + j] : bias ? bias[j] : 0.0f;
+            c[i * ldc + j] = start + sum_lanes(acc[i][j]);
+        }
+    }
+}
+
+#define DOT(m, n)                                                                            \
+    case (m) * 8 + (n): dot_tile(k, a, lda, b, ldb, c, ldc, m, n, bias, add); break;
+#if DOT_N == 6
+#define DOTS(m) DOT(m, 1) DOT(m, 2) DOT(m, 3) DOT(m, 4) DOT(m, 5) DOT(m, 6)
+#else
+#define DOTS(m) DOT(m, 1) DOT(m, 2) DOT(m, 3) DOT(m, 4)
+#endif
+
+static void sdot(int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb, float *c,
+                 int64_t ldc, int64_t m, int64_t n, const float *bias, int add) {
+    switch (m * 8 + n) {
+        DOTS(1) DOTS(2) DOTS(3)
+#if DOT_M == 4
+        DOTS(4)
+#endif
+    default: break;
+    }
+}
+
+/* ---- packing ---- */
+
+static void pack_taps(float *panel, int64_t width, int64_t k0, int64_t k1, const float *base,
+                      int64_t plane, const int64_t *tap, int64_t taps,
+                      const neon_segment *segment, int64_t segments) {
+    int64_t channel = k0 / taps, t = k0 % taps;
+    for (int64_t k = k0; k < k1; k++, panel += width) {
+        const float *from = base + channel * plane + tap[t];
+        float *to = panel;
+        for (int64_t s = 0; s < segments; s++) {
+            /* Whole vectors: what they write too much, the next segment or row writes again. */
+            const float *x = from + segment[s].from;
+            const int64_t n = segment[s].n;
+            for (int64_t i = 0; i < n; i += VL) store(to + i, load(x + i));
+            to += n;
+        }
+        if (++t == taps) {
+            t = 0;
+            channel++;
+        }
+    }
+}
+
+static void pack_rows(float *panel, int64_t width, int64_t n, int64_t k, const float *b,
+                      int64_t ldb) {
+    const int64_t whole = n / VL * VL;
+    for (int64_t i = 0; i < k; i++, panel += width, b += ldb) {
+        for (int64_t j = 0; j < whole; j += VL) store(panel + j, load(b + j));
+        if (whole < width) store(panel + whole, load_part(b + whole, n - whole));
+    }
+}
+
+/* ---- sliding windows over a padded plane ---- */
+
+INLINE vec window_step(neon_window_kind kind, vec acc, vec x, const float *weight, int64_t t) {
+    if (kind == NEON_WINDOW_FMA) return acc + x * splat(weight[t]);
+    if (kind == NEON_WINDOW_SUM) return acc + x;
+    return vmax(x, acc);
+}
+
+INLINE void window_tile(neon_window_kind kind, const neon_window_rows *w, const float *base,
+                        float *out, const int rows, const int nv, int64_t last) {
+    vec acc[4][2];
+    UNROLL(4)
+    for (int r = 0; r < rows; r++) {
+        UNROLL(2)
+        for (int j = 0; j < nv; j++)
+            acc[r][j] = kind == NEON_WINDOW_MAX ? load(base + r * w->row_stride + w->tap[0] + j * VL)
+                                                : splat(kind == NEON_WINDOW_FMA ? w->start : 0.0f);
+    }
+    for (int64_t t = kind == NEON_WINDOW_MAX; t < w->taps; t++) {
+        const float *x = base + w->tap[t];
+        UNROLL(4)
+        for (int r = 0; r < rows; r++) {
+            UNROLL(2)
+            for (int j = 0; j < nv; j++)
+                acc[r][j] = window_step(kind, acc[r][j], load(x + r * w->row_stride + j * VL),
+                                        w->weight, t);
+        }
+    }
+    UNROLL(4)
+    for (int r = 0; r < rows; r++) {
+        UNROLL(2)
+        for (int j = 0; j < nv; j++) {
+            if (j == nv - 1 && last < VL)
+                store_part(out + r * w->out_stride + j * VL, acc[r][j], last);
+            else store(out + r * w->out_stride + j * VL, acc[r][j]);
+        }
+    }
+}
+
+INLINE void window_strip(neon_window_kind kind, const neon_window_rows *w, int64_t row,
+                         const int rows) {
+    const float *base = w->base + row * w->row_stride;
+    float *out = w->out + row * w->out_stride;
+    int64_t x = 0;
+    for (; x + VL < w->n; x += 2 * VL)
+        window_tile(kind, w, base + x, out + x, rows, 2,
+                    w->n - x - VL < VL ? w->n - x - VL : VL);
+    if (x < w->n) window_tile(kind, w, base + x, out + x, rows, 1, w->n - x);
+}
+
+INLINE void window_all(neon_window_kind kind, const neon_window_rows *w) {
+    int64_t row = 0;
+    for (; row + 4 <= w->rows; row += 4) window_strip(kind, w, row, 4);
+    for (; row < w->rows; row++) window_strip(kind, w, row, 1);
+}
+
+static void window(neon_window_kind kind, const neon_window_rows *w) {
+    if (kind == NEON_WINDOW_FMA) window_all(NEON_WINDOW_FMA, w);
+    else if (kind == NEON_WINDOW_SUM) window_all(NEON_WINDOW_SUM, w);
+    else window_all(NEON_WINDOW_MAX, w);
+}
+
+/* ---- element by element: written plainly, the compiler vectorises ---- */
+
+static void relu(float *x, int64_t n) {
+    for (int64_t i = 0; i < n; i++) x[i] = x[i] > 0.0f ? x[i] : 0.0f;
+}
+
+static void leaky_relu(float *x, float slope, int64_t n) {
+    for (int64_t i = 0; i < n; i++) x[i] = x[i] < 0.0f ? x[i] * slope : x[i];
+}
+
+static void clip(float *x, float low, float high, int64_t n) {
+    for (int64_t i = 0; i < n; i++) {
+        const float v = x[i] < low ? low : x[i];
+        x[i] = v > high ? high : v;
+    }
+}
+
+static void add(float *x, const float *y, int64_t n) {
+    for (int64_t i = 0; i < n; i++) x[i] += y[i];
+}
+
+static void mul(float *x, const float *y, int64_t n) {
+    for (int64_t i = 0; i < n; i++) x[i] *= y[i];
+}
+
+static void affine(const float *x, float scale, float shift, float *out, int64_t n) {
+    for (int64_t i = 0; i < n; i++) out[i] = x[i] * scale + shift;
+}
+
+static float max_of(const float *x, int64_t n) {
+    float best = x[0];
+    int64_t i = 0;
+    if (n >= VL) {
+        vec v = load(x);
+        for (i = VL; i + VL <= n; i += VL) v = vmax(load(x + i), v);
+        for (int l = 0; l < VL; l++)
+            if (v[l] > best) best = v[l];
+    }
+    for (; i < n; i++)
+        if (x[i] > best) best = x[i];
+    return best;
+}
+
+static float sum_of(const float *x, int64_t n) {
+    vec v[4] = {{0}, {0}, {0}, {0}};
+    int64_t i = 0;
+    for (; i + 4 * VL <= n; i += 4 * VL) {
+        UNROLL(4)
+        for (int j = 0; j < 4; j++) v[j] += load(x + i + j * VL);
+    }
+    for (; i + VL <= n; i += VL) v[0] += load(x + i);
+    if (i < n) v[1] += load_part(x + i, n - i);
+    return sum_lanes((v[0] + v[1]) + (v[2] + v[3]));
+}
+
+/* exp to 1 ulp or so: 2^k * p(r), r within ln2/2 of 0; Cephes' polynomial. */
+INLINE vec vexp(vec x) {
+    x = choose(x < splat(-87.33f), splat(-87.33f), x);
+    x = choose(x > splat(88.72f), splat(88.72f), x);
+    const vec magic = splat(12582912.0f); /* 1.5 * 2^23: adding it rounds to an integer */
+    const vec shifted = x * splat(1.44269504f) + magic;
+    const vec k = shifted - magic;
+    const vec r = (x - k * splat(0.693359375f)) - k * splat(-2.12194440e-4f);
+    vec p = splat(1.9875691500e-4f);
+    p = p * r + splat(1.3981999507e-3f);
+    p = p * r + splat(8.3334519073e-3f);
+    p = p * r + splat(4.1665795894e-2f);
+    p = p * r + splat(1.6666665459e-1f);
+    p = p * r + splat(5.0000001201e-1f);
+    p = p * r * r + r + splat(1.0f);
+    /* k may be 128, which no exponent holds: two steps */
+    const ivec n = (ivec)shifted - (ivec)magic, half = n >> 1;
+    const vec a = (vec)((half + 127) << 23), b = (vec)((n - half + 127) << 23);
+    return p * a * b;
+}
+
+static float exp_sum(const float *x, float shift, float *out, int64_t n) {
+    vec total = {0};
+    int64_t i = 0;
+    for (; i + VL <= n; i += VL) {
+        const vec e = vexp(load(x + i) - splat(shift));
+        store(out + i, e);
+        total += e;
+    }
+    float sum = sum_lanes(total);
+    if (i < n) {
+        const vec e = vexp(load_part(x + i, n - i) - splat(shift));
+        store_part(out + i, e, n - i);
+        for (int64_t l = 0; l < n - i; l++) sum += out[i + l];
+    }
+    return sum;
+}
+
+INLINE vec vsigmoid(vec x) { return splat(1.0f) / (splat(1.0f) + vexp(-x)); }
+
+/* Near 0 the quotient of exponentials loses digits: a polynomial there (Cephes). */
+INLINE vec vtanh(vec x) {
+    const vec e = vexp(x + x);
+    const vec far = splat(1.0f) - splat(2.0f) / (e + splat(1.0f));
+    const vec s = x * x;
+    vec p = splat(-5.70498872745e-3f);
+    p = p * s + splat(2.06390887954e-2f);
+    p = p * s + splat(-5.37397155531e-2f);
+    p = p * s + splat(1.33314422036e-1f);
+    p = p * s + splat(-3.33332819422e-1f);
+    const vec near = p * s * x + x;
+    return choose(s < splat(0.390625f), near, far);
+}
+
+static void sigmoid(const float *x, float *out, int64_t n) {
+    int64_t i = 0;
+    for (; i + VL <= n; i += VL) store(out + i, vsigmoid(load(x + i)));
+    if (i < n) store_part(out + i, vsigmoid(load_part(x + i, n - i)), n - i);
+}
+
+static void tanh_of(const float *x, float *out, int64_t n) {
+    int64_t i = 0;
+    for (; i + VL <= n; i += VL) store(out + i, vtanh(load(x + i)));
+    if (i < n) store_part(out + i, vtanh(load_part(x + i, n - i)), n - i);
+}
+
+const neon_ukernels NEON_PASTE(neon_ukernels_, NEON_ISA) = {
+    .name = NEON_TEXT(NEON_ISA),
+    .vl = VL,
+    .mr = MR,
+    .nr = NV * VL,
+    .dot_m = DOT_M,
+    .dot_n = DOT_N,
+    .sgemm = sgemm,
+    .sdot = sdot,
+    .pack_taps = pack_taps,
+    .pack_rows = pack_rows,
+    .window = window,
+    .relu = relu,
+    .leaky_relu = leaky_relu,
+    .clip = clip,
+    .add = add,
+    .mul = mul,
+    .affine = affine,
+    .max = max_of,
+    .sum = sum_of,
+    .exp_sum = exp_sum,
+    .sigmoid = sigmoid,
+    .tanh = tanh_of,
+};

@@ -1,0 +1,74 @@
+/* The microkernels: what is built once for each instruction set, and chosen as a whole.
+ *
+ * A tile of a matrix product is mr rows by nr = 3 vectors of columns. Packed operands:
+ *     A: panels of mr rows, each [k][mr]     (rows past the last are zeros)
+ *     B: panels of nr columns, each [k][w]   (w = nr, but the last: its columns rounded up to vl) */
+#ifndef NEON_UKERNEL_H
+#define NEON_UKERNEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A run of consecutive columns of a packed B that come from consecutive floats of a source. */
+typedef struct neon_segment {
+    int64_t from; /* floats from the source's base */
+    int64_t n;
+} neon_segment;
+
+typedef enum neon_window_kind { NEON_WINDOW_FMA, NEON_WINDOW_SUM, NEON_WINDOW_MAX } neon_window_kind;
+
+/* Taps of a sliding window over a padded plane, and the rows of its output. */
+typedef struct neon_window_rows {
+    const float *base;  /* of the first output row's first position */
+    int64_t row_stride; /* floats from one output row's base to the next */
+    const int64_t *tap; /* floats from the base to each tap */
+    const float *weight; /* FMA: one a tap */
+    int64_t taps;
+    float start; /* FMA: the bias; else ignored */
+    float *out;
+    int64_t out_stride, rows, n;
+} neon_window_rows;
+
+typedef struct neon_ukernels {
+    const char *name; /* "avx512" */
+    int32_t vl, mr, nr;
+    int32_t dot_m, dot_n;
+
+    /* c[m][n] = bias (NULL: 0), or c when `add`, + the product of a panel of A (rows m <= mr of it)
+     * and one of B (n <= nr). */
+    void (*sgemm)(int64_t k, const float *a, const float *b, float *c, int64_t ldc, int64_t m,
+                  int64_t n, const float *bias, int add);
+    /* c[i][j] = (add ? c : bias ? bias[j] : 0) + sum over k of a[i][k] * b[j][k]; m <= dot_m,
+     * n <= dot_n. */
+    void (*sdot)(int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb, float *c,
+                 int64_t ldc, int64_t m, int64_t n, const float *bias, int add);
+    /* A panel of B for rows (channel, tap) [k0, k1) of an im2col matrix: row k comes from
+     * base + (k / taps) * plane + tap[k % taps]. May read vl floats past each segment, and write
+     * vl past the panel. */
+    void (*pack_taps)(float *panel, int64_t width, int64_t k0, int64_t k1, const float *base,
+                      int64_t plane, const int64_t *tap, int64_t taps,
+                      const neon_segment *segment, int64_t segments);
+    /* A panel of B from a row-major matrix; columns past n become 0. */
+    void (*pack_rows)(float *panel, int64_t width, int64_t n, int64_t k, const float *b,
+                      int64_t ldb);
+    /* May read vl floats past the last position of each row. */
+    void (*window)(neon_window_kind kind, const neon_window_rows *job);
+
+    void (*relu)(float *x, int64_t n);
+    void (*leaky_relu)(float *x, float slope, int64_t n);
+    void (*clip)(float *x, float low, float high, int64_t n);
+    void (*add)(float *x, const float *y, int64_t n);
+    void (*mul)(float *x, const float *y, int64_t n);
+    /* out = x * scale + shift */
+    void (*affine)(const float *x, float scale, float shift, float *out, int64_t n);
+    float (*max)(const float *x, int64_t n);
+    float (*sum)(const float *x, int64_t n);
+    /* out = exp(x - shift); returns the sum */
+    float (*exp_sum)(const float *x, float shift, float *out, int64_t n);
+    void (*sigmoid)(const float *x, float *out, int64_t n);
+    void (*tanh)(const float *x, float *out, int64_t n);
+} neon_ukernels;
+
+extern const neon_ukernels neon_ukernels_generic, neon_ukernels_avx2, neon_ukernels_avx512;
+
+#endif
