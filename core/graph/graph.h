@@ -17,12 +17,14 @@ typedef struct cnri_value {
     int32_t output;   /* which output of the producer */
     bool is_input, borrowed, unfilled; /* unfilled: a weight without data yet */
     cnr_init init;    /* for an unfilled parameter */
+    int32_t uses;     /* by inputs of nodes and as outputs of the graph */
 } cnri_value;
 
 typedef struct cnri_node {
     cnr_node view; /* name, attrs, inputs/outputs arrays owned by the graph */
     char *name, *where; /* where: "net.lua:14" or NULL */
     cnr_value *in, *out;
+    bool borrowed; /* the attributes belong to the graph this one is a copy of */
 } cnri_node;
 
 typedef struct cnri_problem { char *where, *text; } cnri_problem;
@@ -39,9 +41,43 @@ typedef struct cnr_graph {
     int32_t insert_before;
     cnri_mapping file; /* backs borrowed data; unmapped with the graph */
     bool out_of_memory;
+    cnri_map value_names, node_names; /* name -> index + 1; see build.c */
 } cnr_graph;
 
-/* ---- build.c: the host table's graph slots (same names, cnri_graph_*), and: ---- */
+/* A type that is not known yet, or never will be since the node that makes it failed. */
+static inline bool cnri_type_unknown(const cnr_tensor *t) {
+    return t->dtype == CNR_DTYPE_NONE;
+}
+
+/* ---- the host table's graph slots, described in plugin.h ---- */
+cnr_value cnri_graph_input(cnr_graph *g, const char *name, const cnr_tensor *type);
+int32_t cnri_graph_symbol(cnr_graph *g, const char *name);
+cnr_value cnri_graph_constant(cnr_graph *g, const char *name, const cnr_tensor *type);
+cnr_status cnri_graph_node(cnr_graph *g, const char *op, const char *name, const char *where,
+                           const cnr_value *inputs, int32_t n_inputs, const cnr_attr *const *attrs,
+                           int32_t n_attrs, cnr_value *outputs, int32_t n_outputs);
+cnr_status cnri_graph_output(cnr_graph *g, cnr_value value, const char *name);
+cnr_status cnri_graph_set_meta(cnr_graph *g, const char *key, const char *text);
+const char *cnri_graph_meta(const cnr_graph *g, const char *key);
+void cnri_graph_problem(cnr_graph *g, const char *where, const char *format, ...)
+    CNRI_PRINTF(3, 4);
+int32_t cnri_graph_node_count(const cnr_graph *g);
+const cnr_node *cnri_graph_node_at(const cnr_graph *g, int32_t index, const cnr_value **inputs,
+                                   const cnr_value **outputs);
+int32_t cnri_graph_input_count(const cnr_graph *g);
+cnr_value cnri_graph_input_at(const cnr_graph *g, int32_t index);
+int32_t cnri_graph_output_count(const cnr_graph *g);
+cnr_value cnri_graph_output_at(const cnr_graph *g, int32_t index);
+const cnr_tensor *cnri_graph_type(const cnr_graph *g, cnr_value value);
+const char *cnri_graph_value_name(const cnr_graph *g, cnr_value value);
+int32_t cnri_graph_producer(const cnr_graph *g, cnr_value value);
+int32_t cnri_graph_uses(const cnr_graph *g, cnr_value value);
+cnr_status cnri_graph_replace(cnr_graph *g, cnr_value from, cnr_value to);
+cnr_status cnri_graph_remove(cnr_graph *g, int32_t node);
+void cnri_graph_insert_before(cnr_graph *g, int32_t node);
+const char *cnri_graph_symbol_name(const cnr_graph *g, int32_t symbol);
+
+/* ---- build.c ---- */
 cnr_graph *cnri_graph_new(const char *name);
 void cnri_graph_free(cnr_graph *g);
 void cnri_graph_install(cnr_host *host); /* fills the graph slots of the table */
