@@ -1,0 +1,109 @@
+/* Filling weights: from data, or at random by their initialisers. */
+#include "core/graph/parts.h"
+#include <math.h>
+
+cnr_status cnri_graph_fill(cnr_graph *g, cnr_value value, const cnr_tensor *data, cnr_error *err) {
+    if (value < 0 || value >= g->values.n || !data || !data->data)
+        return cnri_fail(err, CNR_E_ARG, g->name, "no such weight, or no data for it");
+    cnri_value *v = &g->values.at[value];
+    if (v->producer >= 0 || v->is_input)
+        return cnri_fail(err, CNR_E_ARG, v->name, "it is computed, not a weight");
+    if (data->dtype != v->type->dtype || !cnr_same_shape(data, v->type)) {
+        cnri_text t = {0};
+        cnri_type_print(g, v->type, &t);
+        cnri_text_add(&t, " wanted, got ");
+        cnri_type_print(g, data, &t);
+        cnri_fail(err, CNR_E_SHAPE, v->name, "%s", t.at ? t.at : "");
+        cnri_text_free(&t);
+        return CNR_E_SHAPE;
+    }
+    const uint64_t bytes = data->encoding ? data->bytes : cnr_dense_bytes(data);
+    const cnr_quant *quant = NULL;
+    void *own = bytes <= SIZE_MAX / 2 ? cnri_alloc(bytes ? bytes : 1) : NULL;
+    if (!own || !cnri_quant_copy(data->quant, &quant)) {
+        cnri_free(own);
+        return cnri_fail(err, CNR_E_MEMORY, v->name, "out of memory");
+    }
+    memcpy(own, data->data, bytes);
+    if (!v->borrowed) cnri_free(v->type->data);
+    cnri_free((void *)v->type->quant);
+    v->type->data = own;
+    v->type->bytes = bytes;
+    v->type->encoding = data->encoding;
+    v->type->quant = quant;
+    v->type->flags |= CNR_TENSOR_CONST;
+    v->borrowed = v->unfilled = false;
+    return CNR_OK;
+}
+
+/* ---- random numbers: splitmix64, so a seed and a name give the same weights everywhere ---- */
+
+static uint64_t next(uint64_t *state) {
+    uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+static double uniform(uint64_t *state) { return ((double)(next(state) >> 11) + 0.5) * 0x1p-53; }
+
+static double normal(uint64_t *state) {
+    const double radius = sqrt(-2 * log(uniform(state)));
+    return radius * cos(6.28318530717958647692 * uniform(state));
+}
+
+static uint64_t stream_of(uint64_t seed, const char *name) {
+    uint64_t h = UINT64_C(0xcbf29ce484222325);
+    for (; *name; name++) h = (h ^ (uint8_t)*name) * UINT64_C(0x100000001b3);
+    return h ^ seed * UINT64_C(0xd6e8feb86659fd93);
+}
+
+/* ---- storing a number in any element type ---- */
+
+static double sample(const cnr_init *init, double deviation, uint64_t *state) {
+    if (init->kind == CNR_INIT_ONE) return 1;
+    if (init->kind == CNR_INIT_CONST) return init->value;
+    if (init->kind == CNR_INIT_HE) return deviation * normal(state);
+    return 0;
+}
+
+static bool store(void *at, int64_t i, int32_t dtype, double x) {
+    if (dtype == CNR_f32) ((float *)at)[i] = (float)x;
+    else if (dtype == CNR_f64) ((double *)at)[i] = x;
+    else if (dtype == CNR_f16) ((uint16_t *)at)[i] = cnr_f32_to_f16((float)x);
+    else if (dtype == CNR_bf16) ((uint16_t *)at)[i] = cnr_f32_to_bf16((float)x);
+    else if (dtype == CNR_i64) ((int64_t *)at)[i] = (int64_t)x;
+    else if (dtype == CNR_i32) ((int32_t *)at)[i] = (int32_t)x;
+    else if (cnr_dtype_bits(dtype) == 8) ((int8_t *)at)[i] = (int8_t)x;
+    else return false;
+    return true;
+}
+
+cnr_status cnri_graph_fill_random(cnr_graph *g, uint64_t seed, cnr_error *err) {
+    for (int32_t k = 0; k < g->values.n; k++) {
+        cnri_value *v = &g->values.at[k];
+        if (!v->unfilled) continue;
+        cnr_tensor *t = v->type;
+        const int64_t n = cnr_count(t);
+        const uint64_t bytes = cnr_dense_bytes(t);
+        void *own = n >= 0 && bytes <= SIZE_MAX / 2 ? cnri_alloc_zero(bytes ? bytes : 1) : NULL;
+        if (!own) return cnri_fail(err, CNR_E_MEMORY, v->name, "out of memory");
+        /* Without a fan-in from the operator: what one output (axis 0) reads. */
+        const int64_t guess = t->rank > 0 && t->dim[0] > 0 ? n / t->dim[0] : 1;
+        const int64_t fan_in = v->init.fan_in > 0 ? v->init.fan_in : guess > 0 ? guess : 1;
+        const double deviation = sqrt(2.0 / (double)fan_in);
+        uint64_t state = stream_of(seed, v->name);
+        for (int64_t i = 0; i < n; i++)
+            if (!store(own, i, t->dtype, sample(&v->init, deviation, &state))) {
+                cnri_free(own);
+                return cnri_fail(err, CNR_E_UNSUPPORTED, v->name,
+                                 "weights of type %s can't be filled at random",
+                                 cnr_dtype_name(t->dtype));
+            }
+        t->data = own;
+        t->bytes = bytes;
+        t->flags |= CNR_TENSOR_CONST;
+        v->unfilled = v->borrowed = false;
+    }
+    return CNR_OK;
+}
