@@ -1,0 +1,47 @@
+/* Elements of any data type as double, int64 or uint64, in runs: what the reference kernels
+ * compute on. */
+#ifndef STD_ELEM_H
+#define STD_ELEM_H
+
+#include "ops.h"
+
+/* Short enough for the stack, long enough that the dispatch on a data type costs nothing. */
+#define ELEM_RUN 256
+
+/* Where arithmetic on a data type happens: i64 and u64 do not fit a double. */
+typedef enum elem_domain { ELEM_F, ELEM_I, ELEM_U } elem_domain;
+
+typedef union elem_run {
+    double f[ELEM_RUN];
+    int64_t i[ELEM_RUN];
+    uint64_t u[ELEM_RUN];
+} elem_run;
+
+/* Besides the sets of ops.h. */
+#define ELEM_BOOL (1u << CNR_bool)
+#define ELEM_NIBBLES (1u << CNR_i4 | 1u << CNR_u4)
+
+static inline int elem_in(int32_t dtype, uint32_t set) {
+    return dtype > 0 && dtype < 32 && (set >> dtype & 1u) != 0;
+}
+
+static inline elem_domain elem_domain_of(int32_t dtype) {
+    if (elem_in(dtype, OPS_FLOATS)) return ELEM_F;
+    return elem_in(dtype, OPS_SIGNED | 1u << CNR_i4) ? ELEM_I : ELEM_U;
+}
+
+/* n <= ELEM_RUN elements data[first], data[first + stride] ... as `domain`. Floats become integers
+ * by truncation, saturated, NaN as 0. */
+void elem_load(int32_t dtype, const void *data, int64_t first, int64_t stride, int64_t n,
+               elem_domain domain, elem_run *out);
+/* The reverse, to data[first] onwards. Integers are cut to the type's bits; bool is "not 0". */
+void elem_store(int32_t dtype, void *data, int64_t first, int64_t n, elem_domain domain,
+                const elem_run *in);
+
+/* One element; slow, for small tensors. */
+double elem_f64(const cnr_tensor *t, int64_t index);
+int64_t elem_i64(const cnr_tensor *t, int64_t index);
+void elem_set_f64(const cnr_tensor *t, int64_t index, double value);
+void elem_set_i64(const cnr_tensor *t, int64_t index, int64_t value);
+
+#endif

@@ -1,0 +1,105 @@
+/* The machinery of element-wise operators of one operand: unary.h. */
+#include "unary.h"
+
+const cnr_port unary_inputs[1] = {{.name = "x", .help = "any shape"}};
+const cnr_port unary_outputs[1] = {{.name = "y", .help = "the shape of x"}};
+const cnr_port unary_grad_inputs[2] = {
+    {.name = "v", .help = "input or output of the forward operator"},
+    {.name = "dy", .help = "gradient of its output"},
+};
+
+static unary_coef coefficients(const cnr_node *node, const char *const *names) {
+    double values[3] = {0, 0, 0};
+    for (int i = 0; i < 3 && names[i]; i++) {
+        const cnr_attr *a = cnr_attr_find(node, names[i]);
+        if (a) values[i] = a->type == CNR_ATTR_FLOAT ? a->f : (double)a->i;
+    }
+    return (unary_coef){values[0], values[1], values[2]};
+}
+
+cnr_status unary_infer(const cnr_node *node, const unary_row *row, cnr_tensor *const *out,
+                       cnr_error *err) {
+    KIT_TRY(kit_dtype(node, 0, row->dtypes, err));
+    ops_like(out[0], node->inputs[0]);
+    if (row->to_bool) out[0]->dtype = CNR_bool;
+    return CNR_OK;
+}
+
+cnr_status unary_reference(const cnr_run *run, const unary_row *row, cnr_error *err) {
+    const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
+    const unary_coef k = coefficients(run->node, row->coef);
+    const int64_t count = cnr_count(y);
+    elem_domain domain = elem_domain_of(x->dtype);
+    if ((domain == ELEM_I && !row->i64) || (domain == ELEM_U && !row->u64)) domain = ELEM_F;
+    (void)err;
+    for (int64_t at = 0; at < count; at += ELEM_RUN) {
+        const int64_t n = count - at < ELEM_RUN ? count - at : ELEM_RUN;
+        elem_run in, out;
+        elem_load(x->dtype, x->data, at, 1, n, domain, &in);
+        if (domain == ELEM_F) row->f64(in.f, out.f, n, k);
+        else if (domain == ELEM_I) row->i64(in.i, out.i, n, k);
+        else row->u64(in.u, out.u, n, k);
+        elem_store(y->dtype, y->data, at, n, domain, &out);
+    }
+    return CNR_OK;
+}
+
+void unary_apply(const cnr_node *node, const unary_row *row, const float *x, float *out,
+                 int64_t n) {
+    row->f32(x, out, n, coefficients(node, row->coef));
+}
+
+/* "$a" becomes the coefficient's bits, which no locale and no rounding can touch. */
+int32_t unary_expression(const cnr_node *node, const unary_row *row, char *text, size_t bytes) {
+    const unary_coef k = coefficients(node, row->coef);
+    const float values[3] = {(float)k.a, (float)k.b, (float)k.c};
+    static const char digits[] = "0123456789abcdef";
+    size_t used = 0;
+    if (!row->opencl) return -1;
+    for (const char *p = row->opencl; *p; p++) {
+        char word[32] = {*p, 0};
+        if (*p == '$') {
+            uint32_t bits;
+            memcpy(&bits, &values[*++p - 'a'], sizeof bits);
+            memcpy(word, "as_float(0x00000000u)", 22);
+            for (int i = 0; i < 8; i++) word[18 - i] = digits[bits >> (4 * i) & 15];
+        }
+        const size_t length = strlen(word);
+        if (used + length + 1 > bytes) return -1;
+        memcpy(text + used, word, length + 1);
+        used += length;
+    }
+    return (int32_t)used;
+}
+
+cnr_status unary_gradient(const cnr_host *host, struct cnr_graph *graph, const cnr_node *node,
+                          const unary_row *row, const cnr_value *inputs, const cnr_value *outputs,
+                          const cnr_value *grad_out, const int32_t *want, cnr_value *grad_in) {
+    const cnr_value in[] = {row->grad_of_y ? outputs[0] : inputs[0], grad_out[0]};
+    if (!want[0] || grad_out[0] < 0) return CNR_OK;
+    return host->graph_node(graph, row->grad, NULL, NULL, in, 2, node->attrs, node->n_attrs,
+                            &grad_in[0], 1);
+}
+
+cnr_status unary_grad_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
+    KIT_TRY(kit_dtype(node, 0, OPS_FLOATS, err));
+    KIT_TRY(kit_dtype(node, 1, OPS_FLOATS, err));
+    KIT_TRY(kit_broadcast(node, 0, 2, out[0], err));
+    out[0]->dtype = node->inputs[1]->dtype;
+    return CNR_OK;
+}
+
+cnr_status unary_grad_reference(const cnr_run *run, const unary_grad_row *row) {
+    const cnr_tensor *v = run->node->inputs[0], *dy = run->node->inputs[1], *dx = run->outputs[0];
+    const unary_coef k = coefficients(run->node, row->coef);
+    const int64_t count = cnr_count(dx);
+    for (int64_t at = 0; at < count; at += ELEM_RUN) {
+        const int64_t n = count - at < ELEM_RUN ? count - at : ELEM_RUN;
+        elem_run vs, dys, out;
+        elem_load(v->dtype, v->data, at, 1, n, ELEM_F, &vs);
+        elem_load(dy->dtype, dy->data, at, 1, n, ELEM_F, &dys);
+        row->f64(vs.f, dys.f, out.f, n, k);
+        elem_store(dx->dtype, dx->data, at, n, ELEM_F, &out);
+    }
+    return CNR_OK;
+}
