@@ -9,8 +9,9 @@
 
 static cnr_status io_error(cnr_error *err, const char *path, const char *what) {
     const int code = errno;
-    return cnri_fail(err, code == ENOENT ? CNR_E_NOT_FOUND : code == ENOMEM ? CNR_E_MEMORY : CNR_E_IO,
-                     path, "%s: %s", what, strerror(code));
+    const cnr_status status = code == ENOENT ? CNR_E_NOT_FOUND
+                              : code == ENOMEM ? CNR_E_MEMORY : CNR_E_IO;
+    return cnri_fail(err, status, path, "%s: %s", what, strerror(code));
 }
 
 static int open_to_read(const char *path, struct stat *info, cnr_error *err) {

@@ -77,7 +77,7 @@ int32_t cnri_print_double(char *buffer, size_t room, double value) {
     char text[40];
     int n = 0;
     const locale_t before = enter_plain();
-    /* 15 digits print every double that was written with 15 as it was; only subnormals hold fewer. */
+    /* 15 digits print every double that was written with 15; only subnormals hold fewer. */
     for (int digits = fabs(value) < DBL_MIN ? 1 : 15; digits <= 17; digits++) {
         n = snprintf(text, sizeof text, "%.*g", digits, value);
         if (strtod(text, NULL) == value) break;

@@ -1,0 +1,35 @@
+/* What the files of this room share. */
+#ifndef CNRI_HOST_INTERNAL_H
+#define CNRI_HOST_INTERNAL_H
+
+#include "core/host/host.h"
+
+/* What a plugin asked to register; becomes part of the registry when its init succeeds. */
+typedef struct cnri_item {
+    int32_t kind;
+    const void *descriptor;
+    const cnri_plugin *plugin;
+} cnri_item;
+
+struct cnr_registrar {
+    const cnri_plugin *plugin;
+    bool open; /* only while init runs */
+    CNRI_VEC(cnri_item) staged;
+};
+
+/* ---- registry.c ---- */
+/* The host table's `add`. */
+cnr_status cnri_registrar_add(struct cnr_registrar *registrar, int32_t kind,
+                              const void *descriptor);
+/* All that was staged, or nothing (out of memory). One thread at a time. */
+cnr_status cnri_registry_commit(const struct cnr_registrar *registrar);
+bool cnri_registry_item(int32_t index, cnri_item *out); /* false past the end */
+
+/* ---- descriptor.c: NULL when the descriptor can be used, else what is wrong with it ---- */
+const char *cnri_descriptor_fault(int32_t kind, const void *descriptor);
+
+/* ---- needs.c: reads a library's stated needs without opening it. NULL: fine; else why it cannot
+ * run here (cnri_free). `*failed` on lack of memory. ---- */
+char *cnri_needs_unmet(const char *path, bool *failed);
+
+#endif
