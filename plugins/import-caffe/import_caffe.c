@@ -1,0 +1,494 @@
+/* Caffe: a prototxt (text) with a caffemodel (binary), or either alone, into a graph. */
+#include "caffe.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+const cnr_host *caffe_host;
+
+static void *allocate(void *data, size_t bytes) {
+    (void)data;
+    return caffe_host->alloc(bytes);
+}
+static void release(void *data, void *block) {
+    (void)data;
+    caffe_host->free(block);
+}
+ProtobufCAllocator caffe_allocator = {allocate, release, NULL};
+
+/* ---- files ---- */
+
+static cnr_status read_file(const char *path, uint8_t **out, size_t *bytes, cnr_error *err) {
+    FILE *file = fopen(path, "rb");
+    *out = NULL;
+    if (!file) return caffe_host->fail(err, CNR_E_IO, path, "cannot be opened");
+    cnr_status status = CNR_OK;
+    long end = -1;
+    if (fseek(file, 0, SEEK_END) == 0) end = ftell(file);
+    rewind(file);
+    if (end < 0) status = caffe_host->fail(err, CNR_E_IO, path, "is not a regular file");
+    else if (!(*out = (uint8_t *)caffe_host->alloc((size_t)end + 1)))
+        status = caffe_host->fail(err, CNR_E_MEMORY, path, "out of memory for %ld bytes", end);
+    else if (fread(*out, 1, (size_t)end, file) != (size_t)end)
+        status = caffe_host->fail(err, CNR_E_IO, path, "could not be read whole");
+    fclose(file);
+    if (status) {
+        caffe_host->free(*out);
+        *out = NULL;
+        return status;
+    }
+    (*out)[end] = 0;
+    *bytes = (size_t)end;
+    return CNR_OK;
+}
+
+/* Text starts with a field name or a comment; a caffemodel's first byte is a tag below 0x20 or
+ * followed by bytes that text does not have. */
+static int is_text(const uint8_t *head, size_t n) {
+    for (size_t i = 0; i < n && i < 256; i++)
+        if (head[i] < 9 || (head[i] > 13 && head[i] < 32)) return 0;
+    return n > 0;
+}
+
+static cnr_status read_net(const char *path, Caffe__NetParameter **out, cnr_error *err) {
+    uint8_t *data;
+    size_t bytes;
+    cnr_status status = read_file(path, &data, &bytes, err);
+    *out = NULL;
+    if (status) return status;
+    if (is_text(data, bytes)) {
+        *out = (Caffe__NetParameter *)caffe_parse_text(&caffe__net_parameter__descriptor, path,
+                                                       (const char *)data, err);
+        if (!*out) status = (cnr_status)(err ? err->code : CNR_E_FORMAT);
+    } else {
+        *out = caffe__net_parameter__unpack(&caffe_allocator, bytes, data);
+        if (!*out)
+            status = caffe_host->fail(err, CNR_E_FORMAT, path,
+                                      "is no caffemodel: the protobuf message is damaged or too "
+                                      "large for memory");
+    }
+    caffe_host->free(data);
+    return status;
+}
+
+/* ---- blobs ---- */
+
+int64_t caffe_blob_count(const Caffe__BlobProto *blob) {
+    return (int64_t)(blob->n_data ? blob->n_data : blob->n_double_data);
+}
+
+float caffe_blob_at(const Caffe__BlobProto *blob, int64_t i) {
+    return blob->n_data ? blob->data[i] : (float)blob->double_data[i];
+}
+
+int32_t caffe_blob_dims(const Caffe__BlobProto *blob, int64_t dim[CNR_MAX_RANK]) {
+    int32_t rank = 0;
+    int64_t n = 1;
+    if (blob->shape) {
+        if (blob->shape->n_dim > CNR_MAX_RANK) return -1;
+        for (size_t i = 0; i < blob->shape->n_dim; i++) dim[rank++] = blob->shape->dim[i];
+    } else {
+        const int64_t legacy[] = {blob->num, blob->channels, blob->height, blob->width};
+        for (int i = 0; i < 4; i++) dim[rank++] = legacy[i];
+    }
+    for (int32_t i = 0; i < rank; i++) {
+        if (dim[i] < 0 || (dim[i] && n > INT64_MAX / dim[i])) return -1;
+        n *= dim[i];
+    }
+    return n == caffe_blob_count(blob) ? rank : -1;
+}
+
+/* ---- names ---- */
+
+void caffe_bind(caffe_net *net, const char *name, cnr_value value) {
+    if (net->n_bindings == net->room) {
+        const int32_t room = net->room ? net->room * 2 : 64;
+        void *grown = caffe_host->resize(net->bindings, (size_t)room * sizeof net->bindings[0]);
+        if (!grown) {
+            net->status = CNR_E_MEMORY;
+            return;
+        }
+        net->bindings = (struct caffe_binding *)grown;
+        net->room = room;
+    }
+    net->bindings[net->n_bindings++] = (struct caffe_binding){name, value, 0};
+}
+
+cnr_value caffe_bound(caffe_net *net, const char *name, const char *layer) {
+    for (int32_t i = net->n_bindings - 1; i >= 0; i--)
+        if (strcmp(net->bindings[i].name, name) == 0) {
+            net->bindings[i].used = 1;
+            return net->bindings[i].value;
+        }
+    caffe_host->graph_problem(net->graph, net->path, "layer %s reads \"%s\", which no layer gives",
+                              layer, name);
+    return -1;
+}
+
+/* ---- structure ---- */
+
+static const char *const v1_types[] = {
+    "", "Accuracy", "BNLL", "Concat", "Convolution", "Data", "Dropout", "EuclideanLoss", "Flatten",
+    "HDF5Data", "HDF5Output", "Im2col", "ImageData", "InfogainLoss", "InnerProduct", "LRN",
+    "MultinomialLogisticLoss", "Pooling", "ReLU", "Sigmoid", "Softmax", "SoftmaxWithLoss", "Split",
+    "TanH", "WindowData", "Eltwise", "Power", "SigmoidCrossEntropyLoss", "HingeLoss", "MemoryData",
+    "ArgMax", "Threshold", "DummyData", "Slice", "MVN", "AbsVal", "Silence", "ContrastiveLoss",
+    "Exp", "Deconvolution",
+};
+
+/* A V1 record seen as a current one; shares all memory with it. */
+static Caffe__LayerParameter from_v1(const Caffe__V1LayerParameter *old) {
+    Caffe__LayerParameter layer = CAFFE__LAYER_PARAMETER__INIT;
+    const size_t type = old->has_type ? (size_t)old->type : 0;
+    layer.name = old->name;
+    layer.type = (char *)(type < sizeof v1_types / sizeof v1_types[0] ? v1_types[type] : "");
+    layer.n_bottom = old->n_bottom;
+    layer.bottom = old->bottom;
+    layer.n_top = old->n_top;
+    layer.top = old->top;
+    layer.n_blobs = old->n_blobs;
+    layer.blobs = old->blobs;
+    layer.n_include = old->n_include;
+    layer.include = old->include;
+    layer.n_exclude = old->n_exclude;
+    layer.exclude = old->exclude;
+    layer.transform_param = old->transform_param;
+    layer.argmax_param = old->argmax_param;
+    layer.concat_param = old->concat_param;
+    layer.convolution_param = old->convolution_param;
+    layer.eltwise_param = old->eltwise_param;
+    layer.exp_param = old->exp_param;
+    layer.inner_product_param = old->inner_product_param;
+    layer.lrn_param = old->lrn_param;
+    layer.memory_data_param = old->memory_data_param;
+    layer.mvn_param = old->mvn_param;
+    layer.pooling_param = old->pooling_param;
+    layer.power_param = old->power_param;
+    layer.relu_param = old->relu_param;
+    layer.slice_param = old->slice_param;
+    layer.softmax_param = old->softmax_param;
+    layer.threshold_param = old->threshold_param;
+    return layer;
+}
+
+static size_t layer_count(const Caffe__NetParameter *net) {
+    return net->n_layer ? net->n_layer : net->n_layers;
+}
+static Caffe__LayerParameter layer_at(const Caffe__NetParameter *net, size_t i) {
+    return net->n_layer ? *net->layer[i] : from_v1(net->layers[i]);
+}
+static const char *text_of(const char *text) {
+    return text ? text : "";
+}
+
+/* Is the layer there when testing, with no stage set? */
+static int is_included(const Caffe__LayerParameter *layer) {
+    for (size_t i = 0; i < layer->n_exclude; i++)
+        if (layer->exclude[i]->n_stage == 0 &&
+            (!layer->exclude[i]->has_phase || layer->exclude[i]->phase == CAFFE__PHASE__TEST))
+            return 0;
+    if (layer->n_include == 0) return !(layer->has_phase && layer->phase == CAFFE__PHASE__TRAIN);
+    for (size_t i = 0; i < layer->n_include; i++)
+        if (layer->include[i]->n_stage == 0 &&
+            (!layer->include[i]->has_phase || layer->include[i]->phase == CAFFE__PHASE__TEST))
+            return 1;
+    return 0;
+}
+
+/* The blobs of the layer of that name in the weights, or its own. Weights keep their order of
+ * layers, so the search begins where the last one ended. */
+static Caffe__BlobProto **blobs_for(const Caffe__NetParameter *weights, const char *name,
+                                    size_t *next, size_t *n) {
+    const size_t count = weights ? layer_count(weights) : 0;
+    for (size_t k = 0; k < count; k++) {
+        const size_t i = (*next + k) % count;
+        const char *other = weights->n_layer ? weights->layer[i]->name : weights->layers[i]->name;
+        if (strcmp(text_of(other), name) != 0) continue;
+        *next = i + 1;
+        *n = weights->n_layer ? weights->layer[i]->n_blobs : weights->layers[i]->n_blobs;
+        return weights->n_layer ? weights->layer[i]->blobs : weights->layers[i]->blobs;
+    }
+    *n = 0;
+    return NULL;
+}
+
+/* ---- inputs and preprocessing ---- */
+
+static void set_meta(caffe_net *net, const char *input, const char *key, const char *text) {
+    char name[300];
+    snprintf(name, sizeof name, "input.%.200s.%s", input, key);
+    if (caffe_host->graph_set_meta(net->graph, name, text)) net->status = CNR_E_MEMORY;
+}
+
+/* A float as text that any locale reads alike: thousandths would lose digits, so 9 of them. */
+static void print_number(char *out, size_t room, double value) {
+    snprintf(out, room, "%.9g", value);
+    for (; *out; out++)
+        if (*out == ',') *out = '.';
+}
+
+static void add_input(caffe_net *net, const char *name, const int64_t *dim, int32_t rank,
+                      int free_size) {
+    cnr_tensor type = {.size = sizeof type, .dtype = CNR_f32, .rank = rank};
+    static const char *const axes[] = {"batch", "", "height", "width"};
+    for (int32_t i = 0; i < rank; i++) {
+        type.dim[i] = dim[i];
+        if (dim[i] < 1)
+            caffe_host->graph_problem(net->graph, net->path, "input %s: dimension %d is %lld", name,
+                                      (int)i, (long long)dim[i]);
+        if (i == 0 || (free_size && rank == 4 && i >= 2)) {
+            const int32_t symbol = caffe_host->graph_symbol(net->graph, axes[i]);
+            char key[64], text[32];
+            type.dim[i] = symbol < 0 ? CNR_DIM_UNKNOWN : CNR_DIM_SYMBOL(symbol);
+            snprintf(key, sizeof key, "symbol.%s.default", axes[i]);
+            snprintf(text, sizeof text, "%lld", i == 0 ? 1LL : (long long)dim[i]);
+            if (caffe_host->graph_set_meta(net->graph, key, text)) net->status = CNR_E_MEMORY;
+        }
+    }
+    if (rank == 4 && dim[1] == 3) set_meta(net, name, "channels", "bgr"); /* Caffe's habit */
+    caffe_bind(net, name, caffe_host->graph_input(net->graph, name, &type));
+}
+
+static const char *option(const cnr_import_args *args, const char *name) {
+    const size_t n = strlen(name);
+    for (int32_t i = 0; i < args->n_options; i++)
+        if (strncmp(args->options[i], name, n) == 0 && args->options[i][n] == '=')
+            return args->options[i] + n + 1;
+    return NULL;
+}
+
+/* A mean image (BlobProto) becomes the input's mean, C H W numbers. */
+static void mean_image(caffe_net *net, const char *input, const char *path, cnr_error *err) {
+    uint8_t *data = NULL;
+    size_t bytes = 0;
+    net->status = read_file(path, &data, &bytes, err);
+    if (net->status) return;
+    Caffe__BlobProto *blob = caffe__blob_proto__unpack(&caffe_allocator, bytes, data);
+    caffe_host->free(data);
+    const int64_t n = blob ? caffe_blob_count(blob) : 0;
+    char *text = n > 0 && n < 1 << 24 ? (char *)caffe_host->alloc((size_t)n * 20 + 1) : NULL;
+    if (!text) {
+        net->status = caffe_host->fail(err, CNR_E_FORMAT, path, "is no mean image (BlobProto)");
+    } else {
+        size_t at = 0;
+        for (int64_t i = 0; i < n; i++) {
+            if (i) text[at++] = ',';
+            print_number(text + at, 20, (double)caffe_blob_at(blob, i));
+            at += strlen(text + at);
+        }
+        set_meta(net, input, "mean", text);
+        caffe_host->free(text);
+    }
+    if (blob) caffe__blob_proto__free_unpacked(blob, &caffe_allocator);
+}
+
+static void transform(caffe_net *net, const char *input, const Caffe__TransformationParameter *t) {
+    char text[256] = "";
+    if (!t) return;
+    if (t->has_scale) {
+        print_number(text, sizeof text, (double)t->scale);
+        set_meta(net, input, "scale", text);
+    }
+    size_t at = 0;
+    for (size_t i = 0; i < t->n_mean_value && i < 4; i++) {
+        if (i) text[at++] = ',';
+        print_number(text + at, 24, (double)t->mean_value[i]);
+        at += strlen(text + at);
+    }
+    if (t->n_mean_value) set_meta(net, input, "mean", text);
+    if (t->mean_file)
+        caffe_host->log(CNR_LOG_WARN, "import-caffe",
+                        "the net wants the mean image %s: give it with --mean FILE", t->mean_file);
+}
+
+/* "1,3,227,227" or "3,227,227" */
+static int32_t parse_shape(const char *text, int64_t dim[CNR_MAX_RANK]) {
+    int32_t rank = 0;
+    while (text && *text && rank < CNR_MAX_RANK) {
+        char *end;
+        dim[rank++] = strtoll(text, &end, 10);
+        if (end == text || (*end && *end != ',' && *end != 'x')) return -1;
+        text = *end ? end + 1 : end;
+    }
+    if (rank == 3) {
+        memmove(dim + 1, dim, 3 * sizeof dim[0]);
+        dim[0] = 1;
+        rank = 4;
+    }
+    return rank;
+}
+
+/* Input, Data, MemoryData and their kin: the first top is the input; labels are left out. */
+static int data_layer(caffe_net *net, const Caffe__LayerParameter *layer,
+                      const cnr_import_args *args, int free_size) {
+    const char *type = text_of(layer->type);
+    int64_t dim[CNR_MAX_RANK];
+    if (strcmp(type, "Input") == 0) {
+        for (size_t i = 0; i < layer->n_top; i++) {
+            const size_t n = layer->input_param ? layer->input_param->n_shape : 0;
+            const Caffe__BlobShape *shape =
+                n ? layer->input_param->shape[i < n ? i : n - 1] : NULL;
+            if (!shape || shape->n_dim < 1 || shape->n_dim > CNR_MAX_RANK) {
+                caffe_host->graph_problem(net->graph, net->path,
+                                          "layer %s: input_param.shape is missing or too long",
+                                          text_of(layer->name));
+                caffe_bind(net, layer->top[i], -1);
+                continue;
+            }
+            add_input(net, layer->top[i], shape->dim, (int32_t)shape->n_dim, free_size);
+            transform(net, layer->top[i], layer->transform_param);
+        }
+        return 1;
+    }
+    static const char *const kinds[] = {"Data", "ImageData", "MemoryData", "HDF5Data", "DummyData",
+                                        "WindowData", "AnnotatedData"};
+    int found = 0;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) found |= !strcmp(type, kinds[i]);
+    if (!found || layer->n_top < 1) return found;
+    const Caffe__MemoryDataParameter *memory = layer->memory_data_param;
+    const int64_t crop = layer->transform_param ? layer->transform_param->crop_size : 0;
+    int32_t rank = parse_shape(option(args, "shape"), dim);
+    if (rank == 0 && memory) {
+        dim[0] = 1, dim[1] = memory->channels, dim[2] = memory->height, dim[3] = memory->width;
+        rank = 4;
+    } else if (rank == 0 && crop > 0) {
+        dim[0] = 1, dim[1] = 3, dim[2] = crop, dim[3] = crop;
+        rank = 4;
+    }
+    if (rank < 1) {
+        caffe_host->graph_problem(net->graph, net->path,
+                                  "layer %s (%s) does not say how large its pictures are: give "
+                                  "--option shape=CHANNELS,HEIGHT,WIDTH",
+                                  text_of(layer->name), type);
+        caffe_bind(net, layer->top[0], -1);
+        return 1;
+    }
+    add_input(net, layer->top[0], dim, rank, free_size);
+    transform(net, layer->top[0], layer->transform_param);
+    return 1;
+}
+
+static void header_inputs(caffe_net *net, const Caffe__NetParameter *model, int free_size) {
+    for (size_t i = 0; i < model->n_input; i++) {
+        if (i < model->n_input_shape && model->input_shape[i]->n_dim <= CNR_MAX_RANK) {
+            const Caffe__BlobShape *shape = model->input_shape[i];
+            add_input(net, model->input[i], shape->dim, (int32_t)shape->n_dim, free_size);
+        } else if (model->n_input_dim >= 4 * (i + 1)) {
+            int64_t dim[4];
+            for (int k = 0; k < 4; k++) dim[k] = model->input_dim[4 * i + (size_t)k];
+            add_input(net, model->input[i], dim, 4, free_size);
+        } else {
+            caffe_host->graph_problem(net->graph, net->path,
+                                      "input %s has neither input_shape nor four input_dim",
+                                      model->input[i]);
+            caffe_bind(net, model->input[i], -1);
+        }
+    }
+}
+
+/* ---- the whole ---- */
+
+static void build(caffe_net *net, const Caffe__NetParameter *model, const cnr_import_args *args) {
+    const size_t n = layer_count(model);
+    size_t next = 0;
+    int free_size = 1, data_tops = 0;
+    for (size_t i = 0; i < n; i++) {
+        const Caffe__LayerParameter layer = layer_at(model, i);
+        if (is_included(&layer) && !caffe_layer_is_convolutional(&layer)) free_size = 0;
+    }
+    header_inputs(net, model, free_size);
+    for (size_t i = 0; i < n && !net->status; i++) {
+        const Caffe__LayerParameter layer = layer_at(model, i);
+        if (!is_included(&layer) || caffe_layer_is_skipped(text_of(layer.type))) continue;
+        if (data_layer(net, &layer, args, free_size)) {
+            data_tops++;
+            continue;
+        }
+        size_t n_blobs;
+        Caffe__BlobProto **blobs = blobs_for(net->weights, text_of(layer.name), &next, &n_blobs);
+        if (!blobs) blobs = layer.blobs, n_blobs = layer.n_blobs;
+        caffe_layer(net, &layer, blobs, n_blobs);
+    }
+    if (!data_tops && model->n_input == 0)
+        caffe_host->graph_problem(net->graph, net->path,
+                                  "the net has no input (give the prototxt before the caffemodel)");
+    /* Outputs: what nobody reads, last binding of each name only. */
+    for (int32_t i = 0; i < net->n_bindings && !net->status; i++) {
+        int shadowed = net->bindings[i].used || net->bindings[i].value < 0;
+        for (int32_t k = i + 1; k < net->n_bindings; k++)
+            shadowed |= strcmp(net->bindings[k].name, net->bindings[i].name) == 0;
+        if (!shadowed)
+            net->status =
+                caffe_host->graph_output(net->graph, net->bindings[i].value, net->bindings[i].name);
+    }
+}
+
+static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, cnr_error *err) {
+    Caffe__NetParameter *model = NULL, *weights = NULL;
+    cnr_status status = read_net(args->paths[0], &model, err);
+    if (!status && args->n_paths > 1) status = read_net(args->paths[1], &weights, err);
+    if (!status && args->n_paths > 2)
+        status = caffe_host->fail(err, CNR_E_ARG, args->paths[2],
+                                  "one prototxt and one caffemodel are wanted");
+    if (!status) {
+        caffe_net net = {.graph = graph, .weights = weights, .path = args->paths[0]};
+        build(&net, model, args);
+        const char *mean = option(args, "mean_file");
+        if (!net.status && mean && caffe_host->graph_input_count(graph) > 0)
+            mean_image(&net,
+                       caffe_host->graph_value_name(graph, caffe_host->graph_input_at(graph, 0)),
+                       mean, err);
+        status = net.status;
+        if (status == CNR_E_MEMORY)
+            caffe_host->fail(err, CNR_E_MEMORY, args->paths[0], "out of memory");
+        caffe_host->free(net.bindings);
+    }
+    if (model) caffe__net_parameter__free_unpacked(model, &caffe_allocator);
+    if (weights) caffe__net_parameter__free_unpacked(weights, &caffe_allocator);
+    return status;
+}
+
+static int32_t accepts(const char *path, const uint8_t *head, size_t bytes) {
+    const size_t n = strlen(path);
+    if (n > 9 && strcmp(path + n - 9, ".prototxt") == 0) return 80;
+    if (n > 11 && strcmp(path + n - 11, ".caffemodel") == 0) return 80;
+    if (!is_text(head, bytes)) return 0;
+    /* Text with a layer or an input of Caffe's form. */
+    char text[4097];
+    const size_t k = bytes < sizeof text - 1 ? bytes : sizeof text - 1;
+    memcpy(text, head, k);
+    text[k] = 0;
+    return strstr(text, "layer {") || strstr(text, "layers {") || strstr(text, "input_dim:") ? 60
+                                                                                            : 0;
+}
+
+static const cnr_importer importer = {
+    .size = sizeof importer,
+    .name = "caffe",
+    .summary = "Caffe: NET.prototxt WEIGHTS.caffemodel (V1 and V2 layers, SSD's too)",
+    .accepts = accepts,
+    .import = import,
+};
+
+static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
+    (void)err;
+    caffe_host = host;
+    return host->add(registrar, CNR_KIND_IMPORTER, &importer);
+}
+
+static const cnr_plugin plugin = {
+    .size = sizeof plugin,
+    .magic = CNR_PLUGIN_MAGIC,
+    .abi = CNR_ABI,
+    .signature = CNR_SIGNATURE,
+    .name = "import-caffe",
+    .version = "1.0",
+    .summary = "reads Caffe models",
+    .licence = "MIT",
+    .init = init,
+};
+
+CNR_PLUGIN_ENTRY {
+    (void)host_abi;
+    return &plugin;
+}

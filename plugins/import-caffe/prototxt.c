@@ -1,0 +1,286 @@
+/* Protobuf's text format, driven by protobuf-c's descriptors. */
+#include "caffe.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+
+enum { MAX_DEPTH = 32 };
+
+typedef struct parser {
+    const char *path, *at;
+    int line;
+    cnr_error *err;
+    cnr_status status;
+} parser;
+
+static int fail(parser *p, cnr_status code, const char *what, const char *detail) {
+    char where[240];
+    if (p->status) return 0;
+    snprintf(where, sizeof where, "%.200s:%d", p->path, p->line);
+    p->status = caffe_host->fail(p->err, code, where, "%s%s", what, detail);
+    return 0;
+}
+
+static void skip_space(parser *p) {
+    for (;; p->at++) {
+        if (*p->at == '\n') p->line++;
+        else if (*p->at == '#') {
+            while (p->at[1] && p->at[1] != '\n') p->at++;
+        } else if (!*p->at || !isspace((unsigned char)*p->at)) return;
+    }
+}
+
+static int take(parser *p, char c) {
+    skip_space(p);
+    if (*p->at != c) return 0;
+    p->at++;
+    return 1;
+}
+
+/* A bare word or number: letters, digits, . + - _ */
+static int word(parser *p, char *out, size_t room) {
+    size_t n = 0;
+    skip_space(p);
+    while (isalnum((unsigned char)*p->at) || (*p->at && strchr("._+-", *p->at))) {
+        if (n + 1 >= room) return fail(p, CNR_E_FORMAT, "a word is too long", "");
+        out[n++] = *p->at++;
+    }
+    out[n] = 0;
+    return n > 0 ? 1 : fail(p, CNR_E_FORMAT, "a name or value is wanted", "");
+}
+
+/* A quoted string into new memory; adjacent ones are joined. */
+static char *quoted(parser *p) {
+    char *out = NULL;
+    size_t n = 0;
+    for (skip_space(p); *p->at == '"' || *p->at == '\''; skip_space(p)) {
+        const char quote = *p->at++;
+        const char *end = p->at;
+        while (*end && *end != quote && *end != '\n') end += end[0] == '\\' && end[1] ? 2 : 1;
+        if (*end != quote) return fail(p, CNR_E_FORMAT, "a string has no end", ""), out;
+        char *grown = (char *)caffe_host->resize(out, n + (size_t)(end - p->at) + 1);
+        if (!grown) return fail(p, CNR_E_MEMORY, "out of memory", ""), out;
+        out = grown;
+        for (const char *c = p->at; c < end; c++) {
+            if (*c == '\\' && c + 1 < end) {
+                c++;
+                out[n++] = (char)(*c == 'n' ? '\n' : *c == 't' ? '\t' : *c);
+            } else {
+                out[n++] = *c;
+            }
+        }
+        out[n] = 0;
+        p->at = end + 1;
+    }
+    if (!out) fail(p, CNR_E_FORMAT, "a string in quotes is wanted", "");
+    return out;
+}
+
+static int message(parser *p, ProtobufCMessage *out, int depth, char close);
+
+/* Passes over the value of a field that the schema does not know. */
+static int skip_value(parser *p, int depth) {
+    char text[256];
+    if (depth > MAX_DEPTH) return fail(p, CNR_E_LIMIT, "messages are nested too deeply", "");
+    const int colon = take(p, ':');
+    skip_space(p);
+    if (*p->at == '{' || *p->at == '<') {
+        const char close = *p->at++ == '{' ? '}' : '>';
+        while (!take(p, close)) {
+            if (!*p->at) return fail(p, CNR_E_FORMAT, "a brace is not closed", "");
+            if (!word(p, text, sizeof text) || !skip_value(p, depth + 1)) return 0;
+            take(p, ',');
+            take(p, ';');
+        }
+        return 1;
+    }
+    if (!colon) return fail(p, CNR_E_FORMAT, "':' or '{' is wanted", "");
+    if (*p->at == '[') {
+        for (p->at++; !take(p, ']');) {
+            if (!*p->at) return fail(p, CNR_E_FORMAT, "a bracket is not closed", "");
+            if (*p->at == ',') p->at++;
+            else if (*p->at == '"' || *p->at == '\'') caffe_host->free(quoted(p));
+            else if (!word(p, text, sizeof text)) return 0;
+            if (p->status) return 0;
+        }
+        return 1;
+    }
+    if (*p->at == '"' || *p->at == '\'') {
+        caffe_host->free(quoted(p));
+        return !p->status;
+    }
+    return word(p, text, sizeof text);
+}
+
+static size_t value_bytes(ProtobufCType type) {
+    switch (type) {
+    case PROTOBUF_C_TYPE_INT64: case PROTOBUF_C_TYPE_UINT64: case PROTOBUF_C_TYPE_DOUBLE:
+        return 8;
+    case PROTOBUF_C_TYPE_STRING: case PROTOBUF_C_TYPE_MESSAGE: return sizeof(void *);
+    default: return 4; /* bool is protobuf_c_boolean, an int */
+    }
+}
+
+/* Numbers as C has them, whatever the locale: digits, a point, an exponent. */
+static int number(const char *text, double *out) {
+    const char *c = text;
+    double sign = 1, value = 0;
+    int digits = 0, scale = 0;
+    if (*c == '-' || *c == '+') sign = *c++ == '-' ? -1 : 1;
+    if (strcmp(c, "inf") == 0 || strcmp(c, "nan") == 0) return 0;
+    for (; isdigit((unsigned char)*c); c++, digits++) value = value * 10 + (*c - '0');
+    if (*c == '.')
+        for (c++; isdigit((unsigned char)*c); c++, digits++, scale--) value = value * 10 + (*c - '0');
+    if (!digits) return 0;
+    if (*c == 'e' || *c == 'E') {
+        char *end;
+        const long e = strtol(c + 1, &end, 10);
+        if (end == c + 1 || e > 400 || e < -400) return 0;
+        scale += (int)e;
+        c = end;
+    }
+    if (*c == 'f') c++;
+    if (*c) return 0;
+    double power = 1, base = 10;
+    for (int n = scale < 0 ? -scale : scale; n; n >>= 1, base *= base)
+        if (n & 1) power *= base;
+    *out = sign * (scale < 0 ? value / power : value * power);
+    return 1;
+}
+
+static int scalar(parser *p, const ProtobufCFieldDescriptor *field, void *out) {
+    char text[128];
+    double d = 0;
+    if (field->type == PROTOBUF_C_TYPE_STRING) {
+        *(char **)out = quoted(p);
+        return !p->status;
+    }
+    if (!word(p, text, sizeof text)) return 0;
+    if (field->type == PROTOBUF_C_TYPE_ENUM) {
+        const ProtobufCEnumDescriptor *e = (const ProtobufCEnumDescriptor *)field->descriptor;
+        const ProtobufCEnumValue *v = protobuf_c_enum_descriptor_get_value_by_name(e, text);
+        if (!v && number(text, &d)) v = protobuf_c_enum_descriptor_get_value(e, (int)d);
+        if (!v) return fail(p, CNR_E_FORMAT, "unknown value of an enumeration: ", text);
+        *(int *)out = v->value;
+        return 1;
+    }
+    if (field->type == PROTOBUF_C_TYPE_BOOL) {
+        const int yes = strcmp(text, "true") == 0 || strcmp(text, "1") == 0;
+        if (!yes && strcmp(text, "false") != 0 && strcmp(text, "0") != 0)
+            return fail(p, CNR_E_FORMAT, "true or false is wanted, found ", text);
+        *(protobuf_c_boolean *)out = yes;
+        return 1;
+    }
+    if (!number(text, &d)) return fail(p, CNR_E_FORMAT, "a number is wanted, found ", text);
+    const int whole = field->type != PROTOBUF_C_TYPE_FLOAT && field->type != PROTOBUF_C_TYPE_DOUBLE;
+    if (whole && (d != (double)(int64_t)(d < 9e15 && d > -9e15 ? d : 0.5)))
+        return fail(p, CNR_E_FORMAT, "a whole number is wanted, found ", text);
+    switch (field->type) {
+    case PROTOBUF_C_TYPE_FLOAT: *(float *)out = (float)d; return 1;
+    case PROTOBUF_C_TYPE_DOUBLE: *(double *)out = d; return 1;
+    case PROTOBUF_C_TYPE_INT64: case PROTOBUF_C_TYPE_UINT64: *(int64_t *)out = (int64_t)d; return 1;
+    case PROTOBUF_C_TYPE_UINT32:
+        if (d < 0 || d > 4294967295.0) return fail(p, CNR_E_FORMAT, "out of range: ", text);
+        *(uint32_t *)out = (uint32_t)d;
+        return 1;
+    default:
+        if (d < -2147483648.0 || d > 2147483647.0)
+            return fail(p, CNR_E_FORMAT, "out of range: ", text);
+        *(int32_t *)out = (int32_t)d;
+        return 1;
+    }
+}
+
+/* Where the next value of the field goes; grows repeated ones. */
+static void *place(parser *p, const ProtobufCFieldDescriptor *field, ProtobufCMessage *out) {
+    char *base = (char *)out;
+    if (field->label != PROTOBUF_C_LABEL_REPEATED) {
+        if (field->quantifier_offset) *(protobuf_c_boolean *)(base + field->quantifier_offset) = 1;
+        return base + field->offset;
+    }
+    size_t *n = (size_t *)(base + field->quantifier_offset);
+    char **at = (char **)(base + field->offset);
+    const size_t bytes = value_bytes(field->type);
+    if ((*n & (*n - 1)) == 0) { /* 0, 1, 2, 4, 8 ...: full */
+        char *grown = (char *)caffe_host->resize(*at, (*n ? *n * 2 : 1) * bytes);
+        if (!grown) return fail(p, CNR_E_MEMORY, "out of memory", ""), (void *)NULL;
+        *at = grown;
+    }
+    void *slot = *at + *n * bytes;
+    memset(slot, 0, bytes);
+    ++*n;
+    return slot;
+}
+
+static int field_value(parser *p, const ProtobufCFieldDescriptor *field, ProtobufCMessage *out,
+                       int depth) {
+    void *slot;
+    if (field->type != PROTOBUF_C_TYPE_MESSAGE) {
+        if (!take(p, ':')) return fail(p, CNR_E_FORMAT, "':' is wanted after ", field->name);
+        const int list = take(p, '[');
+        if (list && take(p, ']')) return 1;
+        do {
+            if (field->label != PROTOBUF_C_LABEL_REPEATED &&
+                field->type == PROTOBUF_C_TYPE_STRING) { /* given twice: the last counts */
+                char **text = (char **)((char *)out + field->offset);
+                if (*text != field->default_value) caffe_host->free(*text);
+                *text = NULL;
+            }
+            slot = place(p, field, out);
+            if (!slot || !scalar(p, field, slot)) return 0;
+        } while (list && take(p, ','));
+        return !list || take(p, ']') ? 1 : fail(p, CNR_E_FORMAT, "']' is wanted", "");
+    }
+    take(p, ':');
+    const char close = take(p, '{') ? '}' : take(p, '<') ? '>' : 0;
+    if (!close) return fail(p, CNR_E_FORMAT, "'{' is wanted after ", field->name);
+    const ProtobufCMessageDescriptor *desc = (const ProtobufCMessageDescriptor *)field->descriptor;
+    ProtobufCMessage *inner = NULL;
+    if (field->label != PROTOBUF_C_LABEL_REPEATED)
+        inner = *(ProtobufCMessage **)((char *)out + field->offset); /* given twice: merged */
+    if (!inner) {
+        slot = place(p, field, out);
+        inner = slot ? (ProtobufCMessage *)caffe_host->alloc(desc->sizeof_message) : NULL;
+        if (!inner) {
+            if (slot && field->label == PROTOBUF_C_LABEL_REPEATED)
+                --*(size_t *)((char *)out + field->quantifier_offset);
+            return fail(p, CNR_E_MEMORY, "out of memory", "");
+        }
+        desc->message_init(inner);
+        *(ProtobufCMessage **)slot = inner;
+    }
+    return message(p, inner, depth + 1, close);
+}
+
+static int message(parser *p, ProtobufCMessage *out, int depth, char close) {
+    if (depth > MAX_DEPTH) return fail(p, CNR_E_LIMIT, "messages are nested too deeply", "");
+    for (;;) {
+        char name[256];
+        skip_space(p);
+        if (close ? *p->at == close : !*p->at) {
+            if (close) p->at++;
+            return 1;
+        }
+        if (!*p->at) return fail(p, CNR_E_FORMAT, "a brace is not closed", "");
+        if (!word(p, name, sizeof name)) return 0;
+        const ProtobufCFieldDescriptor *field =
+            protobuf_c_message_descriptor_get_field_by_name(out->descriptor, name);
+        if (field ? !field_value(p, field, out, depth) : !skip_value(p, depth)) return 0;
+        take(p, ',');
+        take(p, ';');
+    }
+}
+
+ProtobufCMessage *caffe_parse_text(const ProtobufCMessageDescriptor *desc, const char *path,
+                                   const char *text, cnr_error *err) {
+    parser p = {path, text, 1, err, CNR_OK};
+    ProtobufCMessage *out = (ProtobufCMessage *)caffe_host->alloc(desc->sizeof_message);
+    if (!out) {
+        caffe_host->fail(err, CNR_E_MEMORY, path, "out of memory");
+        return NULL;
+    }
+    desc->message_init(out);
+    if (message(&p, out, 0, 0)) return out;
+    protobuf_c_message_free_unpacked(out, &caffe_allocator);
+    return NULL;
+}
