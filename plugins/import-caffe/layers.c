@@ -501,15 +501,15 @@ static void exponential(job *j) { /* base ^ (shift + scale * x), and log's count
     const Caffe__LogParameter *g = j->layer->log_param;
     if (strcmp(j->layer->type, "Exp") == 0) {
         cnr_value y = affine(j, j->in[0], e ? (double)e->scale : 1, e ? (double)e->shift : 0);
-        if (e && e->base > 0)
-            y = node(j, "pow", "", (cnr_value[]){scalar(j, (double)e->base), y}, 2, NULL);
+        if (e && e->base_ > 0)
+            y = node(j, "pow", "", (cnr_value[]){scalar(j, (double)e->base_), y}, 2, NULL);
         else y = node(j, "exp", "", &y, 1, NULL);
         return give(j, 0, y);
     }
     cnr_value y = affine(j, j->in[0], g ? (double)g->scale : 1, g ? (double)g->shift : 0);
-    y = node(j, "log", g && g->base > 0 ? ".natural" : "", &y, 1, NULL);
-    if (g && g->base > 0) {
-        const cnr_value base = scalar(j, (double)g->base);
+    y = node(j, "log", g && g->base_ > 0 ? ".natural" : "", &y, 1, NULL);
+    if (g && g->base_ > 0) {
+        const cnr_value base = scalar(j, (double)g->base_);
         const cnr_value unit = node(j, "log", ".base", &base, 1, NULL);
         y = node(j, "div", "", (cnr_value[]){y, unit}, 2, NULL);
     }

@@ -2,6 +2,7 @@
 #include "caffe.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { MAX_DEPTH = 32 };
@@ -255,16 +256,20 @@ static int field_value(parser *p, const ProtobufCFieldDescriptor *field, Protobu
 static int message(parser *p, ProtobufCMessage *out, int depth, char close) {
     if (depth > MAX_DEPTH) return fail(p, CNR_E_LIMIT, "messages are nested too deeply", "");
     for (;;) {
-        char name[256];
+        char name[258];
         skip_space(p);
         if (close ? *p->at == close : !*p->at) {
             if (close) p->at++;
             return 1;
         }
         if (!*p->at) return fail(p, CNR_E_FORMAT, "a brace is not closed", "");
-        if (!word(p, name, sizeof name)) return 0;
+        if (!word(p, name, sizeof name - 1)) return 0;
         const ProtobufCFieldDescriptor *field =
             protobuf_c_message_descriptor_get_field_by_name(out->descriptor, name);
+        if (!field) { /* names that clash with protobuf-c's own end in _ in the schema */
+            strcat(name, "_");
+            field = protobuf_c_message_descriptor_get_field_by_name(out->descriptor, name);
+        }
         if (field ? !field_value(p, field, out, depth) : !skip_value(p, depth)) return 0;
         take(p, ',');
         take(p, ';');
