@@ -201,7 +201,7 @@ static cnr_status mean_text(cnr_runtime *rt, const char *text, cnri_text *out, c
 
 static bool takes_pictures(const cnr_graph *g, cnr_value input) {
     const int32_t rank = g->values.at[input].type->rank;
-    return rank == 3 || rank == 4;
+    return rank >= 2 && rank <= 4;
 }
 
 cnr_status cnri_args_preprocess(const cnri_args *args, cnr_runtime *rt, cnr_graph *graph,
@@ -213,7 +213,7 @@ cnr_status cnri_args_preprocess(const cnri_args *args, cnr_runtime *rt, cnr_grap
     const struct { const char *flag, *text; } flags[] = {
         {"--resize", c->resize}, {"--crop", c->crop},   {"--mean", mean.at},
         {"--std", c->std},       {"--scale", c->scale}, {"--channels", orders[c->channels]},
-        {"--letterbox", c->letterbox ? "1" : NULL},
+        {"--letterbox", c->letterbox ? "true" : NULL},
     };
     for (int32_t i = 0; i < graph->inputs.n && !status; i++) {
         const cnr_value input = graph->inputs.at[i];

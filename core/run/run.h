@@ -58,11 +58,12 @@ cnr_status cnri_load_graph(cnr_runtime *rt, const char *path, const cnr_load_opt
 typedef struct cnri_preprocess {
     int64_t resize_h, resize_w; /* 0: to the input's size; h only (w = -1): shorter side */
     int64_t crop_h, crop_w;     /* centre; 0: none */
-    double mean[4], std[4], scale; /* (x * scale - mean) / std; see README of preprocessing */
+    double mean[4], std[4], scale; /* (x - mean) * scale / std; the rest is told in preprocess.c */
     int32_t n_mean, n_std;
     float *mean_image; uint64_t mean_count; /* C H W; instead of mean */
     int32_t channels; /* 0 as the net wants: 1 grey, 3 rgb, -3 bgr */
     bool letterbox; float letterbox_fill;
+    double crop_part; /* 0: none; else this part of the middle, before resizing */
 } cnri_preprocess;
 cnr_status cnri_preprocess_read(const cnr_graph *g, const char *input, cnri_preprocess *out,
                                 cnr_error *err);

@@ -1,0 +1,86 @@
+/* Sources of samples: finds the one that reads a spec. */
+#include "core/run/run.h"
+#include <sys/stat.h>
+
+/* The first bytes when `spec` is a regular file; else -1. */
+static int64_t head_of(const char *spec, uint8_t *head, size_t room) {
+    struct stat about;
+    if (stat(spec, &about) != 0 || !S_ISREG(about.st_mode)) return -1;
+    FILE *file = fopen(spec, "rb");
+    if (!file) return -1;
+    const size_t n = fread(head, 1, room, file);
+    fclose(file);
+    return (int64_t)n;
+}
+
+static cnr_status nothing_reads(const char *spec, bool exists, cnr_error *err) {
+    cnri_text known = {0};
+    for (int32_t i = 0; i < cnri_count(CNR_KIND_SOURCE); i++) {
+        const cnr_source *s = cnri_at(CNR_KIND_SOURCE, i);
+        cnri_text_add(&known, "%s%s", i ? ", " : "", s->syntax ? s->syntax : s->name);
+    }
+    const cnr_status status = cnri_fail(
+        err, exists ? CNR_E_UNSUPPORTED : CNR_E_NOT_FOUND, spec, "%s; sources known: %s",
+        exists ? "no source reads this" : "no such file, and no source reads this",
+        known.at && *known.at ? known.at : "none (no source plugin was found)");
+    cnri_text_free(&known);
+    return status;
+}
+
+cnr_status cnri_samples_open(const char *spec, const char *split, cnri_samples *out,
+                             cnr_error *err) {
+    uint8_t head[512];
+    struct stat about;
+    const int64_t n = head_of(spec, head, sizeof head);
+    int32_t best = 0;
+    memset(out, 0, sizeof *out);
+    for (int32_t i = 0; i < cnri_count(CNR_KIND_SOURCE); i++) {
+        const cnr_source *source = cnri_at(CNR_KIND_SOURCE, i);
+        const int32_t score = source->accepts(spec, n < 0 ? NULL : head, n < 0 ? 0 : (size_t)n);
+        if (score > best) {
+            best = score;
+            out->source = source;
+        }
+    }
+    if (!out->source) return nothing_reads(spec, stat(spec, &about) == 0, err);
+    out->info.size = sizeof out->info;
+    const cnr_status status = out->source->open(spec, split, &out->state, &out->info, err);
+    if (status) memset(out, 0, sizeof *out);
+    return status;
+}
+
+/* What a plugin hands over is checked once, here. */
+static cnr_status check(const cnri_samples *s, cnr_sample *sample, cnr_error *err) {
+    const cnr_tensor *t = &sample->picture;
+    sample->name[sizeof sample->name - 1] = 0;
+    const bool good = t->data && t->dtype == CNR_u8 && t->rank == 3 && t->dim[0] > 0 &&
+                      t->dim[1] > 0 && (t->dim[2] == 1 || t->dim[2] == 3);
+    if (good) return CNR_OK;
+    cnri_free(sample->picture.data);
+    sample->picture.data = NULL;
+    return cnri_fail(err, CNR_E_FORMAT, s->source->name,
+                     "sample %s is no u8 picture of 1 or 3 channels", sample->name);
+}
+
+cnr_status cnri_samples_read(cnri_samples *s, int64_t index, cnr_sample *out, cnr_error *err) {
+    memset(out, 0, sizeof *out);
+    out->size = sizeof *out;
+    out->label = -1;
+    out->picture.size = sizeof out->picture;
+    if (!s->source) return cnri_fail(err, CNR_E_STATE, "samples", "not open");
+    if (index < 0 || (s->info.count >= 0 && index >= s->info.count))
+        return cnri_fail(err, CNR_E_ARG, s->source->name, "there is no sample %lld",
+                         (long long)index);
+    const cnr_status status = s->source->read(s->state, index, out, err);
+    if (status) {
+        cnri_free(out->picture.data);
+        out->picture.data = NULL;
+        return status;
+    }
+    return check(s, out, err);
+}
+
+void cnri_samples_close(cnri_samples *s) {
+    if (s->source && s->source->close) s->source->close(s->state);
+    memset(s, 0, sizeof *s);
+}
