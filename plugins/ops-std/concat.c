@@ -1,0 +1,110 @@
+/* concat: inputs one after another along an axis. */
+#include "move.h"
+
+static const cnr_port in[] = {{.name = "x", .flags = CNR_PORT_VARIADIC, .min = 1,
+                               .help = "alike in all dimensions but `axis`"}};
+static const cnr_port out[] = {{.name = "y", .help = "the inputs in a row"}};
+static const cnr_attr_spec attrs[] = {OPS_AXIS_ROW(1, "along which the inputs are joined")};
+
+static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
+    cnr_tensor *y = outputs[0];
+    int32_t axis;
+    KIT_TRY(ops_want(node, 0, OPS_WHOLE, 1, CNR_MAX_RANK, err));
+    ops_like(y, node->inputs[0]);
+    KIT_TRY(ops_axis(node, "axis", y->rank, 0, &axis, err));
+    for (int32_t i = 1; i < node->n_inputs; i++) {
+        KIT_TRY(ops_want(node, i, 1u << y->dtype, y->rank, y->rank, err));
+        for (int32_t a = 0; a < y->rank; a++) {
+            const int64_t dim = node->inputs[i]->dim[a];
+            if (a == axis) KIT_TRY(kit_add(node, y->dim[a], dim, &y->dim[a], err));
+            else KIT_TRY(kit_same(node, y->dim[a], dim, &y->dim[a], err));
+        }
+    }
+    return CNR_OK;
+}
+
+static int32_t axis_of(const cnr_node *node) {
+    const int64_t axis = cnr_attr_int(node, "axis");
+    return (int32_t)(axis < 0 ? axis + node->outputs[0]->rank : axis);
+}
+
+/* Where everything before the axis is 1, each input is one piece of the output. */
+static int32_t aliases_of(const cnr_node *node, cnr_alias *alias, int32_t max) {
+    const int32_t axis = axis_of(node);
+    uint64_t offset = 0;
+    int32_t n = 0;
+    for (int32_t a = 0; a < axis; a++)
+        if (node->outputs[0]->dim[a] != 1) return 0;
+    for (int32_t i = 0; i < node->n_inputs && n < max; i++) {
+        alias[n++] = (cnr_alias){CNR_ALIAS_JOIN, i, 0, offset};
+        offset += ops_elements(node->inputs[i]);
+    }
+    return n;
+}
+
+static int32_t split_axes(const cnr_node *node, cnr_split_axis *split, int32_t max) {
+    int32_t n = 0;
+    for (int32_t a = 0; a < node->outputs[0]->rank && n < max; a++)
+        if (a != axis_of(node)) split[n++] = (cnr_split_axis){a, 1};
+    return n;
+}
+
+static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
+                   cnr_region *r) {
+    (void)node, (void)port;
+    *r = (cnr_region){axis, begin, end};
+}
+
+static cnr_status reference(const cnr_run *run, cnr_error *err) {
+    const cnr_tensor *y = run->outputs[0];
+    const int32_t axis = axis_of(run->node);
+    const size_t size = ops_size(y->dtype);
+    const int64_t outer = cnr_span(y, 0, axis), inner = cnr_span(y, axis + 1, y->rank);
+    int64_t at = 0;
+    (void)err;
+    for (int32_t i = 0; i < run->node->n_inputs; i++) {
+        const cnr_tensor *x = run->node->inputs[i];
+        const int64_t line = x->dim[axis] * inner;
+        move_map m = {.out_at = at};
+        move_axis(&m, outer, line, y->dim[axis] * inner);
+        move_axis(&m, line, 1, 1);
+        /* a planner that had the input made in place leaves nothing to do */
+        if ((const uint8_t *)x->data != (const uint8_t *)y->data + (size_t)at * size)
+            move_copy(size, x->data, y->data, &m);
+        at += line;
+    }
+    return CNR_OK;
+}
+
+static cnr_status gradient(OPS_GRADIENT_ARGS) {
+    kit_build b = {host, graph, CNR_OK};
+    const int64_t axis = axis_of(node);
+    int64_t from = 0;
+    (void)inputs, (void)outputs;
+    for (int32_t i = 0; grad_out[0] >= 0 && i < node->n_inputs; i++) {
+        const int64_t to = from + node->inputs[i]->dim[axis];
+        const cnr_attr list[] = {kit_attr_ints("starts", &from, 1), kit_attr_ints("ends", &to, 1),
+                                 kit_attr_ints("axes", &axis, 1)};
+        if (want[i]) grad_in[i] = kit_node(&b, "slice", &grad_out[0], 1, list, 3);
+        from = to;
+    }
+    return b.status == CNR_OK ? CNR_OK : ops_fail(err, b.status, node, "no gradient of concat");
+}
+
+static const char *const aliases[] = {"concatenate", NULL};
+
+const cnr_op ops_concat = {
+    OPS_SIZES,
+    .name = "concat",
+    .summary = "The inputs one after another along an axis.",
+    .aliases = aliases,
+    .flags = CNR_OP_PURE,
+    OPS_ATTRS(attrs),
+    OPS_PORTS(in, out),
+    .infer = infer,
+    .aliases_of = aliases_of,
+    .split_axes = split_axes,
+    .region = region,
+    .gradient = gradient,
+    .reference = reference,
+};
