@@ -214,7 +214,7 @@ static cnr_status pow_reference(const cnr_run *run, cnr_error *err) {
     if (ops_is_float(p->dtype)) domain = ELEM_F;
     broadcast_walk w;
     (void)err;
-    if (!broadcast_begin(&w, y, run->node->inputs, 2)) return CNR_OK;
+    if (!broadcast_begin(&w, run, run->node->inputs, 2)) return CNR_OK;
     do {
         elem_run a, b;
         broadcast_load(&w, 0, x, domain, &a);
@@ -287,7 +287,7 @@ static cnr_status mod_reference(const cnr_run *run, cnr_error *err) {
     const int c_sign = cnr_attr_int(run->node, "fmod") != 0;
     broadcast_walk w;
     (void)err;
-    if (!broadcast_begin(&w, y, run->node->inputs, 2)) return CNR_OK;
+    if (!broadcast_begin(&w, run, run->node->inputs, 2)) return CNR_OK;
     do {
         elem_run a, b;
         broadcast_load(&w, 0, x, domain, &a);
@@ -326,7 +326,7 @@ static cnr_status bit_shift_reference(const cnr_run *run, cnr_error *err) {
     const int left = cnr_attr_is(run->node, "direction", "LEFT");
     broadcast_walk w;
     (void)err;
-    if (!broadcast_begin(&w, y, in, 2)) return CNR_OK;
+    if (!broadcast_begin(&w, run, in, 2)) return CNR_OK;
     do {
         elem_run a, b;
         broadcast_load(&w, 0, in[0], ELEM_U, &a);

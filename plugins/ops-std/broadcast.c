@@ -3,7 +3,7 @@
 
 /* Axis a and the one inside it can be one when every operand steps through both alike. */
 static int mergeable(const broadcast_walk *w, int32_t a) {
-    for (int32_t k = 0; k < w->n; k++)
+    for (int32_t k = 0; k <= w->n; k++)
         if (w->stride[k][a] != w->stride[k][a + 1] * w->dim[a + 1]) return 0;
     return 1;
 }
@@ -13,24 +13,24 @@ static void merge(broadcast_walk *w) {
     for (int32_t a = 0; a < w->rank; a++) { /* axes of 1 count for nothing */
         if (w->dim[a] == 1) continue;
         w->dim[to] = w->dim[a];
-        for (int32_t k = 0; k < w->n; k++) w->stride[k][to] = w->stride[k][a];
+        for (int32_t k = 0; k <= w->n; k++) w->stride[k][to] = w->stride[k][a];
         to++;
     }
     w->rank = to;
     for (int32_t a = w->rank - 2; a >= 0; a--) {
         if (!mergeable(w, a)) continue;
         w->dim[a] *= w->dim[a + 1];
-        for (int32_t k = 0; k < w->n; k++) w->stride[k][a] = w->stride[k][a + 1];
+        for (int32_t k = 0; k <= w->n; k++) w->stride[k][a] = w->stride[k][a + 1];
         for (int32_t b = a + 1; b < w->rank - 1; b++) {
             w->dim[b] = w->dim[b + 1];
-            for (int32_t k = 0; k < w->n; k++) w->stride[k][b] = w->stride[k][b + 1];
+            for (int32_t k = 0; k <= w->n; k++) w->stride[k][b] = w->stride[k][b + 1];
         }
         w->rank--;
     }
-    if (w->rank == 0) {
-        w->rank = 1;
-        w->dim[0] = 1;
-        for (int32_t k = 0; k < w->n; k++) w->stride[k][0] = 0;
+    if (w->rank == 0 || w->stride[w->n][w->rank - 1] != 1) { /* runs need the output's stride 1 */
+        w->dim[w->rank] = 1;
+        for (int32_t k = 0; k <= w->n; k++) w->stride[k][w->rank] = k == w->n;
+        w->rank++;
     }
 }
 
@@ -40,39 +40,47 @@ static void measure(broadcast_walk *w) {
     w->run = rest < ELEM_RUN ? rest : ELEM_RUN;
 }
 
-int broadcast_begin(broadcast_walk *w, const cnr_tensor *shape, const cnr_tensor *const *operands,
+int broadcast_begin(broadcast_walk *w, const cnr_run *run, const cnr_tensor *const *operands,
                     int32_t n) {
+    const cnr_tensor *y = run->outputs[0];
+    int64_t lo[CNR_MAX_RANK], hi[CNR_MAX_RANK];
     w->n = n;
-    w->rank = shape->rank;
-    memcpy(w->dim, shape->dim, sizeof w->dim);
-    for (int32_t k = 0; k < n; k++) {
-        memset(w->stride[k], 0, sizeof w->stride[k]);
-        if (operands[k]) kit_strides(operands[k], shape, w->stride[k]);
-        w->at[k] = 0;
+    w->rank = y->rank;
+    w->left = 1;
+    ops_range(run, lo, hi);
+    for (int32_t a = 0; a < y->rank; a++) {
+        w->dim[a] = hi[a] - lo[a];
+        w->left *= w->dim[a];
     }
+    for (int32_t k = 0; k <= n; k++) {
+        const cnr_tensor *t = k < n ? operands[k] : y;
+        memset(w->stride[k], 0, sizeof w->stride[k]);
+        if (t) kit_strides(t, y, w->stride[k]);
+        w->at[k] = 0;
+        for (int32_t a = 0; a < y->rank; a++) w->at[k] += lo[a] * w->stride[k][a];
+    }
+    if (w->left <= 0) return 0;
     merge(w);
     memset(w->index, 0, sizeof w->index);
-    for (int32_t k = 0; k < n; k++) w->inner[k] = w->stride[k][w->rank - 1];
-    w->out = 0;
-    w->left = cnr_count(shape);
-    if (w->left <= 0) return 0;
+    for (int32_t k = 0; k <= n; k++) w->inner[k] = w->stride[k][w->rank - 1];
+    w->out = w->at[n];
     measure(w);
     return 1;
 }
 
 int broadcast_next(broadcast_walk *w) {
     int32_t a = w->rank - 1;
-    w->out += w->run;
     w->left -= w->run;
     if (w->left <= 0) return 0;
     w->index[a] += w->run;
-    for (int32_t k = 0; k < w->n; k++) w->at[k] += w->run * w->inner[k];
+    for (int32_t k = 0; k <= w->n; k++) w->at[k] += w->run * w->inner[k];
     while (a > 0 && w->index[a] == w->dim[a]) {
-        for (int32_t k = 0; k < w->n; k++)
+        for (int32_t k = 0; k <= w->n; k++)
             w->at[k] += w->stride[k][a - 1] - w->dim[a] * w->stride[k][a];
         w->index[a] = 0;
         w->index[--a]++;
     }
+    w->out = w->at[w->n];
     measure(w);
     return 1;
 }
@@ -107,7 +115,7 @@ cnr_status fold_reference(const cnr_run *run, const fold_row *row, cnr_error *er
     const int32_t n = node->n_inputs;
     broadcast_walk w;
     (void)err;
-    if (!broadcast_begin(&w, y, node->inputs, n)) return CNR_OK;
+    if (!broadcast_begin(&w, run, node->inputs, n)) return CNR_OK;
     do {
         elem_run sum, operand;
         broadcast_load(&w, 0, node->inputs[0], domain, &sum);

@@ -7,19 +7,19 @@
 
 #define BROADCAST_MAX 64 /* operands of one node */
 
-/* Elements of the output by runs: dims merged where all operands allow it; the last one is cut
- * into runs of at most ELEM_RUN, along which operand k has stride inner[k]. */
+/* Elements of the output's range by runs: dims merged where all operands allow it; the last one is
+ * cut into runs of at most ELEM_RUN, along which operand k has stride inner[k], the output 1. */
 typedef struct broadcast_walk {
     int32_t rank, n;
-    int64_t dim[CNR_MAX_RANK], index[CNR_MAX_RANK];
-    int64_t stride[BROADCAST_MAX][CNR_MAX_RANK];
-    int64_t at[BROADCAST_MAX], inner[BROADCAST_MAX];
+    int64_t dim[CNR_MAX_RANK + 1], index[CNR_MAX_RANK + 1];
+    int64_t stride[BROADCAST_MAX + 1][CNR_MAX_RANK + 1]; /* [n] is the output */
+    int64_t at[BROADCAST_MAX + 1], inner[BROADCAST_MAX + 1];
     int64_t out, run; /* where the run begins in the output, and its length */
     int64_t left;
 } broadcast_walk;
 
 /* operands[k] may be NULL. False from begin or next: there is no (further) run. */
-int broadcast_begin(broadcast_walk *w, const cnr_tensor *shape, const cnr_tensor *const *operands,
+int broadcast_begin(broadcast_walk *w, const cnr_run *run, const cnr_tensor *const *operands,
                     int32_t n);
 int broadcast_next(broadcast_walk *w);
 /* Loads operand k's part of the run. */

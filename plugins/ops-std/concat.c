@@ -59,19 +59,20 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *y = run->outputs[0];
     const int32_t axis = axis_of(run->node);
     const size_t size = ops_size(y->dtype);
-    const int64_t outer = cnr_span(y, 0, axis), inner = cnr_span(y, axis + 1, y->rank);
-    int64_t at = 0;
+    int64_t to[CNR_MAX_RANK], from[CNR_MAX_RANK], at = 0;
     (void)err;
+    kit_dense_strides(y, to);
     for (int32_t i = 0; i < run->node->n_inputs; i++) {
         const cnr_tensor *x = run->node->inputs[i];
-        const int64_t line = x->dim[axis] * inner;
-        move_map m = {.out_at = at};
-        move_axis(&m, outer, line, y->dim[axis] * inner);
-        move_axis(&m, line, 1, 1);
-        /* a planner that had the input made in place leaves nothing to do */
-        if ((const uint8_t *)x->data != (const uint8_t *)y->data + (size_t)at * size)
+        move_map m = {.out_at = at * to[axis]};
+        kit_dense_strides(x, from);
+        for (int32_t a = 0; a < x->rank; a++) move_axis(&m, x->dim[a], from[a], to[a]);
+        /* an input that was produced in its place leaves nothing to do */
+        if ((const uint8_t *)x->data != (const uint8_t *)y->data + (size_t)m.out_at * size) {
+            move_run_range(&m, run);
             move_copy(size, x->data, y->data, &m);
-        at += line;
+        }
+        at += x->dim[axis];
     }
     return CNR_OK;
 }

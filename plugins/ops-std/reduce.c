@@ -70,14 +70,14 @@ static int32_t split_axes(const cnr_node *node, cnr_split_axis *split, int32_t m
 
 typedef struct reduce_walk {
     int32_t rank;
-    int64_t dim[CNR_MAX_RANK], stride[CNR_MAX_RANK];
+    int64_t dim[CNR_MAX_RANK], stride[CNR_MAX_RANK], out[CNR_MAX_RANK];
     int64_t count;
 } reduce_walk;
 
 static void walk_of(const cnr_tensor *x, uint32_t set, int reduced, reduce_walk *w) {
-    int64_t strides[CNR_MAX_RANK];
+    int64_t strides[CNR_MAX_RANK], step = 1;
     kit_dense_strides(x, strides);
-    w->rank = 0;
+    memset(w, 0, sizeof *w);
     w->count = 1;
     for (int32_t a = 0; a < x->rank; a++) {
         if ((int)(set >> a & 1u) != reduced) continue;
@@ -89,22 +89,20 @@ static void walk_of(const cnr_tensor *x, uint32_t set, int reduced, reduce_walk 
         w->dim[0] = 1;
         w->stride[w->rank++] = 1;
     }
+    for (int32_t a = w->rank - 1; a >= 0; step *= w->dim[a--]) w->out[a] = step;
 }
 
-static int64_t offset_of(const reduce_walk *w, int64_t index) {
+/* Where place `index` of the walk is in x, and in y. */
+static int64_t offset_of(const reduce_walk *w, int64_t index, int64_t *out) {
     int64_t at = 0;
+    *out = 0;
     for (int32_t a = w->rank - 1; a >= 0; a--) {
         at += index % w->dim[a] * w->stride[a];
+        *out += index % w->dim[a] * w->out[a];
         index /= w->dim[a];
     }
     return at;
 }
-
-typedef struct reduce_state {
-    double f;
-    int64_t i;
-    uint64_t u;
-} reduce_state;
 
 static void add_f(reduce_kind kind, double *sum, const double *x, int64_t n, double top) {
     double s = *sum;
@@ -176,7 +174,8 @@ static uint64_t empty_i(reduce_kind kind, int32_t dtype) {
 /* Calls back with runs along the innermost reduced axis. */
 #define EACH_RUN(BODY)                                                                     \
     for (int64_t line_ = 0; line_ < lines; line_++) {                                      \
-        const int64_t at_ = base + offset_of(&outer, line_);                               \
+        int64_t none_;                                                                     \
+        const int64_t at_ = base + offset_of(&outer, line_, &none_);                       \
         for (int64_t k_ = 0; k_ < length; k_ += ELEM_RUN) {                                \
             const int64_t n = length - k_ < ELEM_RUN ? length - k_ : ELEM_RUN;             \
             elem_load(x->dtype, x->data, at_ + k_ * step, step, n, domain, &values);       \
@@ -220,14 +219,29 @@ static cnr_status reduce(const cnr_run *run, reduce_kind kind, cnr_error *err) {
     kit_list axes;
     uint32_t set;
     KIT_TRY(axes_of(run->node, &axes, &set, err));
-    if (axes.n == 0 && set == 0 && x->rank > 0 &&
+    if (run->range_axis < 0 && axes.n == 0 && set == 0 && x->rank > 0 &&
         cnr_attr_int(run->node, "noop_with_empty_axes") && kind <= REDUCE_PROD)
         return ops_reference_copy(run, err);
     walk_of(x, set, 0, &kept);
     walk_of(x, set, 1, &reduced);
     if (!exact) domain = ELEM_F;
-    for (int64_t i = 0; i < kept.count; i++)
-        reduce_one(kind, x, &reduced, offset_of(&kept, i), y, i, domain);
+    int64_t from = 0, to = 0; /* split axes are kept ones, at the same place in x and y */
+    for (int32_t a = 0, k = 0; run->range_axis >= 0 && a < x->rank; a++) {
+        if (set >> a & 1u) continue;
+        if (a == run->range_axis) {
+            from = run->range_begin * kept.stride[k];
+            to = run->range_begin * kept.out[k];
+            kept.dim[k] = run->range_end - run->range_begin;
+        }
+        k++;
+    }
+    kept.count = 1;
+    for (int32_t k = 0; k < kept.rank; k++) kept.count *= kept.dim[k];
+    for (int64_t i = 0; i < kept.count; i++) {
+        int64_t out_at;
+        const int64_t at = offset_of(&kept, i, &out_at);
+        reduce_one(kind, x, &reduced, from + at, y, to + out_at, domain);
+    }
     return CNR_OK;
 }
 

@@ -1,6 +1,8 @@
 /* The machinery of element-wise operators of one operand: unary.h. */
 #include "unary.h"
 
+#include "broadcast.h"
+
 const cnr_port unary_inputs[1] = {{.name = "x", .help = "any shape"}};
 const cnr_port unary_outputs[1] = {{.name = "y", .help = "the shape of x"}};
 const cnr_port unary_grad_inputs[2] = {
@@ -28,19 +30,19 @@ cnr_status unary_infer(const cnr_node *node, const unary_row *row, cnr_tensor *c
 cnr_status unary_reference(const cnr_run *run, const unary_row *row, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     const unary_coef k = coefficients(run->node, row->coef);
-    const int64_t count = cnr_count(y);
     elem_domain domain = elem_domain_of(x->dtype);
     if ((domain == ELEM_I && !row->i64) || (domain == ELEM_U && !row->u64)) domain = ELEM_F;
+    broadcast_walk w;
     (void)err;
-    for (int64_t at = 0; at < count; at += ELEM_RUN) {
-        const int64_t n = count - at < ELEM_RUN ? count - at : ELEM_RUN;
+    if (!broadcast_begin(&w, run, run->node->inputs, 1)) return CNR_OK;
+    do {
         elem_run in, out;
-        elem_load(x->dtype, x->data, at, 1, n, domain, &in);
-        if (domain == ELEM_F) row->f64(in.f, out.f, n, k);
-        else if (domain == ELEM_I) row->i64(in.i, out.i, n, k);
-        else row->u64(in.u, out.u, n, k);
-        elem_store(y->dtype, y->data, at, n, domain, &out);
-    }
+        broadcast_load(&w, 0, x, domain, &in);
+        if (domain == ELEM_F) row->f64(in.f, out.f, w.run, k);
+        else if (domain == ELEM_I) row->i64(in.i, out.i, w.run, k);
+        else row->u64(in.u, out.u, w.run, k);
+        elem_store(y->dtype, y->data, w.out, w.run, domain, &out);
+    } while (broadcast_next(&w));
     return CNR_OK;
 }
 
@@ -92,14 +94,14 @@ cnr_status unary_grad_infer(const cnr_node *node, cnr_tensor *const *out, cnr_er
 cnr_status unary_grad_reference(const cnr_run *run, const unary_grad_row *row) {
     const cnr_tensor *v = run->node->inputs[0], *dy = run->node->inputs[1], *dx = run->outputs[0];
     const unary_coef k = coefficients(run->node, row->coef);
-    const int64_t count = cnr_count(dx);
-    for (int64_t at = 0; at < count; at += ELEM_RUN) {
-        const int64_t n = count - at < ELEM_RUN ? count - at : ELEM_RUN;
+    broadcast_walk w;
+    if (!broadcast_begin(&w, run, run->node->inputs, 2)) return CNR_OK;
+    do {
         elem_run vs, dys, out;
-        elem_load(v->dtype, v->data, at, 1, n, ELEM_F, &vs);
-        elem_load(dy->dtype, dy->data, at, 1, n, ELEM_F, &dys);
-        row->f64(vs.f, dys.f, out.f, n, k);
-        elem_store(dx->dtype, dx->data, at, n, ELEM_F, &out);
-    }
+        broadcast_load(&w, 0, v, ELEM_F, &vs);
+        broadcast_load(&w, 1, dy, ELEM_F, &dys);
+        row->f64(vs.f, dys.f, out.f, w.run, k);
+        elem_store(dx->dtype, dx->data, w.out, w.run, ELEM_F, &out);
+    } while (broadcast_next(&w));
     return CNR_OK;
 }
