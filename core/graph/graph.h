@@ -84,6 +84,10 @@ void cnri_graph_install(cnr_host *host); /* fills the graph slots of the table *
 cnr_graph *cnri_graph_copy(const cnr_graph *g); /* weights are borrowed from g, which must outlive it */
 /* A constant whose data stays where it is (a mapped file). */
 cnr_value cnri_graph_borrow(cnr_graph *g, const char *name, const cnr_tensor *type);
+/* cnri_graph_node for a stored node: what it lacks stays lacking, no parameter is made. */
+cnr_status cnri_node_load(cnr_graph *g, const char *op, const char *name, const char *where,
+                          const cnr_value *inputs, int32_t n_inputs, const cnr_attr *const *attrs,
+                          int32_t n_attrs, cnr_value *outputs, int32_t n_outputs);
 cnr_value cnri_graph_find(const cnr_graph *g, const char *value_name); /* -1: none */
 /* Copies data into weight `value`, checking dtype and shape. */
 cnr_status cnri_graph_fill(cnr_graph *g, cnr_value value, const cnr_tensor *data, cnr_error *err);

@@ -1,0 +1,230 @@
+/* From a parsed .cnr file to a graph, to the weights of another graph, or to a verdict on its data. */
+#include "core/store/format.h"
+
+/* ---- what the file needs ---- */
+
+static void need(cnri_text *missing, const char *what, const cnri_stored_use *use, bool known,
+                 uint32_t version) {
+    if (known && use->version <= version) return;
+    cnri_text_add(missing, "%s%s %s", missing->n ? ", " : "", what, use->name);
+    if (known) cnri_text_add(missing, " (version %u, here is %u)", use->version, version);
+}
+
+/* All operators and encodings that no plugin here brings, in one error. */
+static cnr_status check_needs(const cnri_stored *s, cnr_error *err) {
+    cnri_text missing = {0};
+    for (int32_t i = 0; i < s->n_ops; i++) {
+        const cnr_op *op = cnri_op(s->ops[i].name);
+        need(&missing, "operator", &s->ops[i], op, op ? op->version : 0);
+    }
+    for (int32_t i = 0; i < s->n_encodings; i++) {
+        const cnr_encoding *e = cnri_find(CNR_KIND_ENCODING, s->encodings[i].name);
+        need(&missing, "encoding", &s->encodings[i], e, e ? e->version : 0);
+    }
+    const bool all = missing.n == 0;
+    if (!all) {
+        cnri_log(CNR_LOG_ERROR, s->path, "no loaded plugin has: %s", missing.at);
+        cnri_fail(err, CNR_E_UNSUPPORTED, s->path, "no loaded plugin has: %s", missing.at);
+    }
+    cnri_text_free(&missing);
+    return all ? CNR_OK : CNR_E_UNSUPPORTED;
+}
+
+/* ---- building ---- */
+
+static cnr_status add_value(cnr_graph *g, const cnri_stored *s, const cnri_stored_value *v,
+                            cnr_value *out, cnr_error *err) {
+    cnr_tensor type = v->type;
+    if (v->kind == CNRI_STORED_INPUT) {
+        *out = cnri_graph_input(g, v->name, &type);
+        return CNR_OK;
+    }
+    if (v->encoding) {
+        const char *name = s->encodings[v->encoding - 1].name;
+        const cnr_encoding *encoding = cnri_find(CNR_KIND_ENCODING, name);
+        type.encoding = cnri_intern(name);
+        const cnr_status status = encoding->check(&type, err);
+        if (status != CNR_OK) return status;
+    }
+    *out = v->kind == CNRI_STORED_WEIGHT ? cnri_graph_borrow(g, v->name, &type)
+                                         : cnri_graph_constant(g, v->name, &type);
+    if (*out >= 0) g->values.at[*out].init = v->init;
+    return CNR_OK;
+}
+
+/* The graph numbers inputs as they are added, which may not be the order in the file. */
+static void order_inputs(cnr_graph *g, const cnri_stored *s, const cnr_value *at) {
+    if (g->inputs.n != s->n_inputs) {
+        cnri_graph_problem(g, s->path, "damaged: an input is missing or named twice");
+        return;
+    }
+    for (int32_t i = 0; i < s->n_inputs; i++) {
+        for (int32_t k = 0; k < i; k++)
+            if (s->inputs[k] == s->inputs[i])
+                cnri_graph_problem(g, s->path, "damaged: an input is named twice");
+        g->inputs.at[i] = at[s->inputs[i]];
+    }
+}
+
+static cnr_status add_node(cnr_graph *g, const cnri_stored *s, const cnri_stored_node *n,
+                           cnr_value *at, int32_t *known) {
+    cnr_value *in = cnri_alloc(((size_t)n->n_in + 1) * sizeof *in);
+    if (!in) return CNR_E_MEMORY;
+    for (int32_t i = 0; i < n->n_in; i++) in[i] = n->in[i] < 0 ? -1 : at[n->in[i]];
+    const cnr_status status =
+        cnri_node_load(g, s->ops[n->op].name, n->name, n->where[0] ? n->where : NULL, in, n->n_in,
+                       n->attr_list, n->n_attrs, at + *known, n->n_out);
+    cnri_free(in);
+    *known += n->n_out;
+    return status == CNR_E_MEMORY ? status : CNR_OK; /* other failures are problems */
+}
+
+static int64_t count_values(const cnri_stored *s) {
+    int64_t n = s->n_values;
+    for (int32_t i = 0; i < s->n_nodes; i++) n += s->nodes[i].n_out;
+    return n;
+}
+
+static cnr_status build(cnr_graph *g, const cnri_stored *s, cnr_value *at, cnr_error *err) {
+    cnr_status status = CNR_OK;
+    int32_t known = s->n_values;
+    for (int32_t i = 0; i < s->n_symbols; i++)
+        if (cnri_graph_symbol(g, s->symbols[i]) != i && !g->out_of_memory)
+            cnri_graph_problem(g, s->path, "damaged: symbol %s is named twice", s->symbols[i]);
+    for (int32_t i = 0; i < s->n_values && status == CNR_OK; i++)
+        status = add_value(g, s, &s->values[i], &at[i], err);
+    if (status != CNR_OK) return status;
+    order_inputs(g, s, at);
+    for (int32_t i = 0; i < s->n_nodes && status == CNR_OK; i++)
+        status = add_node(g, s, &s->nodes[i], at, &known);
+    if (status != CNR_OK) return cnri_fail(err, status, s->path, "out of memory");
+    for (int32_t i = 0; i < s->n_outputs; i++)
+        cnri_graph_output(g, at[s->outputs[i].value], s->outputs[i].name);
+    for (int32_t i = 0; i < s->n_meta; i++)
+        cnri_graph_set_meta(g, s->meta[i].key, s->meta[i].text);
+    return cnri_graph_verdict(g, false, err);
+}
+
+cnr_status cnri_store_read(const char *path, cnr_graph **out, cnr_error *err) {
+    cnri_stored s;
+    *out = NULL;
+    cnr_status status = cnri_store_parse(path, &s, err);
+    if (status != CNR_OK) return status;
+    status = check_needs(&s, err);
+    if (status != CNR_OK) {
+        cnri_store_release(&s);
+        return status;
+    }
+    cnr_graph *g = cnri_graph_new(s.name);
+    cnr_value *at = cnri_alloc(((size_t)count_values(&s) + 1) * sizeof *at);
+    if (g && at) status = build(g, &s, at, err);
+    else status = cnri_fail(err, CNR_E_MEMORY, path, "out of memory");
+    if (status == CNR_OK) {
+        g->file = s.file; /* backs the weights from here on */
+        s.file = (cnri_mapping){0};
+        *out = g;
+    } else cnri_graph_free(g);
+    cnri_free(at);
+    cnri_store_release(&s);
+    return status;
+}
+
+/* ---- filling another graph ---- */
+
+/* What does not fit between a graph and a file of weights. */
+typedef struct misfit { cnri_text text; int32_t n; } misfit;
+
+static void CNRI_PRINTF(2, 3) misfits(misfit *m, const char *format, ...) {
+    char line[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    cnri_text_add(&m->text, "%s%s", m->n++ ? "; " : "", line);
+}
+
+static cnr_status fill_one(cnr_graph *g, const cnri_stored *s, const cnri_stored_value *v,
+                           misfit *m) {
+    const cnr_value to = cnri_graph_find(g, v->name);
+    cnr_error err = CNR_ERROR_INIT;
+    if (to < 0) {
+        misfits(m, "%s is not in the net", v->name);
+        return CNR_OK;
+    }
+    cnr_tensor type = v->type;
+    cnr_status status = CNR_OK;
+    if (v->encoding) {
+        const char *name = s->encodings[v->encoding - 1].name;
+        const cnr_encoding *encoding = cnri_find(CNR_KIND_ENCODING, name);
+        type.encoding = cnri_intern(name);
+        status = encoding->check(&type, &err);
+    }
+    if (status == CNR_OK) status = cnri_graph_fill(g, to, &type, &err);
+    if (status == CNR_E_MEMORY) return status;
+    if (status != CNR_OK) misfits(m, "%s: %s", v->name, err.text);
+    return CNR_OK;
+}
+
+static cnr_status check_fill_needs(const cnri_stored *s, cnr_error *err) {
+    cnri_stored weights = *s;
+    weights.n_ops = 0; /* weights alone need no operators */
+    return check_needs(&weights, err);
+}
+
+cnr_status cnri_store_fill(cnr_graph *graph, const char *path, cnr_error *err) {
+    cnri_stored s;
+    misfit m = {0};
+    cnr_status status = cnri_store_parse(path, &s, err);
+    if (status != CNR_OK) return status;
+    status = check_fill_needs(&s, err);
+    if (status != CNR_OK) goto out;
+    for (int32_t i = 0; i < s.n_values && status == CNR_OK; i++)
+        if (s.values[i].kind == CNRI_STORED_WEIGHT) status = fill_one(graph, &s, &s.values[i], &m);
+    if (status != CNR_OK) {
+        cnri_fail(err, status, path, "out of memory");
+        goto out;
+    }
+    for (int32_t i = 0; i < graph->values.n; i++)
+        if (graph->values.at[i].unfilled && graph->values.at[i].uses > 0)
+            misfits(&m, "%s is not in the file", graph->values.at[i].name);
+    if (m.n > 0) {
+        cnri_log(CNR_LOG_ERROR, path, "weights do not fit the net: %s", m.text.at);
+        status = cnri_fail(err, CNR_E_SHAPE, path, "%d weight%s not fit the net: %s", m.n,
+                           m.n == 1 ? " does" : "s do", m.text.at ? m.text.at : "");
+    }
+out:
+    cnri_text_free(&m.text);
+    cnri_store_release(&s);
+    return status;
+}
+
+/* ---- checking ---- */
+
+static bool all_zero(const uint8_t *at, uint64_t bytes) {
+    for (uint64_t i = 0; i < bytes; i++)
+        if (at[i]) return false;
+    return true;
+}
+
+cnr_status cnri_store_check(const char *path, int32_t *bad, cnr_error *err) {
+    cnri_stored s;
+    *bad = 0;
+    const cnr_status status = cnri_store_parse(path, &s, err);
+    if (status != CNR_OK) return status;
+    for (int32_t i = 0; i < s.n_values; i++) {
+        const cnri_stored_value *v = &s.values[i];
+        if (v->kind != CNRI_STORED_WEIGHT) continue;
+        uint8_t digest[32];
+        cnri_sha256_of(v->type.data, v->type.bytes, digest);
+        const uint64_t end = v->offset + v->type.bytes;
+        const uint64_t gap = cnri_store_align(end) < s.data_bytes ? cnri_store_align(end) - end
+                                                                 : s.data_bytes - end;
+        const bool damaged = memcmp(digest, v->digest, sizeof digest) != 0;
+        if (!damaged && all_zero((uint8_t *)v->type.data + v->type.bytes, gap)) continue;
+        ++*bad;
+        cnri_log(CNR_LOG_ERROR, path, "%s is damaged%s", v->name,
+                 damaged ? ": its digest does not match" : ": bytes behind it are not zero");
+    }
+    cnri_store_release(&s);
+    return CNR_OK;
+}
