@@ -26,7 +26,8 @@
 /* One row a subcommand, in the order of the help: name, one line of help. */
 #define CNRI_COMMANDS(X)                                                                     \
     X(plugins, "list plugins with what they provide, or why they were refused")              \
-    X(ops, "list operators, their inputs, attributes and help")
+    X(ops, "list operators, their inputs, attributes and help")                              \
+    X(check, "verify the digests of native model files")
 
 #define X(name, help) int cnri_cmd_##name(int argc, char **argv);
 CNRI_COMMANDS(X)
