@@ -1,0 +1,234 @@
+/* ONNX models (and single TensorProto files, as test vectors have them) into a graph. */
+#include "onnx.h"
+
+#include <limits.h>
+#include <stdio.h>
+
+const cnr_host *onnx_host;
+
+static void *allocate(void *data, size_t bytes) {
+    (void)data;
+    return onnx_host->alloc(bytes);
+}
+static void release(void *data, void *block) {
+    (void)data;
+    onnx_host->free(block);
+}
+ProtobufCAllocator onnx_allocator = {allocate, release, NULL};
+
+static cnr_status read_file(const char *path, uint8_t **out, size_t *bytes, cnr_error *err) {
+    FILE *file = fopen(path, "rb");
+    *out = NULL;
+    if (!file) return onnx_host->fail(err, CNR_E_IO, path, "cannot be opened");
+    cnr_status status = CNR_OK;
+    long end = -1;
+    if (fseek(file, 0, SEEK_END) == 0) end = ftell(file);
+    rewind(file);
+    if (end < 0) status = onnx_host->fail(err, CNR_E_IO, path, "is not a regular file");
+    else if (!(*out = (uint8_t *)onnx_host->alloc((size_t)end + 1)))
+        status = onnx_host->fail(err, CNR_E_MEMORY, path, "out of memory for %ld bytes", end);
+    else if (fread(*out, 1, (size_t)end, file) != (size_t)end)
+        status = onnx_host->fail(err, CNR_E_IO, path, "could not be read whole");
+    fclose(file);
+    if (status) {
+        onnx_host->free(*out);
+        *out = NULL;
+    }
+    *bytes = end < 0 ? 0 : (size_t)end;
+    return status;
+}
+
+/* ---- telling messages apart by their first fields ---- */
+
+typedef enum kind { NEITHER, MODEL, TENSOR } kind;
+
+static kind kind_of(const uint8_t *at, size_t n) {
+    size_t i = 0;
+    int varints = 0; /* of field 1: TensorProto's dims repeat, ModelProto's version does not */
+    for (int fields = 0; fields < 12 && i < n; fields++) {
+        const unsigned field = at[i] >> 3, wire = at[i] & 7;
+        if (at[i] & 0x80) return NEITHER;
+        i++;
+        uint64_t value = 0;
+        if (wire == 0 || wire == 2)
+            for (int shift = 0; i < n && shift < 64; shift += 7) {
+                value |= (uint64_t)(at[i] & 0x7f) << shift;
+                if (!(at[i++] & 0x80)) break;
+            }
+        if (field == 1 && wire == 0) varints++;
+        else if (field == 2 && wire == 0) return onnx_dtype_name((int32_t)value)[0] ? TENSOR : NEITHER;
+        else if (field == 1 && wire == 2 && value % 1 == 0 && value < 64) varints++; /* packed dims */
+        else if (varints == 1 && wire == 2 &&
+                 (field == 2 || field == 3 || field == 4 || field == 6 || field == 7 || field == 8))
+            return MODEL;
+        else if (varints == 0 && wire == 2 && (field == 7 || field == 8)) return MODEL;
+        else if (!(varints == 1 && wire == 0 && field == 5)) return NEITHER;
+        if (wire == 2) i += value < n ? (size_t)value : n;
+    }
+    return NEITHER;
+}
+
+/* ---- the graph ---- */
+
+static void add_initializer(onnx_net *net, const Onnx__TensorProto *p) {
+    cnr_tensor t;
+    cnr_error err = CNR_ERROR_INIT;
+    const char *name = p->name ? p->name : "";
+    const cnr_status status = onnx_tensor(p, net->folder, name, &t, &err);
+    cnr_value v = -1;
+    if (status == CNR_E_MEMORY) net->status = status;
+    else if (status)
+        onnx_host->graph_problem(net->graph, net->path, "initializer %s: %s", name, err.text);
+    else {
+        v = onnx_host->graph_constant(net->graph, name, &t);
+        onnx_host->free(t.data);
+    }
+    if (onnx_names_set(&net->values, name, v)) net->status = CNR_E_MEMORY;
+}
+
+static void add_input(onnx_net *net, const Onnx__ValueInfoProto *info) {
+    cnr_tensor t = {.size = sizeof t};
+    cnr_value v = -1;
+    const char *name = info->name ? info->name : "";
+    if (onnx_names_get(&net->values, name, &v)) return; /* an initializer, listed as an input too */
+    const Onnx__TensorType *type = info->type ? info->type->tensor_type : NULL;
+    t.dtype = type ? onnx_dtype(type->elem_type) : 0;
+    if (!t.dtype || (type->shape && type->shape->n_dim > CNR_MAX_RANK)) {
+        onnx_host->graph_problem(net->graph, net->path, "input %s: %s is not supported", name,
+                                 !type ? "a type that is no tensor"
+                                 : !t.dtype ? onnx_dtype_name(type->elem_type)
+                                            : "a rank over 8");
+    } else {
+        t.rank = type->shape ? (int32_t)type->shape->n_dim : 0;
+        for (int32_t i = 0; i < t.rank; i++) {
+            const Onnx__Dimension *d = type->shape->dim[i];
+            char own[300];
+            snprintf(own, sizeof own, "%.250s_dim%d", name, (int)i);
+            const char *symbol = d->dim_param && *d->dim_param ? d->dim_param : own;
+            t.dim[i] = d->dim_value;
+            if (!d->has_dim_value || d->dim_value < 0 || (d->dim_param && *d->dim_param)) {
+                const int32_t k = onnx_host->graph_symbol(net->graph, symbol);
+                t.dim[i] = k < 0 ? CNR_DIM_UNKNOWN : CNR_DIM_SYMBOL(k);
+            }
+        }
+        v = onnx_host->graph_input(net->graph, name, &t);
+    }
+    if (onnx_names_set(&net->values, name, v)) net->status = CNR_E_MEMORY;
+}
+
+static void build(onnx_net *net, const Onnx__GraphProto *g) {
+    for (size_t i = 0; i < g->n_initializer && !net->status; i++)
+        add_initializer(net, g->initializer[i]);
+    for (size_t i = 0; i < g->n_input && !net->status; i++) add_input(net, g->input[i]);
+    for (size_t i = 0; i < g->n_node && !net->status; i++) onnx_node(net, g->node[i]);
+    for (size_t i = 0; i < g->n_output && !net->status; i++) {
+        const char *name = g->output[i]->name ? g->output[i]->name : "";
+        cnr_value v = -1;
+        if (!onnx_names_get(&net->values, name, &v))
+            onnx_host->graph_problem(net->graph, net->path, "output %s: no node gives it", name);
+        else if (v >= 0) net->status = onnx_host->graph_output(net->graph, v, name);
+    }
+}
+
+static cnr_status import_model(const char *path, const uint8_t *data, size_t bytes,
+                               struct cnr_graph *graph, cnr_error *err) {
+    Onnx__ModelProto *model = onnx__model_proto__unpack(&onnx_allocator, bytes, data);
+    if (!model || !model->graph) {
+        if (model) onnx__model_proto__free_unpacked(model, &onnx_allocator);
+        return onnx_host->fail(err, CNR_E_FORMAT, path,
+                               "is no ONNX model: the protobuf message is damaged or has no graph");
+    }
+    onnx_net net = {.graph = graph, .path = path, .opset = 1};
+    for (size_t i = 0; i < model->n_opset_import; i++) {
+        const char *domain = model->opset_import[i]->domain;
+        if (!domain || !*domain || strcmp(domain, "ai.onnx") == 0)
+            net.opset = model->opset_import[i]->version;
+    }
+    const char *slash = strrchr(path, '/');
+    const size_t n = slash ? (size_t)(slash - path) : 1;
+    net.folder = (char *)onnx_host->alloc(n + 2);
+    if (net.folder) {
+        memcpy(net.folder, slash ? path : ".", n);
+        net.folder[n] = 0;
+        if (slash == path) memcpy(net.folder, "/", 2);
+        build(&net, model->graph);
+    } else {
+        net.status = CNR_E_MEMORY;
+    }
+    if (net.status)
+        onnx_host->fail(err, net.status, path,
+                        net.status == CNR_E_MEMORY ? "out of memory" : "the graph is not usable");
+    onnx_names_free(&net.values);
+    onnx_names_free(&net.nodes);
+    onnx_host->free(net.folder);
+    onnx__model_proto__free_unpacked(model, &onnx_allocator);
+    return net.status;
+}
+
+/* A single tensor: a graph of one constant, which is its output. */
+static cnr_status import_tensor(const char *path, const uint8_t *data, size_t bytes,
+                                struct cnr_graph *graph, cnr_error *err) {
+    Onnx__TensorProto *p = onnx__tensor_proto__unpack(&onnx_allocator, bytes, data);
+    cnr_tensor t;
+    if (!p) return onnx_host->fail(err, CNR_E_FORMAT, path, "is no TensorProto");
+    const char *name = p->name && *p->name ? p->name : "tensor";
+    cnr_status status = onnx_tensor(p, ".", path, &t, err);
+    if (!status) {
+        const cnr_value v = onnx_host->graph_constant(graph, name, &t);
+        status = onnx_host->graph_output(graph, v, name);
+        onnx_host->free(t.data);
+    }
+    onnx__tensor_proto__free_unpacked(p, &onnx_allocator);
+    return status;
+}
+
+static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, cnr_error *err) {
+    uint8_t *data;
+    size_t bytes;
+    const char *path = args->paths[0];
+    if (args->n_paths > 1)
+        return onnx_host->fail(err, CNR_E_ARG, args->paths[1], "an ONNX model is one file");
+    cnr_status status = read_file(path, &data, &bytes, err);
+    if (status) return status;
+    status = kind_of(data, bytes) == TENSOR ? import_tensor(path, data, bytes, graph, err)
+                                            : import_model(path, data, bytes, graph, err);
+    onnx_host->free(data);
+    return status;
+}
+
+static int32_t accepts(const char *path, const uint8_t *head, size_t bytes) {
+    const size_t n = strlen(path);
+    if (n > 5 && strcmp(path + n - 5, ".onnx") == 0) return 90;
+    return kind_of(head, bytes) == NEITHER ? 0 : 40;
+}
+
+static const cnr_importer importer = {
+    .size = sizeof importer,
+    .name = "onnx",
+    .summary = "ONNX: MODEL.onnx, operator set 1 upward, external data beside it",
+    .accepts = accepts,
+    .import = import,
+};
+
+static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
+    (void)err;
+    onnx_host = host;
+    return host->add(registrar, CNR_KIND_IMPORTER, &importer);
+}
+
+static const cnr_plugin plugin = {
+    .size = sizeof plugin,
+    .magic = CNR_PLUGIN_MAGIC,
+    .abi = CNR_ABI,
+    .signature = CNR_SIGNATURE,
+    .name = "import-onnx",
+    .version = "1.0",
+    .summary = "reads ONNX models",
+    .licence = "MIT",
+    .init = init,
+};
+
+CNR_PLUGIN_ENTRY {
+    (void)host_abi;
+    return &plugin;
+}
