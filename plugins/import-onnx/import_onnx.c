@@ -1,7 +1,6 @@
 /* ONNX models (and single TensorProto files, as test vectors have them) into a graph. */
 #include "onnx.h"
 
-#include <limits.h>
 #include <stdio.h>
 
 const cnr_host *onnx_host;
@@ -57,7 +56,7 @@ static kind kind_of(const uint8_t *at, size_t n) {
             }
         if (field == 1 && wire == 0) varints++;
         else if (field == 2 && wire == 0) return onnx_dtype_name((int32_t)value)[0] ? TENSOR : NEITHER;
-        else if (field == 1 && wire == 2 && value % 1 == 0 && value < 64) varints++; /* packed dims */
+        else if (field == 1 && wire == 2 && value < 64) varints++; /* packed dims */
         else if (varints == 1 && wire == 2 &&
                  (field == 2 || field == 3 || field == 4 || field == 6 || field == 7 || field == 8))
             return MODEL;
@@ -184,7 +183,7 @@ static cnr_status import_tensor(const char *path, const uint8_t *data, size_t by
 
 static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, cnr_error *err) {
     uint8_t *data;
-    size_t bytes;
+    size_t bytes = 0;
     const char *path = args->paths[0];
     if (args->n_paths > 1)
         return onnx_host->fail(err, CNR_E_ARG, args->paths[1], "an ONNX model is one file");

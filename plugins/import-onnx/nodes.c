@@ -171,7 +171,6 @@ static const cnr_tensor *type_of(const job *j, cnr_value v) {
 /* Before operator set 7 the second operand was laid against the first from `axis` on. */
 static void old_broadcast(job *j) {
     const cnr_tensor *x = type_of(j, j->in[0]), *y = type_of(j, j->n_in > 1 ? j->in[1] : -1);
-    drop(j, "axis");
     if (j->net->opset >= 7 || !proto(j, "axis") || !x || !y) return;
     int64_t axis = proto_int(j, "axis", 0), axes[CNR_MAX_RANK], n = 0;
     if (axis < 0) axis += x->rank;
@@ -225,9 +224,9 @@ static void constant(job *j) {
         }
         if (j->n_owned < MAX_ATTRS) j->owned[j->n_owned++] = t.data;
     } else if ((a = proto(j, "value_float"))) {
-        t.dtype = CNR_f32, t.data = &a->f, t.bytes = 4;
+        t.dtype = CNR_f32, t.data = (void *)&a->f, t.bytes = 4;
     } else if ((a = proto(j, "value_int"))) {
-        t.dtype = CNR_i64, t.data = &a->i, t.bytes = 8;
+        t.dtype = CNR_i64, t.data = (void *)&a->i, t.bytes = 8;
     } else if ((a = proto(j, "value_floats"))) {
         t.dtype = CNR_f32, t.rank = 1, t.dim[0] = (int64_t)a->n_floats;
         t.data = a->floats, t.bytes = a->n_floats * 4;
@@ -237,15 +236,14 @@ static void constant(job *j) {
     } else {
         return problem(j, "a constant of this form (sparse, string) is not supported%s", "");
     }
-    static char nothing[8]; /* an empty list has no address, and NULL would mean "not yet filled" */
-    if (!t.data) t.data = nothing;
+    /* An empty list has no address, and NULL would mean "not yet filled". */
+    if (!t.data) t.data = (void *)"";
     j->out[0] = onnx_host->graph_constant(j->net->graph, j->node->output[0], &t);
 }
 
 /* The one element of `value` as a number and a type. */
 static void constant_of_shape(job *j) {
     const Onnx__AttributeProto *value = proto(j, "value");
-    drop(j, "value");
     if (!value || !value->t) return;
     cnr_tensor t;
     cnr_error err = CNR_ERROR_INIT;
@@ -302,12 +300,10 @@ static void resize(job *j) {
 
 static void upsample(job *j) { /* scales: an attribute, then an input; else as resize of set 10 */
     const Onnx__AttributeProto *scales = proto(j, "scales");
-    drop(j, "scales");
     snprintf(j->op, sizeof j->op, "resize");
     put(j, "coordinate_transformation_mode", CNR_ATTR_ENUM)->s = "asymmetric";
     put(j, "nearest_mode", CNR_ATTR_ENUM)->s = "floor";
     const Onnx__AttributeProto *mode = proto(j, "mode");
-    drop(j, "mode");
     const char *text = mode ? text_of(j, mode->s) : NULL;
     put(j, "mode", CNR_ATTR_ENUM)->s = !text ? "nearest" : strstr(text, "linear") ? "linear" : text;
     if (scales && scales->n_floats) {
@@ -328,7 +324,6 @@ static void upsample(job *j) { /* scales: an attribute, then an input; else as r
 static void top_k(job *j) { /* k was an attribute before operator set 10 */
     const Onnx__AttributeProto *k = proto(j, "k");
     if (!k || j->n_in != 1) return;
-    drop(j, "k");
     j->in[1] = constant_i64(j, &k->i, 1);
     j->n_in = 2;
 }
@@ -338,11 +333,10 @@ static void group_norm(job *j) { /* up to operator set 20 scale and bias were on
     const cnr_tensor *x = type_of(j, j->in[0]);
     if (j->net->opset >= 21 || !x || x->rank < 2 || x->dim[1] < 1 || j->n_in < 3) return;
     if (groups < 1 || x->dim[1] % groups) return problem(j, "num_groups does not fit%s", "");
-    const int64_t row[] = {1, 1}, turn[] = {-1, 1}, many[] = {1, x->dim[1] / groups};
+    const int64_t turn[] = {-1, 1}, many[] = {1, x->dim[1] / groups};
     const cnr_attr column = {.name = "shape", .type = CNR_ATTR_INTS, .n = 2, .ints = turn};
     const cnr_attr flat = {.name = "shape", .type = CNR_ATTR_INTS, .n = 1, .ints = turn};
     const cnr_attr repeat = {.name = "repeats", .type = CNR_ATTR_INTS, .n = 2, .ints = many};
-    (void)row;
     for (int i = 1; i < 3; i++) { /* each group's value once for each of its channels */
         cnr_value v = helper(j, "reshape", &j->in[i], 1, &column);
         v = helper(j, "tile", &v, 1, &repeat);
@@ -354,20 +348,38 @@ static void refuse_subgraph(job *j) {
     problem(j, "control flow (%s) is not supported", j->node->op_type);
 }
 
-static const struct {
+static const struct handler {
     const char *op; /* after renaming */
     void (*change)(job *);
+    const char *takes; /* attributes that it reads itself, each in blanks */
 } handlers[] = {
-    {"add", old_broadcast}, {"sub", old_broadcast}, {"mul", old_broadcast}, {"div", old_broadcast},
-    {"pow", old_broadcast}, {"and", old_broadcast}, {"or", old_broadcast}, {"xor", old_broadcast},
-    {"equal", old_broadcast}, {"less", old_broadcast}, {"greater", old_broadcast},
-    {"prelu", old_broadcast}, {"softmax", old_softmax}, {"log_softmax", old_softmax},
-    {"hardmax", old_softmax}, {"batch_normalization", batch_norm}, {"constant", constant},
-    {"constant_of_shape", constant_of_shape}, {"dropout", dropout}, {"pad", pad},
-    {"resize", resize}, {"upsample", upsample}, {"top_k", top_k},
-    {"group_normalization", group_norm}, {"if", refuse_subgraph}, {"loop", refuse_subgraph},
-    {"scan", refuse_subgraph},
+    {"add", old_broadcast, " axis "}, {"sub", old_broadcast, " axis "},
+    {"mul", old_broadcast, " axis "}, {"div", old_broadcast, " axis "},
+    {"pow", old_broadcast, " axis "}, {"and", old_broadcast, " axis "},
+    {"or", old_broadcast, " axis "}, {"xor", old_broadcast, " axis "},
+    {"equal", old_broadcast, " axis "}, {"less", old_broadcast, " axis "},
+    {"greater", old_broadcast, " axis "}, {"prelu", old_broadcast, " axis "},
+    {"softmax", old_softmax, ""}, {"log_softmax", old_softmax, ""}, {"hardmax", old_softmax, ""},
+    {"batch_normalization", batch_norm, ""}, {"dropout", dropout, ""}, {"resize", resize, ""},
+    {"constant", constant, " value value_float value_int value_floats value_ints sparse_value "
+                           "value_string value_strings "},
+    {"constant_of_shape", constant_of_shape, " value "}, {"pad", pad, " paddings "},
+    {"upsample", upsample, " scales mode width_scale height_scale "}, {"top_k", top_k, " k "},
+    {"group_normalization", group_norm, ""}, {"if", refuse_subgraph, " then_branch else_branch "},
+    {"loop", refuse_subgraph, " body "}, {"scan", refuse_subgraph, " body num_scan_inputs "},
 };
+
+static const struct handler *handler_of(const char *op) {
+    for (size_t i = 0; i < sizeof handlers / sizeof handlers[0]; i++)
+        if (strcmp(handlers[i].op, op) == 0) return &handlers[i];
+    return NULL;
+}
+
+static int is_taken(const struct handler *h, const char *attr) {
+    char word[130];
+    snprintf(word, sizeof word, " %.120s ", attr);
+    return h && strstr(h->takes, word) != NULL;
+}
 
 /* ---- the road of every node ---- */
 
@@ -425,15 +437,12 @@ static void convert(job *j) {
     const char *domain = node->domain ? node->domain : "";
     snake(node->op_type ? node->op_type : "", j->op, sizeof j->op);
     const cnr_op *op = onnx_host->find_op(j->op);
-    int known = op != NULL || strcmp(j->op, "constant") == 0 || strcmp(j->op, "upsample") == 0;
-    void (*change)(job *) = NULL;
-    for (size_t i = 0; i < sizeof handlers / sizeof handlers[0]; i++)
-        if (strcmp(handlers[i].op, j->op) == 0) change = handlers[i].change;
+    const struct handler *handler = handler_of(j->op);
     if (*domain && strcmp(domain, "ai.onnx") != 0) {
         problem(j, "operators of the domain \"%s\" are not supported", domain);
         return;
     }
-    if (!known && !change) {
+    if (!op && !handler) {
         problem(j, "operator %s is not supported", node->op_type ? node->op_type : "(none)");
         return;
     }
@@ -442,16 +451,10 @@ static void convert(job *j) {
     while (j->n_out > 1 && !node->output[j->n_out - 1][0]) j->n_out--;
     for (int32_t i = 0; i < j->n_out; i++) j->out[i] = -1;
     bind_inputs(j);
-    if (strcmp(j->op, "constant") != 0)
-        for (size_t i = 0; i < node->n_attribute && op; i++)
-            if (node->attribute[i]->name &&
-                !(strcmp(node->attribute[i]->name, "axis") == 0 && change == old_broadcast))
-                if (!(change == constant_of_shape || change == upsample || change == pad ||
-                      change == top_k) ||
-                    spec_of(op, node->attribute[i]->name))
-                    if (!(change == constant_of_shape && node->attribute[i]->t))
-                        convert_attr(j, op, node->attribute[i]);
-    if (change && !j->failed) change(j);
+    for (size_t i = 0; i < node->n_attribute; i++)
+        if (node->attribute[i]->name && !is_taken(handler, node->attribute[i]->name))
+            convert_attr(j, op, node->attribute[i]);
+    if (handler && !j->failed) handler->change(j);
     if (j->failed || j->done) return;
     if (onnx_host->graph_node(j->net->graph, j->op, j->name, j->net->path, j->in, j->n_in, j->attrs,
                               j->n_attrs, j->out, j->n_out) == CNR_E_MEMORY)
