@@ -1,0 +1,204 @@
+/* What a spec stands for: one picture, a directory (sub-folders are classes), or a list. */
+#include "images.h"
+#include <dirent.h>
+#include <errno.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+enum { MAX_ENTRIES = 50000000, MAX_CLASSES = 1000000 };
+
+int img_has_picture_name(const char *path) {
+    static const char *const endings[] = {".png", ".jpg", ".jpeg"};
+    const char *dot = strrchr(path, '.');
+    for (size_t i = 0; dot && i < sizeof endings / sizeof endings[0]; i++)
+        if (strcasecmp(dot, endings[i]) == 0) return 1;
+    return 0;
+}
+
+cnr_status img_read_file(const char *path, uint8_t **data, size_t *n, cnr_error *err) {
+    struct stat about;
+    *data = NULL;
+    FILE *file = fopen(path, "rb");
+    if (!file || fstat(fileno(file), &about) != 0) {
+        const cnr_status status =
+            img_host->fail(err, errno == ENOENT ? CNR_E_NOT_FOUND : CNR_E_IO, path, "%s",
+                           strerror(errno));
+        if (file) fclose(file);
+        return status;
+    }
+    cnr_status status = CNR_OK;
+    if (!S_ISREG(about.st_mode) || about.st_size < 0 || (uint64_t)about.st_size > IMG_MAX_FILE) {
+        status = img_host->fail(err, CNR_E_LIMIT, path, "no file, or larger than %llu MB",
+                                (unsigned long long)(IMG_MAX_FILE >> 20));
+    } else {
+        *n = (size_t)about.st_size;
+        *data = img_host->alloc(*n + 1);
+        if (!*data) status = img_host->fail(err, CNR_E_MEMORY, path, "out of memory");
+        else if (fread(*data, 1, *n, file) != *n)
+            status = img_host->fail(err, CNR_E_IO, path, "can't read the whole file");
+        else (*data)[*n] = 0;
+    }
+    fclose(file);
+    if (status) {
+        img_host->free(*data);
+        *data = NULL;
+    }
+    return status;
+}
+
+/* ---- lists ---- */
+
+static char *join(const char *folder, const char *name) {
+    const size_t a = strlen(folder), b = strlen(name);
+    const size_t slash = a > 0 && folder[a - 1] != '/';
+    char *path = img_host->alloc(a + slash + b + 1);
+    if (!path) return NULL;
+    memcpy(path, folder, a);
+    if (slash) path[a] = '/';
+    memcpy(path + a + slash, name, b + 1);
+    return path;
+}
+
+/* Takes `path` over. */
+static cnr_status add(img_list *list, char *path, int32_t label, cnr_error *err) {
+    if (path && list->n == list->room) {
+        const int64_t room = list->room ? list->room * 2 : 64;
+        img_entry *grown = room > MAX_ENTRIES * 2
+                               ? NULL : img_host->resize(list->at, (size_t)room * sizeof *grown);
+        if (grown) {
+            list->at = grown;
+            list->room = room;
+        }
+    }
+    if (!path || list->n == list->room) {
+        img_host->free(path);
+        return img_host->fail(err, CNR_E_MEMORY, "source-images", "out of memory");
+    }
+    list->at[list->n++] = (img_entry){path, label};
+    return CNR_OK;
+}
+
+void img_list_free(img_list *list) {
+    for (int64_t i = 0; i < list->n; i++) img_host->free(list->at[i].path);
+    img_host->free(list->at);
+    memset(list, 0, sizeof *list);
+}
+
+/* ---- directories ---- */
+
+static int by_path(const void *a, const void *b) {
+    return strcmp(((const img_entry *)a)->path, ((const img_entry *)b)->path);
+}
+
+static int is_folder(const char *path) {
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
+/* The pictures in `folder`, sorted; its sub-folders into `folders` (may be NULL). */
+static cnr_status scan(const char *folder, int32_t label, img_list *pictures, img_list *folders,
+                       cnr_error *err) {
+    DIR *dir = opendir(folder);
+    const struct dirent *entry;
+    const int64_t first = pictures->n;
+    cnr_status status = CNR_OK;
+    if (!dir) return img_host->fail(err, CNR_E_IO, folder, "%s", strerror(errno));
+    while (!status && (entry = readdir(dir)) != NULL) {
+        if (entry->d_name[0] == '.') continue;
+        char *path = join(folder, entry->d_name);
+        if (path && is_folder(path)) {
+            if (folders) status = add(folders, path, 0, err);
+            else img_host->free(path);
+        } else if (!path || img_has_picture_name(path)) {
+            status = add(pictures, path, label, err);
+        } else {
+            img_host->free(path);
+        }
+    }
+    closedir(dir);
+    if (pictures->n > first)
+        qsort(pictures->at + first, (size_t)(pictures->n - first), sizeof *pictures->at, by_path);
+    return status;
+}
+
+/* Pictures at the top have no label; each sub-folder that holds pictures is a class. */
+static cnr_status open_directory(const char *path, img_list *out, cnr_error *err) {
+    img_list folders = {0};
+    cnr_status status = scan(path, -1, out, &folders, err);
+    if (folders.n) qsort(folders.at, (size_t)folders.n, sizeof *folders.at, by_path);
+    for (int64_t i = 0; i < folders.n && !status; i++) {
+        const int64_t before = out->n;
+        status = scan(folders.at[i].path, (int32_t)out->classes, out, NULL, err);
+        if (out->n > before) out->classes++;
+    }
+    img_list_free(&folders);
+    if (!status && out->n == 0)
+        status = img_host->fail(err, CNR_E_NOT_FOUND, path, "no pictures (PNG, JPEG) in here");
+    return status;
+}
+
+/* ---- "images:LIST": lines "path index" ---- */
+
+static cnr_status add_line(const char *folder, char *line, int64_t number, const char *list_path,
+                           img_list *out, cnr_error *err) {
+    char *end = line + strlen(line);
+    while (end > line && strchr(" \t\r", end[-1])) *--end = 0;
+    while (*line == ' ' || *line == '\t') line++;
+    if (!*line || *line == '#') return CNR_OK;
+    char *space = end;
+    while (space > line && !strchr(" \t", space[-1])) space--;
+    int64_t label = 0;
+    const char *digits = space;
+    for (; *digits >= '0' && *digits <= '9' && label < MAX_CLASSES; digits++)
+        label = label * 10 + (*digits - '0');
+    if (space == line || digits == space || *digits || label >= MAX_CLASSES) {
+        char where[512];
+        snprintf(where, sizeof where, "%s:%lld", list_path, (long long)number);
+        return img_host->fail(err, CNR_E_FORMAT, where,
+                              "wanted a path and a class index, got \"%.80s\"", line);
+    }
+    while (space > line && strchr(" \t", space[-1])) space--;
+    *space = 0;
+    if (label >= out->classes) out->classes = label + 1;
+    return add(out, *line == '/' ? join("", line) : join(folder, line), (int32_t)label, err);
+}
+
+static cnr_status open_list(const char *path, img_list *out, cnr_error *err) {
+    uint8_t *text;
+    size_t n;
+    cnr_status status = img_read_file(path, &text, &n, err);
+    if (status) return status;
+    const char *slash = strrchr(path, '/');
+    char *folder = join("", slash ? path : "./");
+    if (!folder) status = img_host->fail(err, CNR_E_MEMORY, path, "out of memory");
+    else if (slash) folder[slash - path + 1] = 0;
+    int64_t number = 0;
+    for (char *line = (char *)text, *next; !status && line < (char *)text + n; line = next) {
+        char *end = memchr(line, '\n', (size_t)((char *)text + n - line));
+        if (!end) end = (char *)text + n;
+        *end = 0;
+        next = end + 1;
+        status = add_line(folder, line, ++number, path, out, err);
+    }
+    if (!status && out->n == 0)
+        status = img_host->fail(err, CNR_E_FORMAT, path, "the list names no pictures");
+    img_host->free(folder);
+    img_host->free(text);
+    return status;
+}
+
+cnr_status img_list_open(const char *spec, img_list *out, cnr_error *err) {
+    static const char scheme[] = "images:";
+    cnr_status status;
+    memset(out, 0, sizeof *out);
+    if (strncmp(spec, scheme, sizeof scheme - 1) == 0) {
+        const char *path = spec + sizeof scheme - 1;
+        status = is_folder(path) ? open_directory(path, out, err) : open_list(path, out, err);
+    } else if (is_folder(spec)) {
+        status = open_directory(spec, out, err);
+    } else {
+        status = add(out, join("", spec), -1, err);
+    }
+    if (status) img_list_free(out);
+    return status;
+}

@@ -1,0 +1,65 @@
+/* Inside the plugin: decoders, orientation, and the limits that keep hostile files harmless. */
+#ifndef IMG_IMAGES_H
+#define IMG_IMAGES_H
+
+#include <cnnrun/plugin.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+extern const cnr_host *img_host;
+
+/* No picture file is larger than this, and no picture has more pixels. */
+#define IMG_MAX_FILE (UINT64_C(512) << 20)
+#define IMG_MAX_PIXELS (INT64_C(200) << 20)
+
+/* A decoded picture: u8, H W C, C 1 or 3; data by host->alloc. */
+typedef struct img_picture {
+    int64_t h, w, c;
+    uint8_t *data;
+} img_picture;
+
+/* A file in memory. */
+typedef struct img_bytes {
+    const uint8_t *at;
+    size_t n;
+    const char *path; /* for messages */
+} img_bytes;
+
+/* Room for h x w x c; refuses what `bytes` of file can't honestly hold: at best `per_byte` pixels a
+ * byte. */
+cnr_status img_make(img_picture *p, int64_t h, int64_t w, int64_t c, const img_bytes *file,
+                    int64_t per_byte, cnr_error *err);
+void img_drop(img_picture *p);
+
+int img_is_jpeg(const uint8_t *head, size_t n);
+cnr_status img_read_jpeg(const img_bytes *file, img_picture *out, cnr_error *err);
+int img_is_png(const uint8_t *head, size_t n);
+cnr_status img_read_png(const img_bytes *file, img_picture *out, cnr_error *err);
+/* Writes to a temporary beside `path` and renames. */
+cnr_status img_write_png(const char *path, const cnr_tensor *picture, cnr_error *err);
+
+/* ---- orient.c ---- */
+/* The orientation (1 to 8) that an EXIF block in TIFF form asks for; 1 when it says nothing. */
+int img_exif_orientation(const uint8_t *tiff, size_t n);
+/* Turns the picture upright. */
+cnr_status img_orient(img_picture *p, int orientation, const char *path, cnr_error *err);
+
+/* ---- files.c: what a spec stands for ---- */
+typedef struct img_entry {
+    char *path;
+    int32_t label;
+} img_entry;
+
+typedef struct img_list {
+    img_entry *at;
+    int64_t n, room;
+    int64_t classes;
+} img_list;
+
+/* A picture, a directory, or "images:LIST". */
+cnr_status img_list_open(const char *spec, img_list *out, cnr_error *err);
+void img_list_free(img_list *list);
+int img_has_picture_name(const char *path);
+cnr_status img_read_file(const char *path, uint8_t **data, size_t *n, cnr_error *err);
+
+#endif

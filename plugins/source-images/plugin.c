@@ -1,0 +1,125 @@
+/* The plugin: pictures (JPEG, PNG), directories of them and label lists as a source. */
+#include "images.h"
+#include <sys/stat.h>
+
+const cnr_host *img_host;
+
+cnr_status img_make(img_picture *p, int64_t h, int64_t w, int64_t c, const img_bytes *file,
+                    int64_t per_byte, cnr_error *err) {
+    if (h < 1 || w < 1 || w > IMG_MAX_PIXELS / h)
+        return img_host->fail(err, CNR_E_LIMIT, file->path,
+                              "%lld x %lld pixels; at most %lld million are read", (long long)w,
+                              (long long)h, (long long)(IMG_MAX_PIXELS >> 20));
+    if (h * w / per_byte > (int64_t)file->n)
+        return img_host->fail(err, CNR_E_FORMAT, file->path,
+                              "%zu bytes can't hold %lld x %lld pixels", file->n, (long long)w,
+                              (long long)h);
+    p->h = h;
+    p->w = w;
+    p->c = c;
+    p->data = img_host->alloc((size_t)(h * w * c));
+    if (!p->data) return img_host->fail(err, CNR_E_MEMORY, file->path, "out of memory");
+    return CNR_OK;
+}
+
+void img_drop(img_picture *p) {
+    img_host->free(p->data);
+    p->data = NULL;
+}
+
+/* head NULL: `spec` is no file yet (a picture to write), or a directory. */
+static int32_t img_accepts(const char *spec, const uint8_t *head, size_t n) {
+    struct stat about;
+    if (strncmp(spec, "images:", 7) == 0) return 100;
+    if (head) return img_is_jpeg(head, n) || img_is_png(head, n) ? 100 : 0;
+    if (stat(spec, &about) == 0) return S_ISDIR(about.st_mode) ? 10 : 0;
+    const char *dot = strrchr(spec, '.');
+    return dot && (strcmp(dot, ".png") == 0 || strcmp(dot, ".PNG") == 0) ? 100 : 0;
+}
+
+static cnr_status img_open(const char *spec, const char *split, void **state,
+                           cnr_source_info *info, cnr_error *err) {
+    (void)split;
+    img_list *list = img_host->alloc(sizeof *list);
+    if (!list) return img_host->fail(err, CNR_E_MEMORY, spec, "out of memory");
+    const cnr_status status = img_list_open(spec, list, err);
+    if (status) {
+        img_host->free(list);
+        return status;
+    }
+    info->count = list->n;
+    info->classes = list->classes;
+    *state = list;
+    return CNR_OK;
+}
+
+static cnr_status img_read(void *state, int64_t index, cnr_sample *out, cnr_error *err) {
+    const img_list *list = state;
+    if (index < 0 || index >= list->n)
+        return img_host->fail(err, CNR_E_ARG, "source-images", "no such sample");
+    const img_entry *entry = &list->at[index];
+    uint8_t *data;
+    img_picture picture = {0};
+    img_bytes file = {NULL, 0, entry->path};
+    cnr_status status = img_read_file(entry->path, &data, &file.n, err);
+    if (status) return status;
+    file.at = data;
+    if (img_is_jpeg(data, file.n)) status = img_read_jpeg(&file, &picture, err);
+    else if (img_is_png(data, file.n)) status = img_read_png(&file, &picture, err);
+    else
+        status = img_host->fail(err, CNR_E_FORMAT, entry->path, "neither JPEG nor PNG%s",
+                                file.n ? "" : ": the file is empty");
+    img_host->free(data);
+    if (status) return status;
+    snprintf(out->name, sizeof out->name, "%s", entry->path);
+    out->label = entry->label;
+    out->picture.dtype = CNR_u8;
+    out->picture.rank = 3;
+    out->picture.dim[0] = picture.h;
+    out->picture.dim[1] = picture.w;
+    out->picture.dim[2] = picture.c;
+    out->picture.data = picture.data;
+    out->picture.bytes = (uint64_t)(picture.h * picture.w * picture.c);
+    return CNR_OK;
+}
+
+static void img_close(void *state) {
+    img_list_free(state);
+    img_host->free(state);
+}
+
+static const cnr_source source = {
+    .size = sizeof source,
+    .name = "images",
+    .syntax = "a picture, a directory, images:LIST.txt",
+    .summary = "JPEG and PNG; sub-folders are classes; a list has lines \"path index\"",
+    .accepts = img_accepts,
+    .open = img_open,
+    .read = img_read,
+    .close = img_close,
+    .write = img_write_png,
+};
+
+static cnr_status img_init(const cnr_host *given, struct cnr_registrar *registrar,
+                           cnr_error *err) {
+    (void)err;
+    img_host = given;
+    return img_host->add(registrar, CNR_KIND_SOURCE, &source);
+}
+
+static const cnr_plugin plugin = {
+    .size = sizeof plugin,
+    .magic = CNR_PLUGIN_MAGIC,
+    .abi = CNR_ABI,
+    .signature = CNR_SIGNATURE,
+    .name = "source-images",
+    .version = CNNRUN_VERSION,
+    .summary = "pictures, directories of pictures and label lists",
+    .licence = "MIT",
+    .init = img_init,
+};
+
+CNR_PLUGIN_ENTRY {
+    (void)host_abi;
+    return &plugin;
+}

@@ -1,0 +1,175 @@
+/* PNG by libpng: every colour type and depth, transparency laid on white; and writing. */
+#include "images.h"
+#include <errno.h>
+#include <setjmp.h>
+
+#include <png.h>
+
+/* Deflate shrinks 1,032 times at best; a pixel of one bit makes that 8 times as many. */
+enum { PIXELS_A_BYTE = 8400, MAX_SIDE = 1 << 20, MAX_CHUNK = 64 << 20 };
+
+/* What must survive a longjmp lives here. */
+typedef struct coder {
+    png_structp png;
+    png_infop info;
+    img_bytes from;
+    size_t at;
+    FILE *file;
+    img_picture picture;
+    png_bytep *rows;
+    uint8_t *wide; /* rows with alpha */
+    char text[200];
+} coder;
+
+static void fail(png_structp png, png_const_charp text) {
+    coder *c = png_get_error_ptr(png);
+    snprintf(c->text, sizeof c->text, "%s", text);
+    longjmp(png_jmpbuf(png), 1);
+}
+
+static void warn(png_structp png, png_const_charp text) {
+    const coder *c = png_get_error_ptr(png);
+    img_host->log(CNR_LOG_INFO, "source-images", "%s: %s", c->from.path, text);
+}
+
+static void take(png_structp png, png_bytep to, size_t n) {
+    coder *c = png_get_io_ptr(png);
+    if (n > c->from.n - c->at) png_error(png, "the file ends too early");
+    memcpy(to, c->from.at + c->at, n);
+    c->at += n;
+}
+
+int img_is_png(const uint8_t *head, size_t n) {
+    return n >= 8 && png_sig_cmp(head, 0, 8) == 0;
+}
+
+static int orientation_of(coder *c) {
+    png_uint_32 n = 0;
+    png_bytep exif = NULL;
+    if (!png_get_eXIf_1(c->png, c->info, &n, &exif) || !exif) return 1;
+    return img_exif_orientation(exif, n);
+}
+
+/* Lays pixels with alpha on white. */
+static void flatten(const uint8_t *in, uint8_t *out, int64_t pixels, int64_t colours) {
+    for (int64_t i = 0; i < pixels; i++, in += colours + 1)
+        for (int64_t k = 0; k < colours; k++) {
+            const unsigned alpha = in[colours];
+            *out++ = (uint8_t)((in[k] * alpha + 255u * (255u - alpha) + 127) / 255);
+        }
+}
+
+/* Asks for 8 bits, no palette; whether alpha comes along. */
+static int ask_for_bytes(coder *c) {
+    const int type = png_get_color_type(c->png, c->info);
+    const int clear = png_get_valid(c->png, c->info, PNG_INFO_tRNS) != 0;
+    if (png_get_bit_depth(c->png, c->info) == 16) png_set_scale_16(c->png);
+    if (type == PNG_COLOR_TYPE_PALETTE) png_set_palette_to_rgb(c->png);
+    if (type == PNG_COLOR_TYPE_GRAY) png_set_expand_gray_1_2_4_to_8(c->png);
+    if (clear) png_set_tRNS_to_alpha(c->png);
+    png_set_interlace_handling(c->png);
+    png_read_update_info(c->png, c->info);
+    return (png_get_color_type(c->png, c->info) & PNG_COLOR_MASK_ALPHA) != 0;
+}
+
+static cnr_status decode(coder *c, cnr_error *err) {
+    png_set_read_fn(c->png, c, take);
+    png_set_user_limits(c->png, MAX_SIDE, MAX_SIDE);
+    png_set_chunk_malloc_max(c->png, MAX_CHUNK);
+    png_read_info(c->png, c->info);
+    const int64_t w = png_get_image_width(c->png, c->info);
+    const int64_t h = png_get_image_height(c->png, c->info);
+    const int64_t colours = png_get_color_type(c->png, c->info) & PNG_COLOR_MASK_COLOR ? 3 : 1;
+    const cnr_status status = img_make(&c->picture, h, w, colours, &c->from, PIXELS_A_BYTE, err);
+    if (status) return status;
+    const int alpha = ask_for_bytes(c);
+    const int64_t row = w * (colours + alpha);
+    if ((int64_t)png_get_rowbytes(c->png, c->info) != row) png_error(c->png, "odd row size");
+    c->rows = img_host->alloc((size_t)h * sizeof *c->rows);
+    if (alpha) c->wide = img_host->alloc((size_t)(h * row));
+    if (!c->rows || (alpha && !c->wide))
+        return img_host->fail(err, CNR_E_MEMORY, c->from.path, "out of memory");
+    for (int64_t y = 0; y < h; y++) c->rows[y] = (alpha ? c->wide : c->picture.data) + y * row;
+    png_read_image(c->png, c->rows);
+    png_read_end(c->png, c->info);
+    if (alpha) flatten(c->wide, c->picture.data, h * w, colours);
+    return img_orient(&c->picture, orientation_of(c), c->from.path, err);
+}
+
+static void coder_free(coder *c, int reading) {
+    if (reading) png_destroy_read_struct(&c->png, &c->info, NULL);
+    else png_destroy_write_struct(&c->png, &c->info);
+    img_host->free(c->rows);
+    img_host->free(c->wide);
+    img_host->free(c);
+}
+
+static coder *coder_new(const img_bytes *from, int reading) {
+    coder *c = img_host->alloc(sizeof *c);
+    if (!c) return NULL;
+    memset(c, 0, sizeof *c);
+    c->from = *from;
+    c->png = reading ? png_create_read_struct(PNG_LIBPNG_VER_STRING, c, fail, warn)
+                     : png_create_write_struct(PNG_LIBPNG_VER_STRING, c, fail, warn);
+    c->info = c->png ? png_create_info_struct(c->png) : NULL;
+    if (c->info) return c;
+    coder_free(c, reading);
+    return NULL;
+}
+
+cnr_status img_read_png(const img_bytes *file, img_picture *out, cnr_error *err) {
+    coder *c = coder_new(file, 1);
+    if (!c) return img_host->fail(err, CNR_E_MEMORY, file->path, "out of memory");
+    cnr_status status;
+    if (setjmp(png_jmpbuf(c->png)) == 0) status = decode(c, err);
+    else status = img_host->fail(err, CNR_E_FORMAT, file->path, "damaged PNG: %s", c->text);
+    if (status) img_drop(&c->picture);
+    else *out = c->picture;
+    coder_free(c, 1);
+    return status;
+}
+
+/* ---- writing ---- */
+
+static void encode(coder *c, const cnr_tensor *picture) {
+    const int64_t h = picture->dim[0], w = picture->dim[1], colours = picture->dim[2];
+    png_init_io(c->png, c->file);
+    png_set_IHDR(c->png, c->info, (png_uint_32)w, (png_uint_32)h, 8,
+                 colours == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
+                 PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    png_write_info(c->png, c->info);
+    for (int64_t y = 0; y < h; y++)
+        png_write_row(c->png, (png_const_bytep)picture->data + y * w * colours);
+    png_write_end(c->png, NULL);
+}
+
+static cnr_status encode_guarded(coder *c, const cnr_tensor *picture, cnr_error *err) {
+    if (setjmp(png_jmpbuf(c->png)) == 0) {
+        encode(c, picture);
+        return CNR_OK;
+    }
+    return img_host->fail(err, CNR_E_IO, c->from.path, "can't write: %s", c->text);
+}
+
+cnr_status img_write_png(const char *path, const cnr_tensor *t, cnr_error *err) {
+    char temporary[4096];
+    const img_bytes name = {NULL, 0, path};
+    if (t->dtype != CNR_u8 || t->rank != 3 || !t->data || t->dim[0] < 1 || t->dim[1] < 1 ||
+        t->dim[0] > MAX_SIDE || t->dim[1] > MAX_SIDE || (t->dim[2] != 1 && t->dim[2] != 3))
+        return img_host->fail(err, CNR_E_ARG, path, "a picture is u8, H W C with C 1 or 3");
+    if (snprintf(temporary, sizeof temporary, "%s.part", path) >= (int)sizeof temporary)
+        return img_host->fail(err, CNR_E_ARG, path, "the path is too long");
+    coder *c = coder_new(&name, 0);
+    if (!c) return img_host->fail(err, CNR_E_MEMORY, path, "out of memory");
+    c->file = fopen(temporary, "wb");
+    cnr_status status =
+        c->file ? encode_guarded(c, t, err)
+                : img_host->fail(err, CNR_E_IO, path, "can't write: %s", strerror(errno));
+    if (c->file && fclose(c->file) != 0 && !status)
+        status = img_host->fail(err, CNR_E_IO, path, "can't write: %s", strerror(errno));
+    if (c->file && !status && rename(temporary, path) != 0)
+        status = img_host->fail(err, CNR_E_IO, path, "can't rename: %s", strerror(errno));
+    if (c->file && status) remove(temporary);
+    coder_free(c, 0);
+    return status;
+}

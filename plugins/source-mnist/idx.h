@@ -1,0 +1,19 @@
+/* Inside the plugin: arrays of bytes in the IDX form, plain or gzip-compressed. */
+#ifndef MNIST_IDX_H
+#define MNIST_IDX_H
+
+#include <cnnrun/plugin.h>
+
+extern const cnr_host *mnist_host;
+
+typedef struct mnist_idx {
+    int32_t rank;
+    int64_t dim[3];
+    uint8_t *data; /* by host->alloc */
+} mnist_idx;
+
+/* Reads an array of unsigned bytes with `rank` dimensions (1 to 3). */
+cnr_status mnist_idx_read(const char *path, int32_t rank, mnist_idx *out, cnr_error *err);
+void mnist_idx_free(mnist_idx *array);
+
+#endif
