@@ -1,0 +1,156 @@
+/* dense with a compressed weight on the CPU: a sparse matrix by one vector, or by a batch eight
+ * pictures at a time, so that each weight read serves eight multiplications without gathers. */
+#include "csr.h"
+
+enum { LANES = 8, ROWS = 32 }; /* ROWS a task: enough work to share out */
+
+typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
+
+static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+    const cnr_tensor *x = node->inputs[0], *w = node->inputs[1];
+    const cnr_tensor *b = node->n_inputs > 2 ? node->inputs[2] : NULL;
+    (void)device;
+    if (x->dtype != CNR_f32 || w->encoding == 0 || !(w->flags & CNR_TENSOR_CONST) ||
+        (b && b->dtype != CNR_f32)) {
+        out->why = "f32 with a constant weight in this encoding is wanted";
+        return CNR_OK;
+    }
+    out->score = 200;
+    out->prepared = 1u << 1;
+    out->ranges = 1u << 1;
+    for (int32_t i = 0; i < node->n_epilogue; i++) {
+        const cnr_epilogue *e = node->epilogue[i];
+        if (!e->node->desc->apply_f32 || e->operand >= 0 ||
+            e->node->outputs[0]->dtype != CNR_f32)
+            break;
+        out->epilogue = i + 1;
+    }
+    return CNR_OK;
+}
+
+/* The blob is the stored form as it is: a kernel that reads it needs nothing better. */
+static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
+                               cnr_error *err) {
+    (void)device;
+    (void)err;
+    out->bytes = node->inputs[1]->bytes;
+    return CNR_OK;
+}
+static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
+                          cnr_error *err) {
+    (void)device;
+    (void)err;
+    memcpy(blob, node->inputs[1]->data, (size_t)node->inputs[1]->bytes);
+    return CNR_OK;
+}
+
+static int64_t batch_of(const cnr_node *node) {
+    return node->outputs[0]->dim[0];
+}
+
+/* Room for eight pictures' inputs side by side, when there are that many. */
+static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
+                       void **state, cnr_error *err) {
+    (void)device;
+    (void)err;
+    (void)state;
+    const cnr_tensor *x = node->inputs[0];
+    if (batch_of(node) >= LANES) workspace->bytes = (uint64_t)cnr_span(x, 1, x->rank) * sizeof(lanes);
+    return CNR_OK;
+}
+
+typedef struct job {
+    const cnr_run *run;
+    csr_matrix m;
+    const float *x, *bias;
+    const lanes *turned; /* of this group of pictures */
+    float *y;
+    int64_t first, end, picture, columns, outputs;
+} job;
+
+static float row_by_vector(const csr_matrix *m, uint64_t begin, uint64_t end, const float *x) {
+    float sum[4] = {0, 0, 0, 0};
+    uint64_t i = begin;
+    if (m->head->index_bytes == 2) {
+        const uint16_t *c = (const uint16_t *)m->column;
+        for (; i + 4 <= end; i += 4)
+            for (int k = 0; k < 4; k++) sum[k] += m->value[i + (uint64_t)k] * x[c[i + (uint64_t)k]];
+    } else {
+        const uint32_t *c = (const uint32_t *)m->column;
+        for (; i + 4 <= end; i += 4)
+            for (int k = 0; k < 4; k++) sum[k] += m->value[i + (uint64_t)k] * x[c[i + (uint64_t)k]];
+    }
+    for (; i < end; i++) sum[0] += m->value[i] * x[csr_column_at(m, i)];
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+static void rows(void *arg, int64_t index, int32_t thread) {
+    (void)thread;
+    const job *j = (const job *)arg;
+    const int64_t from = j->first + index * ROWS;
+    const int64_t to = from + ROWS < j->end ? from + ROWS : j->end;
+    const int64_t pictures = j->turned ? LANES : 1;
+    for (int64_t r = from; r < to; r++) {
+        const uint64_t begin = j->m.row_begin[r], end = j->m.row_begin[r + 1];
+        const float bias = j->bias ? j->bias[r] : 0.0f;
+        float *y = j->y + j->picture * j->outputs + r;
+        if (j->turned) {
+            lanes sum = (lanes){0} + bias;
+            for (uint64_t i = begin; i < end; i++)
+                sum += j->m.value[i] * j->turned[csr_column_at(&j->m, i)];
+            for (int l = 0; l < LANES; l++) y[l * j->outputs] = sum[l];
+        } else {
+            *y = bias + row_by_vector(&j->m, begin, end, j->x + j->picture * j->columns);
+        }
+    }
+    for (int64_t p = 0; p < pictures; p++)
+        for (int32_t e = 0; e < j->run->node->n_epilogue; e++) {
+            const cnr_node *behind = j->run->node->epilogue[e]->node;
+            float *y = j->y + (j->picture + p) * j->outputs + from;
+            behind->desc->apply_f32(behind, y, NULL, y, to - from);
+        }
+}
+
+static cnr_status run(const cnr_run *run, cnr_error *err) {
+    (void)err;
+    const cnr_node *node = run->node;
+    const cnr_tensor *x = node->inputs[0], *b = node->n_inputs > 2 ? node->inputs[2] : NULL;
+    job j = {.run = run, .m = csr_view(run->blob_data), .x = (const float *)x->data,
+             .bias = b ? (const float *)b->data : NULL, .y = (float *)run->outputs[0]->data};
+    j.columns = (int64_t)j.m.head->columns;
+    j.outputs = (int64_t)j.m.head->rows;
+    j.first = run->range_axis == 1 ? run->range_begin : 0;
+    j.end = run->range_axis == 1 ? run->range_end : j.outputs;
+    const int64_t tasks = (j.end - j.first + ROWS - 1) / ROWS, batch = batch_of(node);
+    for (; j.picture < batch;) {
+        const int group = batch - j.picture >= LANES && run->workspace_data;
+        if (group) {
+            lanes *turned = (lanes *)run->workspace_data;
+            for (int64_t c = 0; c < j.columns; c++)
+                for (int l = 0; l < LANES; l++)
+                    turned[c][l] = j.x[(j.picture + l) * j.columns + c];
+            j.turned = turned;
+        } else {
+            j.turned = NULL;
+        }
+        run->stream->parallel(run->stream, tasks, rows, &j);
+        j.picture += group ? LANES : 1;
+    }
+    return CNR_OK;
+}
+
+static const char *const encodings[] = {"", "sparse-csr", "", NULL};
+
+const cnr_kernel csr_dense_f32 = {
+    .size = sizeof(cnr_kernel),
+    .version = 1,
+    .name = "dense_f32_csr",
+    .op = "dense",
+    .device = "cpu",
+    .encodings = encodings,
+    .accepts = accepts,
+    .prepare_size = prepare_size,
+    .prepare = prepare,
+    .plan = plan,
+    .run = run,
+};
