@@ -1,0 +1,244 @@
+/* conv: convolution over one to three spatial axes, in groups, dilated, padded. */
+#include "ops_window.h"
+
+const cnr_attr_spec ops_conv_attrs[] = {OPS_CONV_ROWS, OPS_WINDOW_ROWS};
+_Static_assert(OPS_ROWS(ops_conv_attrs) == OPS_CONV_N_ATTRS, "the schema's length");
+
+static const cnr_port in[] = {
+    {.name = "x", .help = "N C and one to three spatial axes"},
+    {.name = "weight", .flags = CNR_PORT_PARAMETER, .help = "out, C / group, and the window's axes"},
+    {.name = "bias", .flags = CNR_PORT_OPTIONAL | CNR_PORT_PARAMETER, .help = "out"}};
+static const cnr_port out[] = {{.name = "y", .help = "N out and the spatial axes"}};
+static const char *const aliases[] = {"conv1d", "conv2d", "conv3d", NULL};
+
+void ops_conv_kernel(const cnr_node *node, const cnr_tensor *weight, int64_t *kernel) {
+    int64_t n;
+    const int64_t *given = cnr_attr_ints(node, "kernel_shape", &n);
+    for (int32_t i = 0; i < CNR_MAX_SPATIAL; i++) {
+        kernel[i] = i < n ? given[i] : 0;
+        if (kernel[i] == 0) kernel[i] = weight && 2 + i < weight->rank ? weight->dim[2 + i] : -1;
+    }
+}
+
+cnr_status ops_conv_check(const cnr_node *node, const cnr_tensor *x, const cnr_tensor *weight,
+                          cnr_window *w, cnr_error *err) {
+    int64_t kernel[CNR_MAX_SPATIAL];
+    const int64_t group = cnr_attr_int(node, "group"), c = x->dim[1];
+    if (weight->dtype != x->dtype)
+        return ops_fail(err, CNR_E_SHAPE, node, "weight is %s, x is %s",
+                        cnr_dtype_name(weight->dtype), cnr_dtype_name(x->dtype));
+    if (weight->rank != x->rank)
+        return ops_fail(err, CNR_E_SHAPE, node, "weight has rank %d, x has %d", weight->rank,
+                        x->rank);
+    ops_conv_kernel(node, weight, kernel);
+    const char *why = cnr_window_resolve(node, x, kernel, w);
+    if (why) return ops_fail(err, CNR_E_SHAPE, node, "%s", why);
+    if (c >= 0 && weight->dim[1] >= 0 && weight->dim[1] * group != c)
+        return ops_fail(err, CNR_E_SHAPE, node,
+                        "weight wants %lld channels in each of %lld groups, x has %lld in all",
+                        (long long)weight->dim[1], (long long)group, (long long)c);
+    if (weight->dim[0] >= 0 && weight->dim[0] % group != 0)
+        return ops_fail(err, CNR_E_SHAPE, node, "%lld output channels do not fall into %lld groups",
+                        (long long)weight->dim[0], (long long)group);
+    for (int32_t i = 0; i < w->spatial; i++)
+        if (!ops_dims_agree(weight->dim[2 + i], kernel[i]))
+            return ops_fail(err, CNR_E_SHAPE, node,
+                            "kernel_shape is %lld along spatial axis %d, the weight's is %lld",
+                            (long long)kernel[i], i, (long long)weight->dim[2 + i]);
+    return CNR_OK;
+}
+
+static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
+    cnr_window w;
+    cnr_status status = ops_want(node, 0, OPS_FLOATS, 3, 2 + CNR_MAX_SPATIAL, err);
+    if (status != CNR_OK) return status;
+    if ((status = ops_want(node, 1, OPS_FLOATS, 3, 2 + CNR_MAX_SPATIAL, err)) != CNR_OK)
+        return status;
+    const cnr_tensor *x = node->inputs[0], *weight = node->inputs[1];
+    if ((status = ops_conv_check(node, x, weight, &w, err)) != CNR_OK) return status;
+    const int64_t wish = cnr_attr_int(node, "out");
+    if (wish > 0 && !ops_dims_agree(weight->dim[0], wish))
+        return ops_fail(err, CNR_E_SHAPE, node, "out is %lld, the weight has %lld",
+                        (long long)wish, (long long)weight->dim[0]);
+    if ((status = ops_want_shape(node, 2, x->dtype, 1, weight->dim, err)) != CNR_OK) return status;
+    ops_like(outputs[0], x);
+    outputs[0]->dim[1] = weight->dim[0];
+    for (int32_t i = 0; i < w.spatial; i++) outputs[0]->dim[2 + i] = w.out[i];
+    return CNR_OK;
+}
+
+static cnr_status parameters(const cnr_node *node, int32_t port, cnr_tensor *t, cnr_init *init,
+                             cnr_error *err) {
+    const cnr_tensor *x = node->inputs[0];
+    const int64_t group = cnr_attr_int(node, "group"), channels = cnr_attr_int(node, "out");
+    int64_t kernel[CNR_MAX_SPATIAL];
+    const cnr_status status = ops_want(node, 0, OPS_FLOATS, 3, 2 + CNR_MAX_SPATIAL, err);
+    if (status != CNR_OK) return status;
+    if (port == 2 && !cnr_attr_int(node, "bias")) return CNR_E_NOT_FOUND;
+    const cnr_tensor *weight = ops_in(node, 1);
+    const int64_t many = weight && weight->rank > 0 ? weight->dim[0] : channels;
+    t->dtype = x->dtype;
+    if (port == 2) {
+        t->rank = 1;
+        t->dim[0] = many;
+        init->kind = CNR_INIT_ZERO;
+        return CNR_OK;
+    }
+    if (channels < 1)
+        return ops_fail(err, CNR_E_ARG, node, "out: want the number of output channels");
+    if (x->dim[1] < 1) return ops_fail(err, CNR_E_SHAPE, node, "the channels of x must be known");
+    if (x->dim[1] % group != 0 || channels % group != 0)
+        return ops_fail(err, CNR_E_SHAPE, node,
+                        "group: want a divisor of %lld and %lld (channels in and out), got %lld",
+                        (long long)x->dim[1], (long long)channels, (long long)group);
+    ops_conv_kernel(node, NULL, kernel);
+    t->rank = x->rank;
+    t->dim[0] = channels;
+    t->dim[1] = x->dim[1] / group;
+    for (int32_t i = 2; i < x->rank; i++) {
+        if (kernel[i - 2] < 1)
+            return ops_fail(err, CNR_E_ARG, node, "kernel_shape: want 1 or more for each axis");
+        t->dim[i] = kernel[i - 2];
+    }
+    init->kind = CNR_INIT_HE;
+    init->fan_in = ops_span(t, 1, t->rank);
+    if (init->fan_in < 1) return ops_fail(err, CNR_E_LIMIT, node, "the weight would be too large");
+    return CNR_OK;
+}
+
+static void cost(const cnr_node *node, cnr_cost *c) {
+    const cnr_tensor *weight = node->inputs[1];
+    const uint64_t outputs = ops_elements(node->outputs[0]);
+    const int64_t taps = ops_span(weight, 1, weight->rank);
+    c->macs = ops_mul(outputs, taps < 0 ? 0 : (uint64_t)taps);
+    c->flops = ops_in(node, 2) ? outputs : 0;
+}
+
+static int32_t split_axes(const cnr_node *node, cnr_split_axis *axes, int32_t max) {
+    const cnr_tensor *y = node->outputs[0];
+    const int64_t group = cnr_attr_int(node, "group");
+    int32_t n = 0;
+    for (int32_t a = 0; a < y->rank && n < max; a++, n++) {
+        axes[n] = (cnr_split_axis){.axis = a, .alignment = 1};
+        if (a == 1 && group > 1) axes[n].alignment = y->dim[1] > group ? y->dim[1] / group : 1;
+    }
+    return n;
+}
+
+static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
+                   cnr_region *r) {
+    const cnr_tensor *x = node->inputs[0], *weight = node->inputs[1];
+    const int64_t group = cnr_attr_int(node, "group");
+    int64_t kernel[CNR_MAX_SPATIAL];
+    cnr_window w;
+    *r = (cnr_region){.axis = -1};
+    if (axis == 0 && port == 0) *r = (cnr_region){0, begin, end};
+    if (axis == 1 && (port == 1 || port == 2)) *r = (cnr_region){0, begin, end};
+    if (axis == 1 && port == 0 && group > 1) {
+        const int64_t each = weight->dim[0] / group, c = x->dim[1] / group;
+        if (each > 0) *r = (cnr_region){1, begin / each * c, (end + each - 1) / each * c};
+    }
+    if (axis >= 2 && port == 0) {
+        ops_conv_kernel(node, weight, kernel);
+        if (!cnr_window_resolve(node, x, kernel, &w)) *r = ops_window_region(&w, axis - 2, begin, end);
+    }
+}
+
+static int32_t linear(const cnr_node *node, cnr_linear *l) {
+    (void)node;
+    *l = (cnr_linear){.weight_port = 1, .bias_port = 2, .weight_axis = 0};
+    return 1;
+}
+
+static cnr_status gradient(OPS_GRADIENT_ARGS) {
+    const cnr_value dx[] = {grad_out[0], inputs[1], inputs[0]};
+    const cnr_value dw[] = {grad_out[0], inputs[0], inputs[1]};
+    const int64_t axes[] = {0, 2, 3, 4};
+    cnr_status status = CNR_OK;
+    (void)outputs;
+    if (grad_out[0] < 0) return CNR_OK;
+    if (want[0])
+        status = ops_grad_node(host, graph, node, "conv_grad_input", dx, 3, node->attrs,
+                               node->n_attrs, &grad_in[0], err);
+    if (status == CNR_OK && want[1])
+        status = ops_grad_node(host, graph, node, "conv_grad_weight", dw, 3, node->attrs,
+                               node->n_attrs, &grad_in[1], err);
+    if (status == CNR_OK && node->n_inputs > 2 && want[2])
+        status = ops_grad_sum(host, graph, node, grad_out[0], axes, node->inputs[0]->rank - 1,
+                              &grad_in[2], err);
+    return status;
+}
+
+/* One output element: the taps that fall inside x, over the channels of the group. */
+OPS_INLINE double element(const ops_geometry *g, int32_t dtype, const void *x, const void *w,
+                          int64_t c_count, const int64_t *o) {
+    const int64_t plane = ops_volume(g->in), window = ops_volume(g->k);
+    int64_t first[3], last[3], start[3];
+    double sum = 0;
+    for (int a = 0; a < 3; a++) {
+        ops_taps(g, a, o[a], &first[a], &last[a]);
+        start[a] = o[a] * g->s[a] - g->p[a];
+    }
+    for (int64_t c = 0; c < c_count; c++)
+        for (int64_t i = first[0]; i < last[0]; i++)
+            for (int64_t j = first[1]; j < last[1]; j++) {
+                const int64_t row = c * plane + ((start[0] + i * g->d[0]) * g->in[1] + start[1] +
+                                                 j * g->d[1]) * g->in[2] + start[2];
+                const int64_t taps = c * window + (i * g->k[1] + j) * g->k[2];
+                for (int64_t k = first[2]; k < last[2]; k++)
+                    sum += ops_get(dtype, x, row + k * g->d[2]) * ops_get(dtype, w, taps + k);
+            }
+    return sum;
+}
+
+OPS_INLINE void body(const cnr_run *run, const ops_geometry *g, int32_t dtype) {
+    const cnr_tensor *x = run->node->inputs[0], *weight = run->node->inputs[1];
+    const cnr_tensor *bias = ops_in(run->node, 2), *y = run->outputs[0];
+    const int64_t each = weight->dim[0] / cnr_attr_int(run->node, "group"), c = weight->dim[1];
+    const int64_t size = (int64_t)ops_size(dtype);
+    int64_t o[3];
+    for (int64_t n = g->lo[0]; n < g->hi[0]; n++)
+        for (int64_t m = g->lo[1]; m < g->hi[1]; m++) {
+            const char *from = (const char *)x->data +
+                               (n * g->c + m / each * c) * ops_volume(g->in) * size;
+            const char *w = (const char *)weight->data + m * c * ops_volume(g->k) * size;
+            const double shift = bias ? ops_get(dtype, bias->data, m) : 0;
+            const int64_t base = (n * y->dim[1] + m) * ops_volume(g->out);
+            if (ops_cancelled(run)) return;
+            for (o[0] = g->lo[2]; o[0] < g->hi[2]; o[0]++)
+                for (o[1] = g->lo[3]; o[1] < g->hi[3]; o[1]++)
+                    for (o[2] = g->lo[4]; o[2] < g->hi[4]; o[2]++)
+                        ops_put(dtype, y->data,
+                                base + (o[0] * g->out[1] + o[1]) * g->out[2] + o[2],
+                                shift + element(g, dtype, from, w, c, o));
+        }
+}
+
+static cnr_status reference(const cnr_run *run, cnr_error *err) {
+    cnr_window w;
+    ops_geometry g;
+    const cnr_status status =
+        ops_conv_check(run->node, run->node->inputs[0], run->node->inputs[1], &w, err);
+    if (status != CNR_OK) return status;
+    ops_geometry_of(&w, run->node->inputs[0], run, &g);
+    OPS_SPECIALISE(run->outputs[0]->dtype, body(run, &g, dtype));
+    return CNR_OK;
+}
+
+const cnr_op ops_conv = {
+    OPS_SIZES,
+    .name = "conv",
+    .summary = "Convolution over one to three spatial axes; with groups, dilation and padding.",
+    .aliases = aliases,
+    .flags = CNR_OP_PURE,
+    OPS_ATTRS(ops_conv_attrs),
+    OPS_PORTS(in, out),
+    .infer = infer,
+    .cost = cost,
+    .split_axes = split_axes,
+    .region = region,
+    .linear = linear,
+    .parameters = parameters,
+    .gradient = gradient,
+    .reference = reference,
+};

@@ -1,0 +1,126 @@
+/* What convolutions and poolings share: a window's geometry with always three spatial axes. */
+#ifndef OPS_WINDOW_H
+#define OPS_WINDOW_H
+
+#include "ops.h"
+
+/* N C D H W, absent leading spatial axes having extent 1, so that a loop nest serves all ranks.
+ * lo and hi bound the part of output 0 that a run covers, in the same five axes. */
+typedef struct ops_geometry {
+    int64_t n, c;                /* of x */
+    int64_t in[3], out[3], k[3]; /* extents of x, of y, of the window */
+    int64_t s[3], d[3], p[3], e[3]; /* stride, dilation, padding at begin and end */
+    int64_t lo[5], hi[5];
+} ops_geometry;
+
+/* From a resolved window and the run's output `y` (N C spatial). */
+void ops_geometry_of(const cnr_window *w, const cnr_tensor *x, const cnr_run *run,
+                     ops_geometry *g);
+/* What [begin, end) on spatial axis `i` of the output reads of the input, clipped to it. */
+cnr_region ops_window_region(const cnr_window *w, int32_t i, int64_t begin, int64_t end);
+/* Taps k of a window at output position o that fall inside [0, in): [first, last). */
+static inline void ops_taps(const ops_geometry *g, int axis, int64_t o, int64_t *first,
+                            int64_t *last) {
+    const int64_t start = o * g->s[axis] - g->p[axis], d = g->d[axis], in = g->in[axis];
+    *first = start >= 0 ? 0 : (-start + d - 1) / d;
+    *last = start >= in ? 0 : (in - start + d - 1) / d;
+    if (*last > g->k[axis]) *last = g->k[axis];
+    if (*last < *first) *last = *first;
+}
+static inline int64_t ops_volume(const int64_t *extent) {
+    return extent[0] * extent[1] * extent[2];
+}
+
+/* ---- conv and its gradients (conv.c) ---- */
+
+/* out is how many channels to make when a script leaves the weight out. */
+#define OPS_CONV_ROWS                                                                            \
+    {.name = "kernel_shape", .type = CNR_ATTR_INTS, .flags = CNR_ATTR_SPATIAL | CNR_ATTR_BOUNDED, \
+     .alias = "kernel", .min = 0, .max = 1 << 20, .fill = 0,                                     \
+     .help = "extent of the window along each spatial axis; 0: the weight's"},                   \
+    {.name = "group", .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .alias = "groups",        \
+     .min = 1, .max = 1 << 20, .default_i = 1,                                                   \
+     .help = "parts that the channels fall into; as many as channels: depthwise"},               \
+    {.name = "out", .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 0,                   \
+     .max = 1 << 30, .help = "output channels, where the weight is yet to be made"},             \
+    {.name = "bias", .type = CNR_ATTR_BOOL, .default_i = 1,                                      \
+     .help = "whether a bias is made with the weight"}
+
+/* Window extents: the attribute, else the weight's dims (-1 when neither is known). */
+void ops_conv_kernel(const cnr_node *node, const cnr_tensor *weight, int64_t *kernel);
+/* Checks weight and bias against x and resolves the window. */
+cnr_status ops_conv_check(const cnr_node *node, const cnr_tensor *x, const cnr_tensor *weight,
+                          cnr_window *w, cnr_error *err);
+extern const cnr_attr_spec ops_conv_attrs[];
+#define OPS_CONV_N_ATTRS 8
+/* y[n][o][i] = sum of x[n][c][j] * w[c][o][k] over the taps k with i = j * s - p + k * d: the
+ * transposed convolution, which is also the gradient of a convolution's input. g is the geometry of
+ * that convolution, whose input is our output. bias may be NULL. */
+void ops_transposed(const cnr_run *run, const ops_geometry *g, int64_t group, const cnr_tensor *x,
+                    const cnr_tensor *weight, const cnr_tensor *bias);
+
+/* ---- pooling (pool.c) ---- */
+
+#define OPS_POOL_ROWS                                                                            \
+    {.name = "kernel_shape", .type = CNR_ATTR_INTS,                                              \
+     .flags = CNR_ATTR_REQUIRED | CNR_ATTR_SPATIAL | CNR_ATTR_BOUNDED, .alias = "kernel",        \
+     .min = 1, .max = 1 << 20, .help = "extent of the window along each spatial axis"},          \
+    {.name = "ceil_mode", .type = CNR_ATTR_BOOL, .alias = "ceil",                                \
+     .help = "round the number of outputs up, the last window hanging over the end"}
+
+cnr_status ops_pool_window(const cnr_node *node, const cnr_tensor *x, cnr_window *w,
+                           cnr_error *err);
+cnr_status ops_pool_infer(const cnr_node *node, uint32_t dtypes, cnr_tensor *const *outputs,
+                          cnr_error *err);
+void ops_pool_cost(const cnr_node *node, cnr_cost *c);
+int32_t ops_pool_split(const cnr_node *node, cnr_split_axis *axes, int32_t max);
+void ops_pool_region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
+                     cnr_region *r);
+/* The hooks of a pooling's gradient, inputs (dy, x), output dx. */
+cnr_status ops_pool_grad_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err);
+int32_t ops_pool_grad_split(const cnr_node *node, cnr_split_axis *axes, int32_t max);
+void ops_pool_grad_region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end,
+                          int32_t port, cnr_region *r);
+uint64_t ops_pool_grad_workspace(const cnr_node *node); /* one plane of dx in double */
+void ops_pool_grad_cost(const cnr_node *node, cnr_cost *c);
+
+extern const cnr_attr_spec ops_max_pool_attrs[];
+#define OPS_MAX_POOL_N_ATTRS 7
+extern const cnr_attr_spec ops_average_pool_attrs[];
+#define OPS_AVERAGE_POOL_N_ATTRS 7
+
+/* Calls visit(index in the plane) for each tap of the window at output position o inside x. */
+#define OPS_EACH_TAP(g, o, index, visit)                                                         \
+    do {                                                                                         \
+        int64_t first_[3], last_[3];                                                             \
+        for (int a_ = 0; a_ < 3; a_++) ops_taps(g, a_, (o)[a_], &first_[a_], &last_[a_]);         \
+        for (int64_t i_ = first_[0]; i_ < last_[0]; i_++)                                        \
+            for (int64_t j_ = first_[1]; j_ < last_[1]; j_++)                                    \
+                for (int64_t k_ = first_[2]; k_ < last_[2]; k_++) {                              \
+                    const int64_t index =                                                        \
+                        (((o)[0] * (g)->s[0] - (g)->p[0] + i_ * (g)->d[0]) * (g)->in[1] +        \
+                         (o)[1] * (g)->s[1] - (g)->p[1] + j_ * (g)->d[1]) * (g)->in[2] +         \
+                        (o)[2] * (g)->s[2] - (g)->p[2] + k_ * (g)->d[2];                         \
+                    visit;                                                                       \
+                }                                                                                \
+    } while (0)
+
+/* Where in the plane that starts at element `base` the largest of a window is: the first of equals;
+ * a NaN is larger than all. -1 when the window holds nothing. */
+OPS_INLINE int64_t ops_window_max(const ops_geometry *g, int32_t dtype, const void *x, int64_t base,
+                                  const int64_t *o, double *best) {
+    int64_t at = -1;
+    OPS_EACH_TAP(g, o, index, {
+        const double v = ops_get(dtype, x, base + index);
+        if (at < 0 || (!(v <= *best) && *best == *best)) {
+            *best = v;
+            at = index;
+        }
+    });
+    return at;
+}
+
+/* What an average is divided by. */
+double ops_average_divisor(const ops_geometry *g, int count_include_pad, const int64_t *o);
+
+#endif
