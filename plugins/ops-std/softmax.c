@@ -1,0 +1,113 @@
+/* softmax, log_softmax and hardmax along an axis. */
+#include "ops_lane.h"
+
+static const cnr_attr_spec attrs[] = {OPS_AXIS_ROW(-1, "the axis whose elements share a total of 1")};
+static const cnr_port in[] = {{.name = "x", .help = "scores"}};
+static const cnr_port out[] = {{.name = "y", .help = "the same shape"}};
+
+/* The largest, and the sum of exp(x - largest); NaN anywhere gives NaN. */
+OPS_INLINE double exp_sum(int32_t dtype, const void *x, const ops_lane *l, double *largest) {
+    double sum = 0;
+    *largest = -INFINITY;
+    for (int64_t i = 0; i < l->n; i++) {
+        const double v = ops_get(dtype, x, l->first + i * l->step);
+        if (v > *largest) *largest = v;
+    }
+    for (int64_t i = 0; i < l->n; i++)
+        sum += exp(ops_get(dtype, x, l->first + i * l->step) - *largest);
+    return sum;
+}
+
+static void softmax(const cnr_run *run, const ops_lane *l, int32_t dtype) {
+    const void *x = run->node->inputs[0]->data;
+    double largest;
+    const double sum = exp_sum(dtype, x, l, &largest);
+    for (int64_t i = 0; i < l->n; i++) {
+        const int64_t at = l->first + i * l->step;
+        ops_put(dtype, run->outputs[0]->data, at, exp(ops_get(dtype, x, at) - largest) / sum);
+    }
+}
+
+static void log_softmax(const cnr_run *run, const ops_lane *l, int32_t dtype) {
+    const void *x = run->node->inputs[0]->data;
+    double largest;
+    const double shift = log(exp_sum(dtype, x, l, &largest));
+    for (int64_t i = 0; i < l->n; i++) {
+        const int64_t at = l->first + i * l->step;
+        ops_put(dtype, run->outputs[0]->data, at, ops_get(dtype, x, at) - largest - shift);
+    }
+}
+
+static void hardmax(const cnr_run *run, const ops_lane *l, int32_t dtype) {
+    const void *x = run->node->inputs[0]->data;
+    int64_t top = 0;
+    double best = -INFINITY;
+    for (int64_t i = 0; i < l->n; i++) {
+        const double v = ops_get(dtype, x, l->first + i * l->step);
+        if (v > best) {
+            best = v;
+            top = i;
+        }
+    }
+    for (int64_t i = 0; i < l->n; i++)
+        ops_put(dtype, run->outputs[0]->data, l->first + i * l->step, i == top);
+}
+
+static cnr_status run_softmax(const cnr_run *run, cnr_error *err) {
+    return ops_each_lane(run, softmax, err);
+}
+static cnr_status run_log_softmax(const cnr_run *run, cnr_error *err) {
+    return ops_each_lane(run, log_softmax, err);
+}
+static cnr_status run_hardmax(const cnr_run *run, cnr_error *err) {
+    return ops_each_lane(run, hardmax, err);
+}
+
+static cnr_status add_gradient(const char *op, OPS_GRADIENT_ARGS) {
+    const cnr_value in_g[] = {grad_out[0], outputs[0]};
+    (void)inputs;
+    if (!want[0] || grad_out[0] < 0) return CNR_OK;
+    return ops_grad_node(host, graph, node, op, in_g, 2, node->attrs, node->n_attrs, &grad_in[0],
+                         err);
+}
+
+static cnr_status gradient(OPS_GRADIENT_ARGS) {
+    return add_gradient("softmax_grad", host, graph, node, inputs, outputs, grad_out, want, grad_in,
+                        err);
+}
+
+static cnr_status log_gradient(OPS_GRADIENT_ARGS) {
+    return add_gradient("log_softmax_grad", host, graph, node, inputs, outputs, grad_out, want,
+                        grad_in, err);
+}
+
+#define SOFTMAX_HOOKS                                                                     \
+    .flags = CNR_OP_PURE, OPS_ATTRS(attrs), OPS_PORTS(in, out), .infer = ops_lane_infer,   \
+    .cost = ops_lane_cost, .aliases_of = ops_alias_inplace, .split_axes = ops_lane_split,  \
+    .region = ops_lane_region
+
+const cnr_op ops_softmax = {
+    OPS_SIZES,
+    .name = "softmax",
+    .summary = "exp(x) divided by its sum along an axis.",
+    SOFTMAX_HOOKS,
+    .gradient = gradient,
+    .reference = run_softmax,
+};
+
+const cnr_op ops_log_softmax = {
+    OPS_SIZES,
+    .name = "log_softmax",
+    .summary = "The logarithm of softmax, without its underflow.",
+    SOFTMAX_HOOKS,
+    .gradient = log_gradient,
+    .reference = run_log_softmax,
+};
+
+const cnr_op ops_hardmax = {
+    OPS_SIZES,
+    .name = "hardmax",
+    .summary = "1 at the first of the largest along an axis, 0 elsewhere.",
+    SOFTMAX_HOOKS,
+    .reference = run_hardmax,
+};

@@ -1,0 +1,133 @@
+/* softmax_cross_entropy: the mean of -log softmax(logits)[label], and its gradient. */
+#include "kit.h"
+
+static const cnr_port in[] = {{.name = "logits", .help = "N C, before any softmax"},
+                              {.name = "labels", .help = "N class numbers, integers or floats"}};
+static const cnr_port out[] = {{.name = "loss", .help = "a scalar: f32, or f64 for f64 logits"}};
+static const cnr_port grad_in_ports[] = {{.name = "dloss", .help = "gradient of the loss"},
+                                         {.name = "logits", .help = "as the loss had them"},
+                                         {.name = "labels", .help = "as the loss had them"}};
+static const cnr_port grad_out_ports[] = {{.name = "dlogits", .help = "gradient of the logits"}};
+
+static cnr_status check(const cnr_node *node, int32_t first, cnr_error *err) {
+    KIT_TRY(ops_want(node, first, OPS_FLOATS, 2, 2, err));
+    KIT_TRY(ops_want(node, first + 1, OPS_NUMBERS, 1, 2, err));
+    const cnr_tensor *logits = node->inputs[first], *labels = node->inputs[first + 1];
+    if (!ops_dims_agree(labels->dim[0], logits->dim[0]) ||
+        (labels->rank == 2 && !ops_dims_agree(labels->dim[1], 1)))
+        return ops_fail(err, CNR_E_SHAPE, node, "labels: want one for each row of logits");
+    return CNR_OK;
+}
+
+static int32_t loss_dtype(const cnr_tensor *logits) {
+    return logits->dtype == CNR_f64 ? CNR_f64 : CNR_f32;
+}
+
+static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
+    KIT_TRY(check(node, 0, err));
+    outputs[0]->dtype = loss_dtype(node->inputs[0]);
+    outputs[0]->rank = 0;
+    return CNR_OK;
+}
+
+static cnr_status grad_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
+    KIT_TRY(check(node, 1, err));
+    KIT_TRY(ops_want(node, 0, OPS_FLOATS, 0, 1, err));
+    const cnr_tensor *d = node->inputs[0];
+    if (d->rank == 1 && !ops_dims_agree(d->dim[0], 1))
+        return ops_fail(err, CNR_E_SHAPE, node, "dloss: want a scalar");
+    ops_like(outputs[0], node->inputs[1]);
+    return CNR_OK;
+}
+
+/* Label of row n, or -1 when it is no class number. */
+static int64_t label_of(const cnr_tensor *labels, int64_t n, int64_t classes) {
+    const double v = ops_get(labels->dtype, labels->data, n);
+    return v >= 0 && v < (double)classes ? (int64_t)v : -1;
+}
+
+static double log_sum(const cnr_tensor *logits, int64_t row, double *largest) {
+    const int64_t c = logits->dim[1];
+    double sum = 0;
+    *largest = -INFINITY;
+    for (int64_t i = 0; i < c; i++) {
+        const double v = ops_get(logits->dtype, logits->data, row * c + i);
+        if (v > *largest) *largest = v;
+    }
+    for (int64_t i = 0; i < c; i++)
+        sum += exp(ops_get(logits->dtype, logits->data, row * c + i) - *largest);
+    return log(sum) + *largest;
+}
+
+static cnr_status bad_label(const cnr_node *node, int64_t n, int64_t classes, cnr_error *err) {
+    return ops_fail(err, CNR_E_ARG, node, "label %lld: want 0 to %lld", (long long)n,
+                    (long long)classes - 1);
+}
+
+static cnr_status reference(const cnr_run *run, cnr_error *err) {
+    const cnr_tensor *logits = run->node->inputs[0], *labels = run->node->inputs[1];
+    const int64_t rows = logits->dim[0], c = logits->dim[1];
+    double sum = 0, largest;
+    for (int64_t n = 0; n < rows; n++) {
+        const int64_t label = label_of(labels, n, c);
+        if (label < 0) return bad_label(run->node, n, c, err);
+        sum += log_sum(logits, n, &largest) - ops_get(logits->dtype, logits->data, n * c + label);
+    }
+    ops_put(run->outputs[0]->dtype, run->outputs[0]->data, 0, rows > 0 ? sum / (double)rows : 0);
+    return CNR_OK;
+}
+
+/* dloss * (softmax - 1 at the label) / N */
+static cnr_status grad_reference(const cnr_run *run, cnr_error *err) {
+    const cnr_tensor *d = run->node->inputs[0], *logits = run->node->inputs[1];
+    const cnr_tensor *labels = run->node->inputs[2];
+    const int64_t rows = logits->dim[0], c = logits->dim[1];
+    const double share = rows > 0 ? ops_get(d->dtype, d->data, 0) / (double)rows : 0;
+    double largest;
+    for (int64_t n = 0; n < rows; n++) {
+        const int64_t label = label_of(labels, n, c);
+        const double total = log_sum(logits, n, &largest);
+        if (label < 0) return bad_label(run->node, n, c, err);
+        for (int64_t i = 0; i < c; i++) {
+            const double p = exp(ops_get(logits->dtype, logits->data, n * c + i) - total);
+            ops_put(logits->dtype, run->outputs[0]->data, n * c + i, share * (p - (i == label)));
+        }
+    }
+    return CNR_OK;
+}
+
+static cnr_status gradient(OPS_GRADIENT_ARGS) {
+    const cnr_value in_g[] = {grad_out[0], inputs[0], inputs[1]};
+    (void)outputs;
+    if (!want[0] || grad_out[0] < 0) return CNR_OK;
+    return ops_grad_node(host, graph, node, "softmax_cross_entropy_grad", in_g, 3, NULL, 0,
+                         &grad_in[0], err);
+}
+
+static void cost(const cnr_node *node, cnr_cost *c) {
+    const int32_t last = node->n_inputs - 2; /* logits come before labels */
+    c->flops = ops_mul(ops_elements(node->inputs[last]), 5);
+}
+
+const cnr_op ops_softmax_cross_entropy = {
+    OPS_SIZES,
+    .name = "softmax_cross_entropy",
+    .summary = "The mean loss of a classifier: -log softmax(logits) at the label.",
+    .flags = CNR_OP_PURE,
+    OPS_PORTS(in, out),
+    .infer = infer,
+    .cost = cost,
+    .gradient = gradient,
+    .reference = reference,
+};
+
+const cnr_op ops_softmax_cross_entropy_grad = {
+    OPS_SIZES,
+    .name = "softmax_cross_entropy_grad",
+    .summary = "The gradient of softmax_cross_entropy's logits.",
+    .flags = CNR_OP_PURE,
+    OPS_PORTS(grad_in_ports, grad_out_ports),
+    .infer = grad_infer,
+    .cost = cost,
+    .reference = grad_reference,
+};
