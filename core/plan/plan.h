@@ -35,7 +35,9 @@ typedef struct cnri_plan_options {
 
 typedef enum cnri_step_kind { CNRI_STEP_KERNEL, CNRI_STEP_COPY, CNRI_STEP_LAYOUT } cnri_step_kind;
 
-/* Where a value lives on one device. A value used on several devices has one home each. */
+/* Where a value lives on one device. A value used on several devices has one home each, and one
+ * more for each other layout. In an image class, the last dimension is a row of pixels, a channel
+ * block is one pixel, and the other dimensions are rows. */
 typedef struct cnri_home {
     cnr_value value;
     int32_t device;        /* index into plan->devices */
@@ -46,6 +48,7 @@ typedef struct cnri_home {
     int32_t first, last;   /* steps between which it is alive; inputs -1, outputs n_steps */
     int32_t alias_of;      /* home whose bytes it shares, -1 */
     uint64_t alias_offset; /* bytes */
+    cnr_tensor flat;       /* type with its block hidden: for steps that pass blocks through */
 } cnri_home;
 
 /* One allocation of a session: the arena of a class that can be divided, or one image. */
@@ -75,7 +78,16 @@ typedef struct cnri_step {
     int32_t blob;             /* index into residency; -1 none */
     int32_t *waits;           /* steps on other devices that must have finished */
     int32_t n_waits;
+    bool passes; /* operates element by element in whatever block its tensors have */
+    void *room;  /* the memory behind `view` */
+    bool marks;  /* another step waits for this one: an event is recorded behind it */
 } cnri_step;
+
+/* A dense copy of an encoded weight, for kernels that cannot read the encoding. */
+typedef struct cnri_twin {
+    cnr_value encoded, dense;
+    bool kept; /* read while running, so decoded as long as the plan lives; else only to prepare */
+} cnri_twin;
 
 typedef struct cnr_plan {
     struct cnr_model *model;
@@ -89,6 +101,11 @@ typedef struct cnr_plan {
     uint64_t bound_bytes;  /* most bytes alive at once: no plan of this order can take less */
     uint64_t weight_bytes; /* prepared blobs and plain constants if all are resident */
     uint64_t memory_bound;
+    int32_t refs;          /* guarded by the model's lock */
+    cnr_mem *constants;    /* memory of the constant storages, by storage index */
+    int32_t *input_homes;  /* of each graph input; -1: nothing reads it */
+    int32_t *output_homes; /* of each graph output; -1: a constant */
+    CNRI_VEC(cnri_twin) twins;
 } cnr_plan;
 
 cnr_status cnri_plan_make(const cnr_graph *graph, cnri_devices *devices,
@@ -109,6 +126,8 @@ uint64_t cnri_arena_bound(const cnri_block *blocks, int32_t n, uint64_t alignmen
 cnr_status cnri_residency_acquire(cnr_plan *plan, int32_t step, cnr_stream *stream, cnr_mem **out,
                                   cnr_error *err);
 void cnri_residency_release(cnr_plan *plan, int32_t step);
+/* False: the blob may go when released, so work that uses it must have finished by then. */
+bool cnri_residency_stays(const cnr_plan *plan, int32_t step);
 /* Makes everything that may stay resident now, so the first run is like the others. */
 cnr_status cnri_residency_warm(cnr_plan *plan, cnr_error *err);
 /* Weight `value` changed: its blobs are made again in place, or dropped. */

@@ -1,0 +1,186 @@
+/* Who runs what: devices of nodes, from wishes, the default, and what has host memory. */
+#include "core/plan/planner.h"
+
+cnr_status cnri_no_memory(cnr_error *err) {
+    return cnri_fail(err, CNR_E_MEMORY, "plan", "out of memory while planning");
+}
+
+const char *cnri_node_name(const cnri_planner *p, int32_t node) {
+    const char *name = p->graph->nodes.at[node]->name;
+    return name ? name : "";
+}
+
+static cnr_status known(cnri_planner *p, const cnr_device *device, int32_t *index,
+                        cnr_error *err) {
+    cnr_plan *plan = p->plan;
+    for (int32_t i = 0; i < plan->n_devices; i++)
+        if (plan->devices[i] == device) {
+            *index = i;
+            return CNR_OK;
+        }
+    const cnr_device **grown =
+        cnri_resize(plan->devices, (size_t)(plan->n_devices + 1) * sizeof *grown);
+    if (!grown) return cnri_no_memory(err);
+    plan->devices = grown;
+    grown[plan->n_devices] = device;
+    *index = plan->n_devices++;
+    return CNR_OK;
+}
+
+static cnr_status named(cnri_planner *p, const char *name, int32_t *index, cnr_error *err) {
+    const cnr_device *device = NULL;
+    const cnr_status status = cnri_device_open(p->set, name, &device, err);
+    return status ? status : known(p, device, index, err);
+}
+
+/* The best device that opens; with `host`, that has host memory. Those already open come first
+ * then, so that looking for one does not wake up the others. */
+static cnr_status best(cnri_planner *p, bool host, int32_t *index, cnr_error *err) {
+    cnri_devices *set = p->set;
+    cnr_error why = CNR_ERROR_INIT;
+    for (int32_t pass = host ? 0 : 1; pass < 2; pass++) {
+        bool *tried = cnri_alloc_zero((size_t)set->n + 1);
+        if (!tried) return cnri_no_memory(err);
+        for (;;) {
+            int32_t k = -1;
+            for (int32_t i = 0; i < set->n; i++)
+                if (!tried[i] && set->at[i].info.score > 0 && (pass == 1 || set->at[i].open) &&
+                    (k < 0 || set->at[i].info.score > set->at[k].info.score))
+                    k = i;
+            if (k < 0) break;
+            tried[k] = true;
+            const cnr_device *device = NULL;
+            if (cnri_device_open(set, set->at[k].name, &device, &why)) {
+                cnri_log(CNR_LOG_WARN, "plan", "%s left out: %s", set->at[k].name, why.text);
+                continue;
+            }
+            if (host && !cnri_is_host(device)) continue;
+            cnri_free(tried);
+            return known(p, device, index, err);
+        }
+        cnri_free(tried);
+    }
+    if (why.code == CNR_E_MEMORY) return cnri_no_memory(err);
+    return cnri_fail(err, CNR_E_NOT_FOUND, "plan",
+                     "no device%s: want a plugin that drives one (see \"cnnrun plugins\")",
+                     host ? " with host memory" : "");
+}
+
+cnr_status cnri_plan_host(cnri_planner *p, int32_t *device, cnr_error *err) {
+    if (p->host < 0) {
+        const cnr_status status = best(p, true, &p->host, err);
+        if (status) return status;
+    }
+    *device = p->host;
+    return CNR_OK;
+}
+
+/* A placement that names a node which the net never had is a mistake worth telling. */
+static cnr_status find_wish(cnri_planner *p, const cnri_placement *w, cnr_error *err) {
+    cnr_graph *g = p->graph;
+    const bool all = strcmp(w->node, "*") == 0;
+    bool found = all;
+    for (int32_t i = 0; i < g->nodes.n; i++) {
+        if (all && !p->wish[i]) p->wish[i] = w;
+        if (!all && g->nodes.at[i]->name && strcmp(g->nodes.at[i]->name, w->node) == 0) {
+            p->wish[i] = w;
+            found = true;
+        }
+    }
+    double sum = 0;
+    for (int32_t i = 0; i < w->n_parts; i++) {
+        if (!(w->parts[i].ratio >= 0)) sum = -1e9;
+        sum += w->parts[i].ratio;
+    }
+    if (w->n_parts < 1 || (w->n_parts > 1 && !(sum > 0.999 && sum < 1.001)))
+        return cnri_fail(err, CNR_E_ARG, w->node,
+                         "ratios of a placement want to be >= 0 and sum to 1");
+    if (!found)
+        cnri_log(CNR_LOG_INFO, "plan", "placement of \"%s\": no such node after rewriting", w->node);
+    return CNR_OK;
+}
+
+cnr_status cnri_plan_place(cnri_planner *p, cnr_error *err) {
+    cnr_status status;
+    p->host = -1;
+    p->wish = cnri_alloc_zero((size_t)(p->graph->nodes.n + 1) * sizeof *p->wish);
+    if (!p->wish) return cnri_no_memory(err);
+    for (int32_t pass = 0; pass < 2; pass++) /* names before "*" */
+        for (int32_t i = 0; i < p->options->n_placements; i++) {
+            const cnri_placement *w = &p->options->placements[i];
+            if ((strcmp(w->node, "*") == 0) == (pass == 0)) continue;
+            status = find_wish(p, w, err);
+            if (status) return status;
+        }
+    status = p->options->device ? named(p, p->options->device, &p->fallback, err)
+                                : best(p, false, &p->fallback, err);
+    if (status) return status;
+    if (cnri_is_host(p->plan->devices[p->fallback])) p->host = p->fallback;
+    return CNR_OK;
+}
+
+/* The alignment that the operator wants of ranges on `axis`; 0: not split there. */
+static int64_t split_alignment(const cnr_node *node, int32_t axis, cnri_text *can) {
+    if (node->desc->flags & CNR_OP_ELEMENTWISE) return 1;
+    cnr_split_axis axes[CNR_MAX_RANK];
+    int32_t n = 0;
+    if (CNRI_HAS(node->desc, split_axes)) n = node->desc->split_axes(node, axes, CNR_MAX_RANK);
+    if (n > CNR_MAX_RANK) n = CNR_MAX_RANK;
+    for (int32_t i = 0; i < n; i++) {
+        if (axes[i].axis == axis) return axes[i].alignment > 0 ? axes[i].alignment : 1;
+        cnri_text_add(can, "%s%d", i ? ", " : "", (int)axes[i].axis);
+    }
+    return 0;
+}
+
+static cnr_status ranges(cnri_planner *p, int32_t node, const cnri_placement *w, cnri_pick *pick,
+                         cnr_error *err) {
+    const cnr_node *view = &p->graph->nodes.at[node]->view;
+    const cnr_tensor *out = view->outputs[0];
+    cnri_text can = {0};
+    int64_t step = 0;
+    if (w->axis >= 0 && w->axis < out->rank && cnr_dtype_bits(out->dtype) >= 8)
+        step = split_alignment(view, w->axis, &can);
+    if (step == 0 || view->n_outputs != 1) {
+        const cnr_status status = cnri_fail(
+            err, CNR_E_ARG, cnri_node_name(p, node),
+            "operator \"%s\" is not split along axis %d; it can be along: %s", view->desc->name,
+            (int)w->axis, can.n ? can.at : "none");
+        cnri_text_free(&can);
+        return status;
+    }
+    cnri_text_free(&can);
+    const int64_t dim = out->dim[w->axis];
+    double sum = 0;
+    int64_t at = 0;
+    for (int32_t i = 0; i < pick->n_parts; i++) {
+        sum += w->parts[i].ratio;
+        int64_t end = ((int64_t)(sum * (double)dim / (double)step + 0.5)) * step;
+        if (end > dim || i == pick->n_parts - 1) end = dim;
+        if (end < at) end = at;
+        pick->parts[i].begin = at;
+        pick->parts[i].end = at = end;
+    }
+    pick->axis = w->axis;
+    return CNR_OK;
+}
+
+cnr_status cnri_plan_parts(cnri_planner *p, int32_t node, cnri_pick *pick, cnr_error *err) {
+    const cnri_placement *w = p->wish[node];
+    const bool split = w && w->n_parts > 1;
+    pick->axis = -1;
+    pick->n_parts = split ? w->n_parts : 1;
+    pick->parts = cnri_alloc_zero((size_t)pick->n_parts * sizeof *pick->parts);
+    if (!pick->parts) return cnri_no_memory(err);
+    for (int32_t i = 0; i < pick->n_parts; i++) {
+        pick->parts[i].device = p->fallback;
+        if (!w) continue;
+        const cnr_status status = named(p, w->parts[i].device, &pick->parts[i].device, err);
+        if (status) return status;
+    }
+    if (p->host < 0)
+        for (int32_t i = 0; i < pick->n_parts; i++)
+            if (cnri_is_host(p->plan->devices[pick->parts[i].device]))
+                p->host = pick->parts[i].device;
+    return split ? ranges(p, node, w, pick, err) : CNR_OK;
+}

@@ -1,0 +1,131 @@
+/* Makes a plan from a graph, phase by phase, and frees it. */
+#include "core/plan/planner.h"
+
+static void free_pick(cnri_pick *pick) {
+    for (int32_t i = 0; i < pick->n_parts && pick->parts; i++) cnri_free(pick->parts[i].layout);
+    cnri_free(pick->parts);
+    cnri_free(pick->chain);
+    cnri_free(pick->in);
+    cnri_free(pick->inputs);
+    cnri_free(pick->outputs);
+    cnri_free(pick->epilogues);
+    cnri_free(pick->epilogue);
+}
+
+static void free_planner(cnri_planner *p) {
+    for (int32_t i = 0; i < p->n_picks && p->picks; i++) free_pick(&p->picks[i]);
+    for (int32_t i = 0; i < p->reach.n; i++) cnri_free(p->reach.at[i].spans);
+    cnri_vec_free(&p->reach);
+    cnri_free(p->picks);
+    cnri_free(p->wish);
+    cnri_free(p->offers);
+    cnri_free(p->only_user);
+    cnri_free(p->first_home);
+    cnri_free(p->elided);
+}
+
+/* Twins that no running kernel reads give their data back; prepare decodes them again. */
+static void drop_twins(cnr_plan *plan) {
+    for (int32_t i = 0; i < plan->twins.n; i++) {
+        cnr_tensor *type = plan->graph->values.at[plan->twins.at[i].dense].type;
+        if (plan->twins.at[i].kept) continue;
+        cnri_free(type->data);
+        type->data = NULL;
+    }
+}
+
+/* Weights that kernels read plainly, each counted once a device. */
+static void count_weights(cnri_planner *p) {
+    cnr_plan *plan = p->plan;
+    for (int32_t i = 0; i < plan->homes.n; i++) {
+        const cnri_home *h = &plan->homes.at[i];
+        if (!p->reach.at[i].hidden && cnri_is_weight(plan->graph, h->value))
+            plan->weight_bytes += h->bytes;
+    }
+}
+
+static cnr_status check_values(const cnr_graph *g, cnr_error *err) {
+    for (int32_t i = 0; i < g->values.n; i++) {
+        const cnr_tensor *t = g->values.at[i].type;
+        if (cnr_count(t) < 0 || (!t->encoding && cnr_dense_bytes(t) == UINT64_MAX))
+            return cnri_fail(err, cnr_count(t) < 0 ? CNR_E_SHAPE : CNR_E_LIMIT, g->values.at[i].name,
+                             "has no size that can be planned for: want all dimensions known and "
+                             "their product to fit");
+    }
+    return CNR_OK;
+}
+
+static cnr_status make(cnri_planner *p, const cnr_tensor *const *types, int32_t n_types,
+                       cnr_error *err) {
+    cnr_plan *plan = p->plan;
+    const char *const *off = p->options->no_rewrite;
+    cnr_status status = cnri_graph_bind(p->graph, types, n_types, err);
+    if (!status) status = cnri_graph_rewrite(p->graph, off, err);
+    if (!status) status = check_values(p->graph, err);
+    p->fuse = !cnri_off(off, "fuse");
+    p->alias = !cnri_off(off, "alias");
+    p->layout = !cnri_off(off, "layout");
+    if (!status) status = cnri_plan_place(p, err);
+    if (!status) status = cnri_plan_choose(p, err);
+    if (!status) status = cnri_plan_emit(p, err);
+    if (!status) status = cnri_plan_alias(p, err);
+    if (!status) status = cnri_plan_views(p, err);
+    if (!status) status = cnri_plan_lay(p, err);
+    if (!status) status = cnri_plan_waits(p, err);
+    if (!status) status = cnri_residency_make(plan, err);
+    if (!status) status = cnri_plan_constants(plan, -1, err);
+    if (status) return status;
+    count_weights(p);
+    drop_twins(plan);
+    return CNR_OK;
+}
+
+cnr_status cnri_plan_make(const cnr_graph *graph, cnri_devices *devices,
+                          const cnri_plan_options *options, const cnr_tensor *const *input_types,
+                          int32_t n_inputs, cnr_plan **out, cnr_error *err) {
+    static const cnri_plan_options defaults;
+    cnri_planner p = {.set = devices, .options = options ? options : &defaults, .host = -1};
+    *out = NULL;
+    cnr_plan *plan = cnri_alloc_zero(sizeof *plan);
+    if (!plan) return cnri_no_memory(err);
+    p.plan = plan;
+    plan->refs = 1;
+    plan->memory_bound = p.options->memory_bound;
+    p.graph = plan->graph = cnri_graph_copy(graph);
+    cnr_status status = plan->graph ? make(&p, input_types, n_inputs, err) : cnri_no_memory(err);
+    free_planner(&p);
+    if (status) cnri_plan_free(plan);
+    else *out = plan;
+    return status;
+}
+
+static void free_step(cnr_plan *plan, cnri_step *s) {
+    if (s->state && s->kernel && CNRI_HAS(s->kernel, unplan))
+        s->kernel->unplan(plan->devices[s->device], s->state);
+    cnri_free(s->in);
+    cnri_free(s->waits);
+    cnri_free(s->room);
+}
+
+void cnri_plan_free(cnr_plan *plan) {
+    if (!plan) return;
+    cnri_residency_free(plan);
+    for (int32_t i = 0; i < plan->steps.n; i++) free_step(plan, &plan->steps.at[i]);
+    for (int32_t i = 0; plan->constants && i < plan->storages.n; i++)
+        if (plan->constants[i].handle) {
+            const cnr_device *device = plan->devices[plan->storages.at[i].device];
+            device->cls->free(device, &plan->constants[i]);
+        }
+    for (int32_t i = 0; i < plan->twins.n; i++)
+        cnri_free(plan->graph->values.at[plan->twins.at[i].dense].type->data);
+    cnri_vec_free(&plan->steps);
+    cnri_vec_free(&plan->homes);
+    cnri_vec_free(&plan->storages);
+    cnri_vec_free(&plan->twins);
+    cnri_free(plan->constants);
+    cnri_free(plan->input_homes);
+    cnri_free(plan->output_homes);
+    cnri_free(plan->devices);
+    cnri_graph_free(plan->graph);
+    cnri_free(plan);
+}

@@ -1,0 +1,172 @@
+/* A plan for people (a table) and for programs (JSON, an object a line). */
+#include "core/plan/plan.h"
+
+typedef struct print_row {
+    const cnri_step *step;
+    uint64_t params, macs, memory;
+} print_row;
+
+static void shape_text(const cnr_tensor *t, char *text, size_t room) {
+    size_t at = 0;
+    text[0] = 0;
+    for (int32_t i = 0; i < t->rank && at < room; i++) {
+        const int n = snprintf(text + at, room - at, "%s%lld", i ? "x" : "", (long long)t->dim[i]);
+        at += n > 0 ? (size_t)n : 0;
+    }
+    if (t->rank == 0) snprintf(text, room, "scalar");
+}
+
+static uint64_t macs_of(const cnr_node *node) {
+    cnr_cost cost = {0, 0};
+    if (CNRI_HAS(node->desc, cost)) node->desc->cost(node, &cost);
+    return cost.macs;
+}
+
+static bool is_weight(const cnr_graph *g, cnr_value v) {
+    return v >= 0 && g->values.at[v].producer < 0 && !g->values.at[v].is_input;
+}
+
+/* Elements of the weights that the operator declares as parameters, each counted where it is first
+ * used. */
+static uint64_t params_of(const cnr_plan *plan, int32_t node, bool *seen) {
+    const cnri_node *n = plan->graph->nodes.at[node];
+    uint64_t sum = 0;
+    for (int32_t i = 0; i < n->view.n_inputs; i++) {
+        const cnr_value v = n->in[i];
+        if (!is_weight(plan->graph, v) || seen[v]) continue;
+        const cnr_op *op = n->view.desc;
+        const int32_t row = i < op->n_inputs ? i : op->n_inputs - 1;
+        const cnr_port *port = (const cnr_port *)((const char *)op->inputs +
+                                                  (size_t)row * (op->port_size ? op->port_size
+                                                                               : sizeof(cnr_port)));
+        if (!(port->flags & CNR_PORT_PARAMETER)) continue;
+        seen[v] = true;
+        sum += (uint64_t)cnr_count(plan->graph->values.at[v].type);
+    }
+    return sum;
+}
+
+static bool is_chained(const cnr_plan *plan, const cnr_node *view) {
+    for (int32_t s = 0; s < plan->steps.n; s++)
+        for (int32_t e = 0; e < plan->steps.at[s].view.n_epilogue; e++)
+            if (plan->steps.at[s].view.epilogue[e]->node == view) return true;
+    return false;
+}
+
+static const cnri_step *step_of(const cnr_plan *plan, int32_t node) {
+    for (int32_t s = 0; s < plan->steps.n; s++)
+        if (plan->steps.at[s].kind == CNRI_STEP_KERNEL && plan->steps.at[s].node == node)
+            return &plan->steps.at[s];
+    return NULL;
+}
+
+static void kernel_text(const cnr_plan *plan, int32_t node, const cnri_step *s, char *text,
+                        size_t room) {
+    const cnr_node *view = &plan->graph->nodes.at[node]->view;
+    if (!s) {
+        snprintf(text, room, is_chained(plan, view) ? "(fused)" : "(view)");
+        return;
+    }
+    size_t at = (size_t)snprintf(text, room, "%s", s->kernel ? s->kernel->name : "reference");
+    for (int32_t e = 0; e < s->view.n_epilogue && at < room; e++)
+        at += (size_t)snprintf(text + at, room - at, "+%s", s->view.epilogue[e]->node->desc->name);
+}
+
+static void device_text(const cnr_plan *plan, int32_t node, char *text, size_t room) {
+    size_t at = 0;
+    text[0] = 0;
+    for (int32_t s = 0; s < plan->steps.n; s++) {
+        const cnri_step *step = &plan->steps.at[s];
+        if (step->kind != CNRI_STEP_KERNEL || step->node != node || at >= room) continue;
+        at += (size_t)snprintf(text + at, room - at, "%s%s", at ? "+" : "",
+                               plan->devices[step->device]->name);
+    }
+}
+
+/* Bytes of what the node's step writes and scratches. */
+static uint64_t memory_of(const cnr_plan *plan, const cnri_step *s) {
+    uint64_t sum = s ? s->workspace_space.bytes : 0;
+    for (int32_t i = 0; s && i < s->n_out; i++) sum += plan->homes.at[s->out[i]].bytes;
+    return sum;
+}
+
+static void print_node(const cnr_plan *plan, int32_t node, const print_row *row, bool json,
+                       cnri_text *out) {
+    const cnri_node *n = plan->graph->nodes.at[node];
+    char shape[128], kernel[160], device[128];
+    const cnr_tensor *type = n->view.n_outputs ? n->view.outputs[0] : NULL;
+    if (type) shape_text(type, shape, sizeof shape);
+    else shape[0] = 0;
+    kernel_text(plan, node, row->step, kernel, sizeof kernel);
+    device_text(plan, node, device, sizeof device);
+    if (!json) {
+        cnri_text_add(out, "%-20s %-16s %-18s %12llu %14llu  %-24s %-10s %12llu\n",
+                      n->name ? n->name : "", n->view.desc->name, shape,
+                      (unsigned long long)row->params, (unsigned long long)row->macs, kernel, device,
+                      (unsigned long long)row->memory);
+        return;
+    }
+    cnri_text_add(out, "{\"node\":");
+    cnri_text_json(out, n->name ? n->name : "");
+    cnri_text_add(out, ",\"op\":");
+    cnri_text_json(out, n->view.desc->name);
+    cnri_text_add(out, ",\"shape\":[");
+    for (int32_t i = 0; type && i < type->rank; i++)
+        cnri_text_add(out, "%s%lld", i ? "," : "", (long long)type->dim[i]);
+    cnri_text_add(out, "],\"dtype\":");
+    cnri_text_json(out, type ? cnr_dtype_name(type->dtype) : "none");
+    cnri_text_add(out, ",\"params\":%llu,\"macs\":%llu,\"kernel\":",
+                  (unsigned long long)row->params, (unsigned long long)row->macs);
+    cnri_text_json(out, kernel);
+    cnri_text_add(out, ",\"device\":");
+    cnri_text_json(out, device);
+    cnri_text_add(out, ",\"memory_bytes\":%llu}\n", (unsigned long long)row->memory);
+}
+
+static void print_moves(const cnr_plan *plan, cnri_text *out) {
+    int32_t copies = 0, layouts = 0;
+    for (int32_t s = 0; s < plan->steps.n; s++) {
+        copies += plan->steps.at[s].kind == CNRI_STEP_COPY;
+        layouts += plan->steps.at[s].kind == CNRI_STEP_LAYOUT;
+    }
+    if (copies || layouts)
+        cnri_text_add(out, "copies between devices %d, layout conversions %d\n", (int)copies,
+                      (int)layouts);
+}
+
+void cnri_plan_print(const cnr_plan *plan, bool json, cnri_text *out) {
+    uint64_t params = 0, macs = 0;
+    bool *seen = cnri_alloc_zero((size_t)plan->graph->values.n + 1);
+    if (!seen) {
+        out->failed = true;
+        return;
+    }
+    if (!json)
+        cnri_text_add(out, "%-20s %-16s %-18s %12s %14s  %-24s %-10s %12s\n", "node", "op", "shape",
+                      "params", "macs", "kernel", "device", "memory");
+    for (int32_t i = 0; i < plan->graph->nodes.n; i++) {
+        print_row row = {.step = step_of(plan, i), .params = params_of(plan, i, seen),
+                         .macs = macs_of(&plan->graph->nodes.at[i]->view)};
+        row.memory = memory_of(plan, row.step);
+        params += row.params;
+        macs += row.macs;
+        print_node(plan, i, &row, json, out);
+    }
+    cnri_free(seen);
+    const char *name = plan->graph->name ? plan->graph->name : "";
+    if (json) {
+        cnri_text_add(out, "{\"net\":");
+        cnri_text_json(out, name);
+        cnri_text_add(out, ",\"params\":%llu,\"macs\":%llu,\"arena_bytes\":%llu,"
+                      "\"arena_bound_bytes\":%llu,\"weights_bytes\":%llu}\n",
+                      (unsigned long long)params, (unsigned long long)macs,
+                      (unsigned long long)plan->arena_bytes, (unsigned long long)plan->bound_bytes,
+                      (unsigned long long)plan->weight_bytes);
+        return;
+    }
+    cnri_text_add(out, "net %s: parameters %llu, MACs %llu, arena %llu bytes (bound %llu), "
+                  "weights %llu bytes\n", name, (unsigned long long)params, (unsigned long long)macs,
+                  (unsigned long long)plan->arena_bytes, (unsigned long long)plan->bound_bytes,
+                  (unsigned long long)plan->weight_bytes);
+    print_moves(plan, out);
+}
