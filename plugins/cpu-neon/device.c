@@ -275,6 +275,7 @@ static cnr_status stream_sync(cnr_stream *stream, cnr_error *err) {
 
 const cnr_device_class neon_device_class = {
     .size = sizeof(cnr_device_class),
+    .flags = CNR_DEVICE_ONLY,
     .name = "cpu-neon",
     .family = "cpu",
     .summary = "The processor's own cores and memory",

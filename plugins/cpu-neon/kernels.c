@@ -1,6 +1,9 @@
-/* The list of this plugin's kernels; at equal scores the earlier is taken. */
+/* The list of this plugin's kernels. */
 #include "kernels.h"
 
 const cnr_kernel *const neon_kernels[] = {
+#define X(name) &name,
+    NEON_KERNEL_LIST(X)
+#undef X
     NULL,
 };

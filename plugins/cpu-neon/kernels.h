@@ -4,6 +4,14 @@
 
 #include <cnnrun/kernel.h>
 
+#define NEON_KERNEL_LIST(X) \
+    X(neon_conv_depthwise)  \
+    X(neon_conv_gemm)
+
+#define X(name) extern const cnr_kernel name;
+NEON_KERNEL_LIST(X)
+#undef X
+
 extern const cnr_kernel *const neon_kernels[]; /* NULL-terminated */
 
 #endif

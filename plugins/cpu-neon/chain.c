@@ -1,0 +1,82 @@
+/* Epilogue chains: elementwise operators applied to a result while it is in the cache. */
+#include "chain.h"
+#include "neon.h"
+
+neon_link neon_link_of(const cnr_node *node) {
+    static const struct {
+        const char *name;
+        neon_link_kind kind;
+    } known[] = {{"relu", NEON_LINK_RELU}, {"leaky_relu", NEON_LINK_LEAKY_RELU},
+                 {"add", NEON_LINK_ADD},   {"mul", NEON_LINK_MUL},
+                 {"tanh", NEON_LINK_TANH}, {"sigmoid", NEON_LINK_SIGMOID}};
+    neon_link link = {NEON_LINK_APPLY, 0, -1, 0.0f};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (strcmp(node->desc->name, known[i].name) == 0) link.kind = known[i].kind;
+    if (link.kind == NEON_LINK_LEAKY_RELU) link.a = (float)cnr_attr_float(node, "alpha");
+    return link;
+}
+
+static int has_shape(const cnr_tensor *t, int32_t rank, const int64_t *dim) {
+    return t->dtype == CNR_f32 && !t->encoding && t->block <= 1 && t->rank == rank &&
+           memcmp(t->dim, dim, (size_t)rank * sizeof *dim) == 0;
+}
+
+static int link_accepted(const cnr_node *host, const cnr_epilogue *e, int32_t rank,
+                         const int64_t *dim) {
+    const cnr_node *node = e->node;
+    if (!(node->desc->flags & CNR_OP_ELEMENTWISE) || !node->desc->apply_f32) return 0;
+    if (node->n_outputs != 1 || !has_shape(node->outputs[0], rank, dim)) return 0;
+    if (e->chain_port < 0 || e->chain_port > 1) return 0;
+    for (int32_t i = 0; i < node->n_inputs; i++) {
+        const cnr_tensor *t = node->inputs[i];
+        if (i == e->chain_port || !t) continue;
+        if (i > 1 || e->operand < 0 || e->operand >= host->n_inputs || !has_shape(t, rank, dim))
+            return 0;
+    }
+    return 1;
+}
+
+int32_t neon_chain_accepts(const cnr_node *node, int32_t rank, const int64_t *dim) {
+    int32_t n = 0;
+    while (n < node->n_epilogue && n < NEON_MAX_CHAIN &&
+           link_accepted(node, node->epilogue[n], rank, dim))
+        n++;
+    return n;
+}
+
+void neon_chain_plan(const cnr_node *node, neon_chain *chain) {
+    chain->n = (int32_t)neon_min(node->n_epilogue, NEON_MAX_CHAIN);
+    for (int32_t i = 0; i < chain->n; i++) {
+        chain->link[i] = neon_link_of(node->epilogue[i]->node);
+        chain->link[i].port = node->epilogue[i]->chain_port;
+        chain->link[i].operand = node->epilogue[i]->operand;
+    }
+}
+
+void neon_link_unary(const neon_link *link, const cnr_node *node, const float *x, float *out,
+                     int64_t n) {
+    if (link->kind == NEON_LINK_SIGMOID) neon_uk->sigmoid(x, out, n);
+    else if (link->kind == NEON_LINK_TANH) neon_uk->tanh(x, out, n);
+    else if (link->kind == NEON_LINK_RELU || link->kind == NEON_LINK_LEAKY_RELU) {
+        if (out != x) memcpy(out, x, (size_t)n * sizeof *x);
+        if (link->kind == NEON_LINK_RELU) neon_uk->relu(out, n);
+        else neon_uk->leaky_relu(out, link->a, n);
+    } else node->desc->apply_f32(node, x, NULL, out, n);
+}
+
+void neon_chain_run(const neon_chain *chain, const cnr_node *node, float *x, int64_t first,
+                    int64_t n) {
+    for (int32_t i = 0; i < chain->n; i++) {
+        const neon_link *link = &chain->link[i];
+        const cnr_node *self = node->epilogue[i]->node;
+        if (link->operand < 0) {
+            neon_link_unary(link, self, x, x, n);
+            continue;
+        }
+        const float *y = (const float *)node->inputs[link->operand]->data + first;
+        if (link->kind == NEON_LINK_ADD) neon_uk->add(x, y, n);
+        else if (link->kind == NEON_LINK_MUL) neon_uk->mul(x, y, n);
+        else if (link->port == 0) self->desc->apply_f32(self, x, y, x, n);
+        else self->desc->apply_f32(self, y, x, x, n);
+    }
+}

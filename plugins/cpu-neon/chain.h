@@ -1,0 +1,43 @@
+/* Epilogue chains: elementwise operators applied to a result while it is in the cache. */
+#ifndef NEON_CHAIN_H
+#define NEON_CHAIN_H
+
+#include <cnnrun/kernel.h>
+
+#define NEON_MAX_CHAIN 8
+
+typedef enum neon_link_kind {
+    NEON_LINK_APPLY, /* through the operator's apply_f32 */
+    NEON_LINK_RELU,
+    NEON_LINK_LEAKY_RELU,
+    NEON_LINK_ADD,
+    NEON_LINK_MUL,
+    NEON_LINK_SIGMOID,
+    NEON_LINK_TANH
+} neon_link_kind;
+
+typedef struct neon_link {
+    neon_link_kind kind;
+    int32_t port, operand;
+    float a;
+} neon_link;
+
+typedef struct neon_chain {
+    int32_t n;
+    neon_link link[NEON_MAX_CHAIN];
+} neon_chain;
+
+/* How many of the node's epilogue, from the first, can run on a result of this shape. */
+int32_t neon_chain_accepts(const cnr_node *node, int32_t rank, const int64_t *dim);
+/* Fills `chain` from the node's epilogue, which was accepted. */
+void neon_chain_plan(const cnr_node *node, neon_chain *chain);
+/* Applies it to x[0 .. n), which are the elements of output 0 from `first` on. */
+void neon_chain_run(const neon_chain *chain, const cnr_node *node, float *x, int64_t first,
+                    int64_t n);
+/* The fast form of an operator on one f32 operand, or NEON_LINK_APPLY. */
+neon_link neon_link_of(const cnr_node *node);
+/* out = link(x) where `link` takes one operand; out may be x. */
+void neon_link_unary(const neon_link *link, const cnr_node *node, const float *x, float *out,
+                     int64_t n);
+
+#endif

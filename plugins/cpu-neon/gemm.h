@@ -1,0 +1,67 @@
+/* Matrix products from packed panels: blocking, and the division of work among threads.
+ *
+ *     C[m][n] = start + A[m][k] * B[k][n]
+ *
+ * A is packed as a whole, B block by block while it is used (or as a whole, when it is constant).
+ * Each element of C is summed in the order of k whatever the division, so results do not depend on
+ * the number of threads. */
+#ifndef NEON_GEMM_H
+#define NEON_GEMM_H
+
+#include "chain.h"
+#include "neon.h"
+
+#define NEON_KC 256 /* of k: a block of B is NEON_KC * NEON_NC floats, a part of the L2 cache */
+#define NEON_NC 240 /* columns; a multiple of every nr */
+
+/* Packs columns [col, col + n) of B, rows [k, k + kn), as one panel. */
+typedef void (*neon_pack_fn)(const void *arg, int64_t k, int64_t kn, int64_t col, int64_t n,
+                             float *panel);
+
+typedef struct neon_product {
+    int64_t m, n, k;
+    const float *a; /* panels [m / mr][k][mr] */
+    const float *b; /* packed as a whole by neon_pack_b, or NULL: */
+    neon_pack_fn pack;
+    const void *pack_arg;
+    const float *bias; /* one a row; NULL: 0 */
+    int add;           /* C holds the start */
+    float *c;
+    int64_t ldc;
+    const neon_chain *chain; /* NULL: none; C is then part of output 0 of `node`, */
+    const cnr_node *node;
+    int64_t c_first; /* and begins at this element of it */
+} neon_product;
+
+/* Blocks of C, a task each. */
+typedef struct neon_grid {
+    int64_t mb, nb; /* rows and columns of a block */
+    int64_t rows, columns;
+} neon_grid;
+
+neon_grid neon_grid_of(int64_t m, int64_t n, int64_t copies, int32_t threads);
+/* Floats of scratch that a thread needs for neon_block. */
+int64_t neon_block_room(int64_t n, int64_t k);
+/* C[m0..m1)[n0..n1); n1 - n0 <= NEON_NC, and n0 a multiple of nr when B is packed as a whole. */
+void neon_block(const neon_product *p, int64_t m0, int64_t m1, int64_t n0, int64_t n1,
+                float *room);
+/* All of C on the stream's threads; scratch is neon_block_room a thread. */
+void neon_multiply(const neon_product *p, cnr_stream *stream, float *scratch);
+
+/* Floats of A packed as a whole, and the packing of panels [first, last): a[i * rs + j * cs]. */
+int64_t neon_packed_a(int64_t m, int64_t k);
+void neon_pack_a(const float *a, int64_t rs, int64_t cs, int64_t m, int64_t k, float scale,
+                 int64_t first, int64_t last, float *out);
+/* The same for B, b[i * rs + j * cs]. */
+int64_t neon_packed_b(int64_t n, int64_t k);
+void neon_pack_b(const float *b, int64_t rs, int64_t cs, int64_t n, int64_t k, int64_t first,
+                 int64_t last, float *out);
+/* A neon_pack_fn on a strided matrix. */
+typedef struct neon_strided {
+    const float *b;
+    int64_t rs, cs;
+} neon_strided;
+void neon_pack_strided(const void *arg, int64_t k, int64_t kn, int64_t col, int64_t n,
+                       float *panel);
+
+#endif

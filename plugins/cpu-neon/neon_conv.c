@@ -1,0 +1,248 @@
+/* conv as a product: weights packed once, the image's columns packed block by block. */
+#include "gemm.h"
+#include "support.h"
+
+typedef struct conv_state {
+    neon_padded *pad;
+    neon_chain chain;
+    int64_t cin, cout, group, n, k; /* n, k: of one group's product */
+    int32_t pointwise, by_image, packed, threads;
+    neon_grid grid;
+    int64_t room, image_floats, a_floats;      /* a thread's scratch; a padded image; packed weights */
+    int64_t rooms_at, images_at, a_at, floats; /* places in the workspace */
+} conv_state;
+
+/* A padded image a thread, when there are many small ones; else threads share one image. */
+#define IMAGE_LIMIT ((int64_t)2 << 20)
+
+static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+    (void)device;
+    cnr_window w;
+    const cnr_tensor *x = neon_input(node, 0), *weight = neon_input(node, 1);
+    if (!x || !weight || !neon_all_f32(node)) return CNR_OK;
+    if ((out->why = neon_conv_window(node, x, weight, &w))) return CNR_OK;
+    int64_t dim[CNR_MAX_RANK] = {x->dim[0], weight->dim[0]};
+    memcpy(dim + 2, w.out, (size_t)w.spatial * sizeof dim[0]);
+    neon_accept(node, out, 500);
+    out->epilogue = neon_chain_accepts(node, x->rank, dim);
+    out->ranges = 1 << 0 | 1 << 1 | 1 << 2;
+    if (neon_constant(weight)) out->prepared = 1 << 1;
+    return CNR_OK;
+}
+
+static void product_shape(const cnr_node *node, int64_t *group, int64_t *m, int64_t *k) {
+    const cnr_tensor *weight = node->inputs[1];
+    *group = neon_max(1, cnr_attr_int(node, "group"));
+    *m = weight->dim[0] / *group;
+    *k = cnr_span(weight, 1, weight->rank);
+}
+
+static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
+                               cnr_error *err) {
+    (void)device;
+    (void)err;
+    int64_t group, m, k;
+    product_shape(node, &group, &m, &k);
+    if (neon_constant(node->inputs[1]))
+        out->bytes = (uint64_t)(group * neon_packed_a(m, k)) * sizeof(float);
+    return CNR_OK;
+}
+
+static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
+                          cnr_error *err) {
+    (void)device;
+    (void)err;
+    int64_t group, m, k;
+    product_shape(node, &group, &m, &k);
+    for (int64_t g = 0; g < group; g++)
+        neon_pack_a(neon_floats(node->inputs[1]) + g * m * k, k, 1, m, k, 1.0f, 0,
+                    neon_div_up(m, neon_uk->mr), (float *)blob + g * neon_packed_a(m, k));
+    return CNR_OK;
+}
+
+static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
+                       void **state, cnr_error *err) {
+    cnr_window w;
+    const cnr_tensor *x = node->inputs[0], *weight = node->inputs[1];
+    const char *why = neon_conv_window(node, x, weight, &w);
+    if (why) return neon_host->fail(err, CNR_E_SHAPE, node->name, "%s", why);
+    conv_state *s = neon_host->alloc(sizeof *s);
+    if (!s) return neon_host->fail(err, CNR_E_MEMORY, node->name, "no memory for a plan");
+    memset(s, 0, sizeof *s);
+    if (!(s->pad = neon_padded_new(&w))) {
+        neon_host->free(s);
+        return neon_host->fail(err, CNR_E_MEMORY, node->name, "no memory for a plan");
+    }
+    int64_t m;
+    product_shape(node, &s->group, &m, &s->k);
+    neon_chain_plan(node, &s->chain);
+    s->cin = x->dim[1];
+    s->cout = weight->dim[0];
+    s->n = s->pad->n;
+    s->pointwise = neon_pointwise(&w);
+    s->packed = neon_constant(weight);
+    s->threads = device->concurrency;
+    const int64_t batch = x->dim[0];
+    s->image_floats = s->pointwise ? 0 : neon_round_up(s->cin * s->pad->plane + NEON_SLACK, 16);
+    s->by_image = !s->pointwise && s->threads > 1 && s->image_floats <= IMAGE_LIMIT &&
+                  (batch >= 4 * s->threads || (batch > 1 && batch % s->threads == 0));
+    s->grid = s->by_image ? neon_grid_of(m, s->n, 1, 1)
+                          : neon_grid_of(m, s->n, s->group * (s->pointwise ? neon_max(1, batch) : 1),
+                                         s->threads);
+    s->room = neon_round_up(neon_block_room(s->n, s->k), 16);
+    s->a_floats = neon_packed_a(m, s->k);
+    s->rooms_at = neon_reserve(&s->floats, s->room * s->threads);
+    s->images_at = neon_reserve(&s->floats, s->image_floats * (s->by_image ? s->threads : 1));
+    s->a_at = neon_reserve(&s->floats, s->packed ? 0 : s->a_floats * s->group);
+    workspace->bytes = (uint64_t)s->floats * sizeof(float);
+    *state = s;
+    return CNR_OK;
+}
+
+static void unplan(const cnr_device *device, void *state) {
+    (void)device;
+    if (state) neon_host->free(((conv_state *)state)->pad);
+    neon_host->free(state);
+}
+
+/* One call, as its tasks see it. */
+typedef struct conv_job {
+    const conv_state *s;
+    const cnr_run *run;
+    const float *x, *weight, *a, *bias;
+    float *y, *rooms, *images;
+    float *packed;
+    neon_part part;
+    int64_t image; /* first of this round */
+} conv_job;
+
+/* What the packing of one group's columns needs. */
+typedef struct conv_source {
+    const conv_state *s;
+    const float *base;
+} conv_source;
+
+static void pack_padded(const void *arg, int64_t k, int64_t kn, int64_t col, int64_t n,
+                        float *panel) {
+    const conv_source *c = arg;
+    neon_segment segment[64];
+    const int64_t width = neon_round_up(n, neon_uk->vl);
+    const int64_t segments = neon_segments(c->s->pad, col, n, segment);
+    if (n < width) memset(panel, 0, (size_t)(kn * width) * sizeof *panel);
+    neon_uk->pack_taps(panel, width, k, k + kn, c->base, c->s->pad->plane, c->s->pad->tap,
+                       c->s->pad->taps, segment, segments);
+}
+
+static void conv_block(const conv_job *job, const float *padded, int64_t image, int64_t group,
+                       int64_t row, int64_t column, float *room) {
+    const conv_state *s = job->s;
+    const int64_t m = s->cout / s->group, cg = s->cin / s->group;
+    const int64_t span = s->n / neon_max(1, job->run->outputs[0]->dim[2]); /* columns a row of axis 2 */
+    const int64_t m0 = neon_max(row * s->grid.mb, job->part.channel0 - group * m);
+    const int64_t m1 = neon_min(neon_min(m, (row + 1) * s->grid.mb), job->part.channel1 - group * m);
+    const int64_t n0 = neon_max(column * s->grid.nb, job->part.row0 * span);
+    const int64_t n1 = neon_min(neon_min(s->n, (column + 1) * s->grid.nb), job->part.row1 * span);
+    if (m0 >= m1 || n0 >= n1) return;
+    const float *plain = job->x + (image * s->cin + group * cg) * s->n;
+    const conv_source source = {s, s->pointwise ? plain : padded + group * cg * s->pad->plane};
+    const neon_strided strided = {plain, s->n, 1};
+    const int64_t first = (image * s->cout + group * m) * s->n;
+    const neon_product p = {
+        .m = m, .n = s->n, .k = s->k,
+        .a = job->a + group * s->a_floats,
+        .pack = s->pointwise ? neon_pack_strided : pack_padded,
+        .pack_arg = s->pointwise ? (const void *)&strided : (const void *)&source,
+        .bias = job->bias ? job->bias + group * m : NULL,
+        .c = job->y + first, .ldc = s->n,
+        .chain = &s->chain, .node = job->run->node, .c_first = first,
+    };
+    neon_block(&p, m0, m1, n0, n1, room);
+}
+
+static void pad_channel(void *arg, int64_t i, int32_t thread) {
+    const conv_job *job = arg;
+    const conv_state *s = job->s;
+    (void)thread;
+    neon_pad(s->pad, job->x + (job->image * s->cin + i) * s->pad->in, 0.0f,
+             job->images + i * s->pad->plane);
+}
+
+static void whole_image(void *arg, int64_t i, int32_t thread) {
+    const conv_job *job = arg;
+    const conv_state *s = job->s;
+    const int64_t image = job->part.image0 + i;
+    float *padded = job->images + thread * s->image_floats;
+    if (neon_cancelled(job->run->stream)) return;
+    for (int64_t c = 0; c < s->cin; c++)
+        neon_pad(s->pad, job->x + (image * s->cin + c) * s->pad->in, 0.0f,
+                 padded + c * s->pad->plane);
+    for (int64_t g = 0; g < s->group; g++)
+        for (int64_t column = 0; column < s->grid.columns; column++)
+            conv_block(job, padded, image, g, 0, column, job->rooms + thread * s->room);
+}
+
+static void one_block(void *arg, int64_t i, int32_t thread) {
+    const conv_job *job = arg;
+    const neon_grid *grid = &job->s->grid;
+    const int64_t row = i % grid->rows, column = i / grid->rows % grid->columns;
+    const int64_t rest = i / grid->rows / grid->columns;
+    if (neon_cancelled(job->run->stream)) return;
+    conv_block(job, job->images, job->image + rest / job->s->group, rest % job->s->group, row,
+               column, job->rooms + thread * job->s->room);
+}
+
+static void pack_weights(void *arg, int64_t i, int32_t thread) {
+    const conv_job *job = arg;
+    const conv_state *s = job->s;
+    const int64_t m = s->cout / s->group, panels = neon_div_up(m, neon_uk->mr);
+    const int64_t g = i / panels, panel = i % panels;
+    (void)thread;
+    neon_pack_a(job->weight + g * m * s->k, s->k, 1, m, s->k, 1.0f, panel, panel + 1,
+                job->packed + g * s->a_floats);
+}
+
+static cnr_status run(const cnr_run *run, cnr_error *err) {
+    const conv_state *s = run->state;
+    float *scratch = run->workspace_data;
+    const int64_t blocks = s->group * s->grid.rows * s->grid.columns;
+    conv_job job = {
+        .s = s, .run = run,
+        .x = neon_floats(run->node->inputs[0]),
+        .weight = neon_floats(run->node->inputs[1]),
+        .bias = neon_floats(neon_input(run->node, 2)),
+        .y = run->outputs[0]->data,
+        .rooms = scratch + s->rooms_at, .images = scratch + s->images_at,
+        .part = neon_part_of(run, run->outputs[0]),
+    };
+    (void)err;
+    job.a = run->blob_data;
+    if (!s->packed) {
+        job.a = job.packed = scratch + s->a_at;
+        neon_parallel(run->stream, s->group * neon_div_up(s->cout / s->group, neon_uk->mr),
+                      pack_weights, &job);
+    }
+    const int64_t images = job.part.image1 - job.part.image0;
+    job.image = job.part.image0;
+    if (s->by_image) neon_parallel(run->stream, images, whole_image, &job);
+    else if (s->pointwise) neon_parallel(run->stream, images * blocks, one_block, &job);
+    else
+        for (; job.image < job.part.image1; job.image++) {
+            neon_parallel(run->stream, s->cin, pad_channel, &job);
+            neon_parallel(run->stream, blocks, one_block, &job);
+        }
+    return CNR_OK;
+}
+
+const cnr_kernel neon_conv_gemm = {
+    .size = sizeof(cnr_kernel),
+    .version = 1,
+    .name = "conv_f32_gemm",
+    .op = "conv",
+    .device = "cpu-neon",
+    .accepts = accepts,
+    .prepare_size = prepare_size,
+    .prepare = prepare,
+    .plan = plan,
+    .unplan = unplan,
+    .run = run,
+};

@@ -1,0 +1,111 @@
+/* conv where each input channel has its own outputs: taps over a padded plane, no product. */
+#include "support.h"
+
+typedef struct depthwise_state {
+    neon_padded *pad;
+    neon_chain chain;
+    int64_t cin, multiple;
+    int64_t room;
+} depthwise_state;
+
+static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+    (void)device;
+    cnr_window w;
+    const cnr_tensor *x = neon_input(node, 0), *weight = neon_input(node, 1);
+    if (!x || !weight || !neon_all_f32(node)) return CNR_OK;
+    if (weight->dim[1] != 1 || cnr_attr_int(node, "group") != x->dim[1] || x->dim[1] < 1)
+        return CNR_OK;
+    if (weight->dim[0] > 4 * x->dim[1]) return CNR_OK; /* many outputs a channel: a product */
+    if ((out->why = neon_conv_window(node, x, weight, &w))) return CNR_OK;
+    int64_t dim[CNR_MAX_RANK] = {x->dim[0], weight->dim[0]};
+    memcpy(dim + 2, w.out, (size_t)w.spatial * sizeof dim[0]);
+    neon_accept(node, out, 600);
+    out->epilogue = neon_chain_accepts(node, x->rank, dim);
+    out->ranges = 1 << 0 | 1 << 1;
+    if (w.spatial > 1) out->ranges |= 1 << 2;
+    return CNR_OK;
+}
+
+static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
+                       void **state, cnr_error *err) {
+    cnr_window w;
+    const cnr_tensor *x = node->inputs[0], *weight = node->inputs[1];
+    const char *why = neon_conv_window(node, x, weight, &w);
+    if (why) return neon_host->fail(err, CNR_E_SHAPE, node->name, "%s", why);
+    depthwise_state *s = neon_host->alloc(sizeof *s);
+    if (s && !(s->pad = neon_padded_new(&w))) {
+        neon_host->free(s);
+        s = NULL;
+    }
+    if (!s) return neon_host->fail(err, CNR_E_MEMORY, node->name, "no memory for a plan");
+    neon_chain_plan(node, &s->chain);
+    s->cin = x->dim[1];
+    s->multiple = weight->dim[0] / s->cin;
+    s->room = neon_round_up(s->pad->plane + NEON_SLACK, 16);
+    workspace->bytes = (uint64_t)(s->room * device->concurrency) * sizeof(float);
+    *state = s;
+    return CNR_OK;
+}
+
+static void unplan(const cnr_device *device, void *state) {
+    (void)device;
+    if (state) neon_host->free(((depthwise_state *)state)->pad);
+    neon_host->free(state);
+}
+
+typedef struct depthwise_job {
+    const depthwise_state *s;
+    const cnr_run *run;
+    neon_part part;
+} depthwise_job;
+
+static void output_plane(const depthwise_job *job, int64_t image, int64_t channel,
+                         const float *padded) {
+    const depthwise_state *s = job->s;
+    const neon_padded *g = s->pad;
+    const cnr_node *node = job->run->node;
+    const float *bias = neon_floats(neon_input(node, 2));
+    const int64_t first = (image * s->cin * s->multiple + channel) * g->n;
+    /* axis 2 is the depth of three spatial axes, the height of two */
+    const int64_t a_row = node->inputs[0]->rank == 5 ? g->w.out[1] : 1;
+    int64_t row0 = job->part.row0 * a_row, row1 = job->part.row1 * a_row;
+    if (node->inputs[0]->rank == 3) row0 = 0, row1 = 1;
+    float *y = (float *)job->run->outputs[0]->data + first;
+    for (int64_t row = row0; row < row1;) {
+        const int64_t rows = neon_min(g->w.out[1] - row % g->w.out[1], row1 - row);
+        const neon_window_rows w = {
+            .base = padded + neon_padded_row(g, row), .row_stride = g->w.stride[1] * g->pitch,
+            .tap = g->tap, .weight = neon_floats(node->inputs[1]) + channel * g->taps,
+            .taps = g->taps, .start = bias ? bias[channel] : 0.0f,
+            .out = y + row * g->w.out[2], .out_stride = g->w.out[2], .rows = rows, .n = g->w.out[2],
+        };
+        neon_uk->window(NEON_WINDOW_FMA, &w);
+        row += rows;
+    }
+    neon_chain_run(&s->chain, node, y + row0 * g->w.out[2], first + row0 * g->w.out[2],
+                   (row1 - row0) * g->w.out[2]);
+}
+
+static void one_channel(void *arg, int64_t i, int32_t thread) {
+    const depthwise_job *job = arg;
+    const depthwise_state *s = job->s;
+    const int64_t image = job->part.image0 + i / s->cin, c = i % s->cin;
+    const int64_t begin = neon_max(c * s->multiple, job->part.channel0);
+    const int64_t end = neon_min((c + 1) * s->multiple, job->part.channel1);
+    float *padded = (float *)job->run->workspace_data + thread * s->room;
+    if (begin >= end || neon_cancelled(job->run->stream)) return;
+    neon_pad(s->pad, neon_floats(job->run->node->inputs[0]) + (image * s->cin + c) * s->pad->in,
+             0.0f, padded);
+    for (int64_t channel = begin; channel < end; channel++)
+        output_plane(job, image, channel, padded);
+}
+
+static cnr_status run(const cnr_run *run, cnr_error *err) {
+    const depthwise_state *s = run->state;
+    depthwise_job job = {s, run, neon_part_of(run, run->outputs[0])};
+    (void)err;
+    neon_parallel(run->stream, (job.part.image1 - job.part.image0) * s->cin, one_channel, &job);
+    return CNR_OK;
+}
+
+NEON_KERNEL(neon_conv_depthwise, "conv_f32_depthwise", "conv");

@@ -1,0 +1,42 @@
+/* Padded planes: a channel's input copied with its padding, so that no kernel checks borders.
+ *
+ * Rows are stored by phases of the stride along the last axis, so that one tap of all output
+ * positions of a row is consecutive whatever the stride:
+ *
+ *     stride 2:   x0 x2 x4 ... | x1 x3 x5 ...
+ *     position (iz, iy, ix) of the padded input is at
+ *         iz * slice + iy * pitch + (ix % stride) * phase + ix / stride */
+#ifndef NEON_PADDED_H
+#define NEON_PADDED_H
+
+#include "neon.h"
+
+#include <cnnrun/window.h>
+
+typedef struct neon_padded {
+    cnr_window w;     /* always of 3 axes; missing ones are 1 in front */
+    int64_t taps;     /* window positions */
+    int64_t n;        /* output positions a channel */
+    int64_t in;       /* input floats a channel */
+    int64_t phase, pitch, slice, plane; /* floats */
+    int64_t high, deep; /* rows a slice, slices a plane */
+    int64_t tap[];    /* offset of each */
+} neon_padded;
+
+/* Vectors may be read past the last plane by this many floats. */
+#define NEON_SLACK 64
+
+/* Allocated by the host; NULL when out of memory. */
+neon_padded *neon_padded_new(const cnr_window *w);
+/* Offset of output position (row `row` of all depth * height rows, column 0). */
+int64_t neon_padded_row(const neon_padded *g, int64_t row);
+/* Copies one channel in. */
+void neon_pad(const neon_padded *g, const float *x, float fill, float *out);
+/* The segments of output columns [col, col + n); at most n. Returns how many. */
+int64_t neon_segments(const neon_padded *g, int64_t col, int64_t n, neon_segment *out);
+/* Adds a plane of taps [taps][n] (ld floats apart) to an unpadded input plane x. */
+void neon_col2im(const neon_padded *g, const float *cols, int64_t ld, float *x);
+/* A window of no padding, stride 1 and one tap: the product runs on the input as it is. */
+int neon_pointwise(const cnr_window *w);
+
+#endif

@@ -1,0 +1,49 @@
+/* What kernels ask of nodes: which tensors are plain f32, shapes, scratch. */
+#ifndef NEON_SUPPORT_H
+#define NEON_SUPPORT_H
+
+#include "chain.h"
+#include "neon.h"
+#include "padded.h"
+
+/* Inputs that are the operator's own; those of its epilogue come after. */
+int32_t neon_own_inputs(const cnr_node *node);
+/* Own input `i`, or NULL when it is omitted. */
+const cnr_tensor *neon_input(const cnr_node *node, int32_t i);
+static inline const float *neon_floats(const cnr_tensor *t) {
+    return t ? (const float *)t->data : NULL;
+}
+/* All own inputs and all outputs are dense f32. */
+int neon_all_f32(const cnr_node *node);
+/* Fills the answer: plain layouts, `score`. */
+void neon_accept(const cnr_node *node, cnr_accept *out, int32_t score);
+/* Data that prepare may see, and that no one changes later. */
+int neon_constant(const cnr_tensor *t);
+/* The window of a convolution of x with `weight`; NULL or why not. Refuses what would overflow. */
+const char *neon_conv_window(const cnr_node *node, const cnr_tensor *x, const cnr_tensor *weight,
+                             cnr_window *w);
+/* True when padded planes of `w` for `channels` stay within reason. */
+int neon_padded_fits(const cnr_window *w, int64_t channels);
+
+/* Workspace as a stack of float arrays: offsets in floats, each 64-byte aligned. */
+static inline int64_t neon_reserve(int64_t *total, int64_t floats) {
+    const int64_t at = *total;
+    *total += neon_round_up(floats, 16);
+    return at;
+}
+
+/* The part of output 0 to compute. */
+typedef struct neon_part {
+    int64_t image0, image1, channel0, channel1, row0, row1; /* row: axis 2 */
+} neon_part;
+neon_part neon_part_of(const cnr_run *run, const cnr_tensor *y);
+
+#define NEON_KERNEL(variable, kernel_name, op_name)                                            \
+    const cnr_kernel variable = {                                                              \
+        .size = sizeof(cnr_kernel), .version = 1, .name = kernel_name, .op = op_name,          \
+        .device = "cpu-neon", .accepts = accepts, .plan = plan, .unplan = unplan, .run = run}
+
+/* An unplan that frees a single block. */
+void neon_free_state(const cnr_device *device, void *state);
+
+#endif
