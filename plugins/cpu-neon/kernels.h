@@ -4,7 +4,12 @@
 
 #include <cnnrun/kernel.h>
 
-#define NEON_KERNEL_LIST(X) \
+#define NEON_KERNEL_LIST(X)  \
+    X(neon_conv_grad_input)  \
+    X(neon_conv_grad_weight) \
+    X(neon_conv_transpose)   \
+    X(neon_dense)            \
+    X(neon_gemm_dense)       \
     X(neon_conv_depthwise)  \
     X(neon_conv_gemm)
 

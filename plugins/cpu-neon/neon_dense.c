@@ -1,0 +1,94 @@
+/* dense, and gemm in the form of a fully connected layer: rows of weights are read as they are
+ * stored, once, so that one sample runs at the memory's speed and nothing is packed. */
+#include "support.h"
+
+typedef struct dense_state {
+    neon_chain chain;
+    int64_t batch, k, n;
+} dense_state;
+
+/* With few samples whole rows are summed, which memory likes best; else blocks that stay cached. */
+#define SUM_BLOCK 1024
+#define OUTPUTS_A_TASK 48
+
+/* gemm here is y = x * weight^T + bias. */
+static int fits(const cnr_node *node) {
+    const cnr_tensor *x = neon_input(node, 0), *weight = neon_input(node, 1);
+    const cnr_tensor *bias = neon_input(node, 2);
+    if (!x || !weight || weight->rank != 2 || x->rank < 1 || !neon_all_f32(node)) return 0;
+    if (strcmp(node->desc->name, "gemm") == 0 &&
+        (cnr_attr_int(node, "trans_a") || !cnr_attr_int(node, "trans_b") ||
+         cnr_attr_float(node, "alpha") != 1.0 || (bias && cnr_attr_float(node, "beta") != 1.0)))
+        return 0;
+    if (cnr_span(x, 1, x->rank) != weight->dim[1]) return 0;
+    return !bias || (cnr_count(bias) == weight->dim[0] &&
+                     (bias->rank == 1 || (bias->rank == 2 && bias->dim[0] == 1)));
+}
+
+static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+    (void)device;
+    if (!fits(node)) return CNR_OK;
+    const int64_t dim[2] = {node->inputs[0]->dim[0], node->inputs[1]->dim[0]};
+    neon_accept(node, out, 600);
+    out->epilogue = neon_chain_accepts(node, 2, dim);
+    out->ranges = 1 << 0 | 1 << 1;
+    return CNR_OK;
+}
+
+static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
+                       void **state, cnr_error *err) {
+    (void)device;
+    (void)workspace;
+    dense_state *s = neon_host->alloc(sizeof *s);
+    if (!s) return neon_host->fail(err, CNR_E_MEMORY, node->name, "no memory for a plan");
+    neon_chain_plan(node, &s->chain);
+    s->batch = node->inputs[0]->dim[0];
+    s->n = node->inputs[1]->dim[0];
+    s->k = node->inputs[1]->dim[1];
+    *state = s;
+    return CNR_OK;
+}
+
+typedef struct dense_job {
+    const dense_state *s;
+    const cnr_run *run;
+    neon_part part;
+} dense_job;
+
+static void some_outputs(void *arg, int64_t i, int32_t thread) {
+    const dense_job *job = arg;
+    const dense_state *s = job->s;
+    const neon_ukernels *uk = neon_uk;
+    const cnr_node *node = job->run->node;
+    const float *x = neon_floats(node->inputs[0]), *weight = neon_floats(node->inputs[1]);
+    const float *bias = neon_floats(neon_input(node, 2));
+    float *y = job->run->outputs[0]->data;
+    const int64_t n0 = job->part.channel0 + i * OUTPUTS_A_TASK;
+    const int64_t n1 = neon_min(job->part.channel1, n0 + OUTPUTS_A_TASK);
+    const int64_t m0 = job->part.image0, m1 = job->part.image1;
+    const int64_t block = s->batch <= uk->dot_m ? neon_max(1, s->k) : SUM_BLOCK;
+    (void)thread;
+    if (neon_cancelled(job->run->stream)) return;
+    for (int64_t k = 0; k < s->k || k == 0; k += block)
+        for (int64_t j = n0; j < n1; j += uk->dot_n)
+            for (int64_t m = m0; m < m1; m += uk->dot_m)
+                uk->sdot(neon_min(block, s->k - k), x + m * s->k + k, s->k, weight + j * s->k + k,
+                         s->k, y + m * s->n + j, s->n, neon_min(uk->dot_m, m1 - m),
+                         neon_min(uk->dot_n, n1 - j), bias ? bias + j : NULL, k > 0);
+    if (s->chain.n)
+        for (int64_t m = m0; m < m1; m++)
+            neon_chain_run(&s->chain, node, y + m * s->n + n0, m * s->n + n0, n1 - n0);
+}
+
+static cnr_status run(const cnr_run *run, cnr_error *err) {
+    dense_job job = {run->state, run, neon_part_of(run, run->outputs[0])};
+    (void)err;
+    neon_parallel(run->stream,
+                  neon_div_up(job.part.channel1 - job.part.channel0, OUTPUTS_A_TASK),
+                  some_outputs, &job);
+    return CNR_OK;
+}
+
+#define unplan neon_free_state
+NEON_KERNEL(neon_dense, "dense_f32_dot", "dense");
+NEON_KERNEL(neon_gemm_dense, "gemm_f32_dot", "gemm");
