@@ -89,6 +89,5 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-#define unplan neon_free_state
-NEON_KERNEL(neon_dense, "dense_f32_dot", "dense");
-NEON_KERNEL(neon_gemm_dense, "gemm_f32_dot", "gemm");
+NEON_KERNEL(neon_dense, "dense_f32_dot", "dense", neon_free_state);
+NEON_KERNEL(neon_gemm_dense, "gemm_f32_dot", "gemm", neon_free_state);

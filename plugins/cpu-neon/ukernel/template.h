@@ -3,7 +3,11 @@
  * before the processor was asked for that instruction set, so all but the table is static. */
 #include "ukernel.h"
 
-#include <string.h>
+#if defined(__AVX2__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
 
 #define NEON_PASTE_(a, b) a##b
 #define NEON_PASTE(a, b) NEON_PASTE_(a, b)
@@ -26,6 +30,20 @@
 typedef float vec __attribute__((vector_size(VL * 4)));
 typedef float vec_u __attribute__((vector_size(VL * 4), aligned(4), may_alias));
 typedef int32_t ivec __attribute__((vector_size(VL * 4)));
+
+/* Fused where the processor can, and always or never: results must not depend on how the compiler
+ * arranged one of the many forms of a loop. */
+#if defined(__AVX512F__)
+INLINE vec fuse(vec a, vec b, vec c) { return (vec)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c); }
+#elif defined(__FMA__)
+INLINE vec fuse(vec a, vec b, vec c) { return (vec)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
+#elif defined(__aarch64__)
+INLINE vec fuse(vec a, vec b, vec c) {
+    return (vec)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
+}
+#else
+INLINE vec fuse(vec a, vec b, vec c) { return a * b + c; }
+#endif
 
 INLINE vec load(const float *p) { return *(const vec_u *)p; }
 INLINE void store(float *p, vec v) { *(vec_u *)p = v; }
@@ -79,7 +97,7 @@ INLINE void tile(int64_t k, const float *restrict a, const float *restrict b, fl
         for (int i = 0; i < m; i++) {
             const vec x = splat(a[i]);
             UNROLL(3)
-            for (int j = 0; j < nv; j++) acc[i][j] += x * row[j];
+            for (int j = 0; j < nv; j++) acc[i][j] = fuse(x, row[j], acc[i][j]);
         }
         a += MR;
         b += nv * VL;
@@ -128,7 +146,7 @@ INLINE void dot_tile(int64_t k, const float *restrict a, int64_t lda, const floa
         for (int j = 0; j < n; j++) {
             const vec y = load(b + j * ldb);
             UNROLL(4)
-            for (int i = 0; i < m; i++) acc[i][j] += x[i] * y;
+            for (int i = 0; i < m; i++) acc[i][j] = fuse(x[i], y, acc[i][j]);
         }
         a += VL;
         b += VL;
@@ -141,7 +159,7 @@ INLINE void dot_tile(int64_t k, const float *restrict a, int64_t lda, const floa
         for (int j = 0; j < n; j++) {
             const vec y = load_part(b + j * ldb, k);
             UNROLL(4)
-            for (int i = 0; i < m; i++) acc[i][j] += x[i] * y;
+            for (int i = 0; i < m; i++) acc[i][j] = fuse(x[i], y, acc[i][j]);
         }
     }
     for (int i = 0; i < m; i++) {
@@ -206,7 +224,7 @@ static void pack_rows(float *panel, int64_t width, int64_t n, int64_t k, const f
 /* ---- sliding windows over a padded plane ---- */
 
 INLINE vec window_step(neon_window_kind kind, vec acc, vec x, const float *weight, int64_t t) {
-    if (kind == NEON_WINDOW_FMA) return acc + x * splat(weight[t]);
+    if (kind == NEON_WINDOW_FMA) return fuse(x, splat(weight[t]), acc);
     if (kind == NEON_WINDOW_SUM) return acc + x;
     return vmax(x, acc);
 }

@@ -1,0 +1,104 @@
+/* conv, its gradients and conv_transpose of cpu-neon against the references, on awkward shapes. */
+#include "plugins/cpu-neon/neoncall.h"
+
+/* The error of a sum of n products grows like sqrt(n) of them. */
+static double bound(double terms) { return 6e-8 * (16 + 2 * sqrt(terms)); }
+
+static uint64_t seed = 7;
+
+static cnr_tensor *draw(const char *dims, int constant) {
+    cnr_tensor *t = t_random(CNR_f32, dims, seed++);
+    if (constant) t->flags |= CNR_TENSOR_CONST;
+    return t;
+}
+
+typedef struct shape {
+    const char *x, *weight, *attrs;
+} shape;
+
+static const shape shapes[] = {
+    {"1x1x1x1", "1x1x1x1", ""},
+    {"1x3x9x9", "8x3x3x3", "pads=1"},
+    {"2x3x8x7", "9x3x3x2", "strides=2,1"},
+    {"1x4x13x13", "7x4x1x1", ""},
+    {"3x5x4x5", "6x5x1x1", "strides=2"},
+    {"1x17x14x14", "17x17x3x3", "pads=1; strides=2"},
+    {"1x3x35x35", "10x3x11x11", "strides=4; pads=2"},
+    {"1x8x12x11", "12x2x3x3", "group=4; pads=1,0,2,1"},
+    {"2x6x9x10", "6x1x3x3", "group=6; pads=1"},
+    {"1x5x17x33", "10x1x3x3", "group=5; strides=2; pads=1"},
+    {"1x2x9x9", "2x1x2x3", "group=2; dilations=2,3; pads=3"},
+    {"1x3x12x12", "5x3x3x3", "dilations=2; auto_pad=SAME_UPPER"},
+    {"1x2x11x7", "4x2x2x2", "strides=3; auto_pad=SAME_LOWER"},
+    {"8x2x7x7", "5x2x3x3", "pads=1"},
+    {"12x3x9x9", "16x3x5x5", ""},
+    {"2x4x31", "6x4x5", "pads=2; strides=3"},
+    {"1x6x20", "6x1x3", "group=6; pads=1"},
+    {"2x3x5x6x7", "4x3x2x3x2", "pads=1; strides=1,2,1"},
+    {"1x4x4x5x6", "4x1x3x3x3", "group=4; pads=1"},
+    {"1x40x9x9", "33x40x3x3", "pads=1"},
+    {"1x3x3x400", "49x3x3x3", ""},
+    {"1x2x5x5", "3x2x1x1", "pads=2"},
+    {"1x1x28x28", "20x1x5x5", ""},
+    {"2x3x6x6", "4x3x3x3", "strides=5"},
+};
+
+static double terms_of(const cnr_tensor *weight) {
+    return (double)cnr_span(weight, 1, weight->rank);
+}
+
+static void convolutions(void) {
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        const shape *s = &shapes[i];
+        cnr_tensor *x = draw(s->x, 0), *w = draw(s->weight, i % 4 != 3), *b;
+        char dims[32];
+        snprintf(dims, sizeof dims, "%lld", (long long)w->dim[0]);
+        b = draw(dims, 1);
+        neon_check("conv", s->attrs, "", bound(terms_of(w)), 3, x, w, b);
+        neon_check("conv", s->attrs, i % 3 ? "relu" : "add; leaky_relu alpha=0.1; tanh",
+                   bound(terms_of(w)), 2, x, w);
+    }
+}
+
+static void gradients(void) {
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        const shape *s = &shapes[i];
+        cnr_tensor *x = draw(s->x, 0), *w = draw(s->weight, i % 2), *y[1];
+        op_call("conv", s->attrs, y, 1, 2, x, w);
+        cnr_tensor *dy = t_random(CNR_f32, "", seed++);
+        *dy = *t_copy(y[0]);
+        for (int64_t e = 0; e < cnr_count(dy); e++) t_set(dy, e, (double)(e * 7919 % 201) / 100 - 1);
+        const double positions = (double)(cnr_span(dy, 2, dy->rank) * dy->dim[0]);
+        neon_check("conv_grad_input", s->attrs, "", bound(terms_of(w) * (double)w->dim[0]), 3, dy,
+                   w, x);
+        neon_check("conv_grad_weight", s->attrs, "", bound(positions), 3, dy, x, w);
+    }
+}
+
+/* One case more after another: sizes round the tiles' edges. */
+static void edges(void) {
+    for (int out = 1; out <= 26; out += 5)
+        for (int wide = 1; wide <= 50; wide += 7) {
+            char xs[64], ws[64];
+            snprintf(xs, sizeof xs, "1x3x3x%d", wide + 2);
+            snprintf(ws, sizeof ws, "%dx3x3x3", out);
+            cnr_tensor *w = draw(ws, 1);
+            neon_check("conv", "", "relu", bound(27), 2, draw(xs, 0), w);
+        }
+    /* several blocks of the summed axis and of columns */
+    cnr_tensor *w = draw("9x70x3x3", 1);
+    neon_check("conv", "pads=1", "sigmoid", bound(630), 2, draw("1x70x19x19", 0), w);
+    w = draw("19x300x1x1", 1);
+    neon_check("conv", "", "relu", bound(300), 2, draw("1x300x16x17", 0), w);
+}
+
+int main(void) {
+    neon_open();
+    neon_state.linear = 1;
+    NEON_EACH_ISA {
+        convolutions();
+        gradients();
+        edges();
+    }
+    return op_done();
+}
