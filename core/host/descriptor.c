@@ -8,7 +8,7 @@ static const uint32_t name_offset[] = {
 #undef X
 };
 
-/* Both work on descriptors of any kind: the first field of each is its size. */
+/* The first field of every descriptor. */
 static uint32_t size_of(const void *descriptor) {
     return *(const uint32_t *)descriptor;
 }
@@ -78,11 +78,6 @@ static const char *fault_of_object(const cnr_object *object) {
 }
 
 const char *cnri_descriptor_fault(int32_t kind, const void *descriptor) {
-    if (!descriptor) return "is NULL";
-    if (size_of(descriptor) < name_offset[kind] + sizeof(char *))
-        return "is too short: it must begin with its size";
-    const char *name = cnri_item_name(kind, descriptor);
-    if (!name || !*name) return "has no name";
     switch ((cnr_kind)kind) {
     case CNR_KIND_OPERATOR: return fault_of_op(descriptor);
     case CNR_KIND_KERNEL: return fault_of_kernel(descriptor);
@@ -120,6 +115,12 @@ const char *cnri_descriptor_fault(int32_t kind, const void *descriptor) {
     case CNR_KIND_FORCE_32_: break;
     }
     return NULL;
+}
+
+bool cnri_descriptor_is_named(int32_t kind, const void *descriptor) {
+    if (!descriptor || size_of(descriptor) < name_offset[kind] + sizeof(char *)) return false;
+    const char *name = cnri_item_name(kind, descriptor);
+    return name && *name;
 }
 
 const char *cnri_item_name(int32_t kind, const void *descriptor) {

@@ -13,7 +13,8 @@ typedef struct cnri_item {
 
 struct cnr_registrar {
     const cnri_plugin *plugin;
-    bool open; /* only while init runs */
+    bool open;       /* only while init runs */
+    char fault[256]; /* what the last refused item was refused for; "" */
     CNRI_VEC(cnri_item) staged;
 };
 
@@ -25,7 +26,9 @@ cnr_status cnri_registrar_add(struct cnr_registrar *registrar, int32_t kind,
 cnr_status cnri_registry_commit(const struct cnr_registrar *registrar);
 bool cnri_registry_item(int32_t index, cnri_item *out); /* false past the end */
 
-/* ---- descriptor.c: NULL when the descriptor can be used, else what is wrong with it ---- */
+/* ---- descriptor.c ---- */
+bool cnri_descriptor_is_named(int32_t kind, const void *descriptor); /* and long enough for that */
+/* NULL when a named descriptor can be used, else what is wrong with it. */
 const char *cnri_descriptor_fault(int32_t kind, const void *descriptor);
 
 /* ---- needs.c: reads a library's stated needs without opening it. NULL: fine; else why it cannot

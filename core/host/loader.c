@@ -142,9 +142,11 @@ static bool initialise(cnri_plugin *p, const cnr_plugin *d) {
     cnr_status status = d->init(&cnri_host, &registrar, &err);
     registrar.open = false;
     if (status != CNR_OK)
-        refuse(p, "its init failed: %s%s%s", err.where, err.where[0] ? ": " : "",
-               err.text[0] ? err.text : "no reason given");
+        refuse(p, "its init failed: %s%s%s%s%s", err.where, err.where[0] ? ": " : "",
+               err.text[0] || registrar.fault[0] ? err.text : "no reason given",
+               err.text[0] && registrar.fault[0] ? "; " : "", registrar.fault);
     else {
+        if (registrar.fault[0]) cnri_log(CNR_LOG_WARN, p->name, "%s", registrar.fault);
         p->desc = d; /* before the commit, after which others may look */
         status = cnri_registry_commit(&registrar);
         if (status != CNR_OK) p->desc = NULL;

@@ -128,31 +128,39 @@ static const cnri_plugin *holder_of(const struct cnr_registrar *r, int32_t kind,
     return NULL;
 }
 
-static bool name_is_free(const struct cnr_registrar *r, int32_t kind, const char *name) {
+CNRI_PRINTF(3, 4)
+static cnr_status reject(struct cnr_registrar *r, cnr_status code, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(r->fault, sizeof r->fault, format, args);
+    va_end(args);
+    return code;
+}
+
+static cnr_status claim_name(struct cnr_registrar *r, int32_t kind, const char *name) {
     const cnri_plugin *holder = holder_of(r, kind, name);
-    if (!holder) return true;
-    cnri_log(CNR_LOG_WARN, r->plugin->name, "%s \"%s\" is refused: plugin %s has one of that name",
-             cnri_kind_name(kind), name, holder->name);
-    return false;
+    if (!holder) return CNR_OK;
+    return reject(r, CNR_E_ARG, "%s \"%s\" is refused: plugin %s has one of that name",
+                  cnri_kind_name(kind), name, holder->name);
 }
 
 cnr_status cnri_registrar_add(struct cnr_registrar *registrar, int32_t kind,
                               const void *descriptor) {
     if (!registrar || !registrar->open) return CNR_E_STATE;
-    const char *who = registrar->plugin->name;
-    if (!cnri_kind_name(kind)) {
-        cnri_log(CNR_LOG_WARN, who, "kind %d is refused: this host knows no such kind", (int)kind);
-        return CNR_E_UNSUPPORTED;
-    }
+    if (!cnri_kind_name(kind))
+        return reject(registrar, CNR_E_UNSUPPORTED, "this host knows no kind %d", (int)kind);
+    if (!cnri_descriptor_is_named(kind, descriptor))
+        return reject(registrar, CNR_E_ARG, "%s without a name, or without its size in front",
+                      cnri_kind_name(kind));
+    const char *name = cnri_item_name(kind, descriptor);
     const char *fault = cnri_descriptor_fault(kind, descriptor);
-    if (fault) {
-        cnri_log(CNR_LOG_WARN, who, "a descriptor of kind %s is refused: it %s",
-                 cnri_kind_name(kind), fault);
-        return CNR_E_ARG;
-    }
-    if (!name_is_free(registrar, kind, cnri_item_name(kind, descriptor))) return CNR_E_ARG;
-    for (const char *const *alias = aliases_of(kind, descriptor); *alias; alias++)
-        if (!name_is_free(registrar, kind, *alias)) return CNR_E_ARG;
+    if (fault)
+        return reject(registrar, CNR_E_ARG, "%s \"%s\" is refused: it %s", cnri_kind_name(kind),
+                      name, fault);
+    cnr_status status = claim_name(registrar, kind, name);
+    for (const char *const *alias = aliases_of(kind, descriptor); *alias && !status; alias++)
+        status = claim_name(registrar, kind, *alias);
+    if (status != CNR_OK) return status;
     cnri_item *item = cnri_push(&registrar->staged);
     if (!item) return CNR_E_MEMORY;
     *item = (cnri_item){kind, descriptor, registrar->plugin};
