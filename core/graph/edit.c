@@ -107,13 +107,6 @@ cnr_status cnri_graph_remove(cnr_graph *g, int32_t index) {
     return CNR_OK;
 }
 
-cnr_status cnri_node_load(cnr_graph *g, const char *op, const char *name, const char *where,
-                          const cnr_value *inputs, int32_t n_inputs, const cnr_attr *const *attrs,
-                          int32_t n_attrs, cnr_value *outputs, int32_t n_outputs) {
-    return cnri_node_add(g, op, name, where, inputs, n_inputs, attrs, n_attrs, outputs, n_outputs,
-                         false);
-}
-
 void cnri_graph_install(cnr_host *host) {
     host->graph_input = cnri_graph_input;
     host->graph_symbol = cnri_graph_symbol;

@@ -146,7 +146,7 @@ static void create_parameters(cnr_graph *g, cnri_node *node, place *p) {
         if (status == CNR_E_NOT_FOUND) continue;
         if (status != CNR_OK) {
             complain(p, "%s: %s", room.name, err.text);
-            continue;
+            return; /* the next one would say the same */
         }
         char *name = cnri_format("%s.%s", node->name, room.name);
         type.data = NULL;
@@ -304,9 +304,10 @@ static bool fill_node(cnr_graph *g, cnri_node *node, const cnr_value *inputs, in
     return p->n == 0 && !g->out_of_memory;
 }
 
-cnr_status cnri_node_add(cnr_graph *g, const char *op_name, const char *name, const char *where,
-                         const cnr_value *inputs, int32_t n_inputs, const cnr_attr *const *attrs,
-                         int32_t n_attrs, cnr_value *outputs, int32_t n_outputs, bool create) {
+/* `create`: parameters that are missing are made. */
+static cnr_status add(cnr_graph *g, const char *op_name, const char *name, const char *where,
+                      const cnr_value *inputs, int32_t n_inputs, const cnr_attr *const *attrs,
+                      int32_t n_attrs, cnr_value *outputs, int32_t n_outputs, bool create) {
     for (int32_t i = 0; i < n_outputs; i++) outputs[i] = -1;
     const cnr_op *op = cnri_op(op_name);
     char *own = take_name(g, op ? op->name : op_name, name, where);
@@ -340,4 +341,16 @@ failed:
     give_unknown(g, own, outputs, n_outputs);
     cnri_free(own);
     return g->out_of_memory ? CNR_E_MEMORY : CNR_E_ARG;
+}
+
+cnr_status cnri_graph_node(cnr_graph *g, const char *op, const char *name, const char *where,
+                           const cnr_value *inputs, int32_t n_inputs, const cnr_attr *const *attrs,
+                           int32_t n_attrs, cnr_value *outputs, int32_t n_outputs) {
+    return add(g, op, name, where, inputs, n_inputs, attrs, n_attrs, outputs, n_outputs, true);
+}
+
+cnr_status cnri_node_load(cnr_graph *g, const char *op, const char *name, const char *where,
+                          const cnr_value *inputs, int32_t n_inputs, const cnr_attr *const *attrs,
+                          int32_t n_attrs, cnr_value *outputs, int32_t n_outputs) {
+    return add(g, op, name, where, inputs, n_inputs, attrs, n_attrs, outputs, n_outputs, false);
 }

@@ -25,10 +25,6 @@ void cnri_type_print(const cnr_graph *g, const cnr_tensor *type, cnri_text *out)
 void cnri_nodes_shifted(cnr_graph *g, int32_t first, int32_t by);
 
 /* ---- node.c ---- */
-/* As cnri_graph_node; `create`: parameters that are missing are made. */
-cnr_status cnri_node_add(cnr_graph *g, const char *op, const char *name, const char *where,
-                         const cnr_value *inputs, int32_t n_inputs, const cnr_attr *const *attrs,
-                         int32_t n_attrs, cnr_value *outputs, int32_t n_outputs, bool create);
 void cnri_node_free(cnri_node *node);
 /* The port that input (or output) `index` belongs to; NULL past the last. */
 const cnr_port *cnri_port_of(const cnr_op *op, const cnr_port *rows, int32_t n_rows,
