@@ -27,7 +27,8 @@
 #define CNRI_COMMANDS(X)                                                                     \
     X(plugins, "list plugins with what they provide, or why they were refused")              \
     X(ops, "list operators, their inputs, attributes and help")                              \
-    X(check, "verify the digests of native model files")
+    X(check, "verify the digests of native model files")                                     \
+    X(verify, "run models on given inputs, compare with given outputs")
 
 #define X(name, help) int cnri_cmd_##name(int argc, char **argv);
 CNRI_COMMANDS(X)
