@@ -41,18 +41,12 @@ static void flow(kit_build *b, const cnr_node *node, const int32_t *want, int32_
     if (want[i]) grad_in[i] = kit_unbroadcast(b, g, node->outputs[0], node->inputs[i]);
 }
 
-static cnr_status finish(const kit_build *b, const cnr_node *node, cnr_error *err) {
-    if (b->status == CNR_OK) return CNR_OK;
-    return ops_fail(err, b->status, node, "the gradient of %s could not be built",
-                    node->desc->name);
-}
-
 static cnr_status add_gradient(OPS_GRADIENT_ARGS) {
     kit_build b = {host, graph, CNR_OK};
     (void)inputs, (void)outputs;
     for (int32_t i = 0; grad_out[0] >= 0 && i < node->n_inputs; i++)
         flow(&b, node, want, i, grad_out[0], grad_in);
-    return finish(&b, node, err);
+    return kit_built(&b, node, err);
 }
 
 static cnr_status mean_gradient(OPS_GRADIENT_ARGS) {
@@ -62,7 +56,7 @@ static cnr_status mean_gradient(OPS_GRADIENT_ARGS) {
     const cnr_value share = kit_node2(
         &b, "mul", grad_out[0], kit_constant(&b, node->outputs[0]->dtype, 1.0 / node->n_inputs));
     for (int32_t i = 0; i < node->n_inputs; i++) flow(&b, node, want, i, share, grad_in);
-    return finish(&b, node, err);
+    return kit_built(&b, node, err);
 }
 
 static cnr_status sub_gradient(OPS_GRADIENT_ARGS) {
@@ -71,7 +65,7 @@ static cnr_status sub_gradient(OPS_GRADIENT_ARGS) {
     if (grad_out[0] < 0) return CNR_OK;
     flow(&b, node, want, 0, grad_out[0], grad_in);
     if (want[1]) flow(&b, node, want, 1, kit_node1(&b, "neg", grad_out[0]), grad_in);
-    return finish(&b, node, err);
+    return kit_built(&b, node, err);
 }
 
 static cnr_status mul_gradient(OPS_GRADIENT_ARGS) {
@@ -80,7 +74,7 @@ static cnr_status mul_gradient(OPS_GRADIENT_ARGS) {
     for (int32_t i = 0; grad_out[0] >= 0 && i < 2; i++)
         if (want[i])
             flow(&b, node, want, i, kit_node2(&b, "mul", grad_out[0], inputs[1 - i]), grad_in);
-    return finish(&b, node, err);
+    return kit_built(&b, node, err);
 }
 
 /* y = a / b: da = g / b, db = -g y / b */
@@ -93,7 +87,7 @@ static cnr_status div_gradient(OPS_GRADIENT_ARGS) {
         const cnr_value down = kit_node1(&b, "neg", kit_node2(&b, "mul", share, outputs[0]));
         flow(&b, node, want, 1, down, grad_in);
     }
-    return finish(&b, node, err);
+    return kit_built(&b, node, err);
 }
 
 /* ---- the rows ----
@@ -258,7 +252,7 @@ static cnr_status pow_gradient(OPS_GRADIENT_ARGS) {
             kit_node2(&b, "mul", outputs[0], kit_node1(&b, "log", inputs[0]));
         flow(&b, node, want, 1, kit_node2(&b, "mul", grad_out[0], slope), grad_in);
     }
-    return finish(&b, node, err);
+    return kit_built(&b, node, err);
 }
 
 DESCRIPTOR(pow, "pow", "a to the power b", pair, CNR_OP_EPILOGUE, .gradient = pow_gradient,

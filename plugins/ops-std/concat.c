@@ -89,7 +89,7 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
         if (want[i]) grad_in[i] = kit_node(&b, "slice", &grad_out[0], 1, list, 3);
         from = to;
     }
-    return b.status == CNR_OK ? CNR_OK : ops_fail(err, b.status, node, "no gradient of concat");
+    return kit_built(&b, node, err);
 }
 
 static const char *const aliases[] = {"concatenate", NULL};

@@ -193,6 +193,23 @@ cnr_value kit_node2(kit_build *b, const char *op, cnr_value x, cnr_value y) {
     return kit_node(b, op, in, 2, NULL, 0);
 }
 
+cnr_value kit_node3(kit_build *b, const char *op, cnr_value x, cnr_value y, cnr_value z) {
+    const cnr_value in[] = {x, y, z};
+    return kit_node(b, op, in, 3, NULL, 0);
+}
+
+cnr_value kit_filled(kit_build *b, const cnr_tensor *like, double value) {
+    const cnr_value x = kit_constant(b, like->dtype, value);
+    const cnr_attr shape = kit_attr_ints("shape", like->dim, like->rank);
+    return kit_node(b, "expand", &x, 1, &shape, 1);
+}
+
+cnr_status kit_built(const kit_build *b, const cnr_node *node, cnr_error *err) {
+    if (b->status == CNR_OK) return CNR_OK;
+    return ops_fail(err, b->status, node, "the gradient of %s could not be built",
+                    node->desc->name);
+}
+
 cnr_value kit_reshape(kit_build *b, cnr_value x, const cnr_tensor *shape) {
     const cnr_attr attrs[] = {kit_attr_ints("shape", shape->dim, shape->rank),
                               kit_attr_int("allowzero", 1)};

@@ -83,6 +83,11 @@ cnr_value kit_node(kit_build *b, const char *op, const cnr_value *inputs, int32_
                    const cnr_attr *attrs, int32_t n_attrs);
 cnr_value kit_node1(kit_build *b, const char *op, cnr_value x);
 cnr_value kit_node2(kit_build *b, const char *op, cnr_value x, cnr_value y);
+cnr_value kit_node3(kit_build *b, const char *op, cnr_value x, cnr_value y, cnr_value z);
+/* `value` in every element of a tensor like `like`. */
+cnr_value kit_filled(kit_build *b, const cnr_tensor *like, double value);
+/* What a gradient hook returns: the build's status, with a message. */
+cnr_status kit_built(const kit_build *b, const cnr_node *node, cnr_error *err);
 cnr_value kit_reshape(kit_build *b, cnr_value x, const cnr_tensor *shape);
 /* Sums gradient `g` (of the broadcast shape) back to the shape of `operand`. */
 cnr_value kit_unbroadcast(kit_build *b, cnr_value g, const cnr_tensor *shape,

@@ -261,7 +261,7 @@ static cnr_status spread(const cnr_host *host, struct cnr_graph *graph, const cn
     const cnr_attr shape = kit_attr_ints("shape", x->dim, x->rank);
     g = kit_reshape(&b, g, &kept);
     *grad_in = kit_node(&b, "expand", &g, 1, &shape, 1);
-    return b.status == CNR_OK ? CNR_OK : ops_fail(err, b.status, node, "no gradient was built");
+    return kit_built(&b, node, err);
 }
 
 static cnr_status reduce_sum_gradient(OPS_GRADIENT_ARGS) {

@@ -1,0 +1,60 @@
+/* where: elements of one operand or another, as a condition says. */
+#include "broadcast.h"
+
+static const cnr_port in[] = {{.name = "condition", .help = "bool; all three broadcast"},
+                              {.name = "x", .help = "taken where it is true"},
+                              {.name = "y", .help = "taken where it is false"}};
+static const cnr_port out[] = {{.name = "z", .help = "in the broadcast shape"}};
+
+static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
+    KIT_TRY(ops_want(node, 0, ELEM_BOOL, 0, CNR_MAX_RANK, err));
+    KIT_TRY(ops_want(node, 1, OPS_WHOLE, 0, CNR_MAX_RANK, err));
+    KIT_TRY(ops_want(node, 2, 1u << node->inputs[1]->dtype, 0, CNR_MAX_RANK, err));
+    outputs[0]->dtype = node->inputs[1]->dtype;
+    return kit_broadcast(node, 0, 3, outputs[0], err);
+}
+
+static cnr_status reference(const cnr_run *run, cnr_error *err) {
+    const cnr_tensor *const *ins = run->node->inputs, *z = run->outputs[0];
+    const elem_domain domain = elem_domain_of(z->dtype);
+    broadcast_walk w;
+    (void)err;
+    if (!broadcast_begin(&w, run, ins, 3)) return CNR_OK;
+    do {
+        elem_run c, x, y;
+        broadcast_load(&w, 0, ins[0], ELEM_U, &c);
+        broadcast_load(&w, 1, ins[1], domain, &x);
+        broadcast_load(&w, 2, ins[2], domain, &y);
+        for (int64_t i = 0; i < w.run; i++) /* 8 bytes in any domain */
+            if (!c.u[i]) x.u[i] = y.u[i];
+        elem_store(z->dtype, z->data, w.out, w.run, domain, &x);
+    } while (broadcast_next(&w));
+    return CNR_OK;
+}
+
+static cnr_status gradient(OPS_GRADIENT_ARGS) {
+    kit_build b = {host, graph, CNR_OK};
+    const cnr_tensor *z = node->outputs[0];
+    (void)outputs;
+    if (grad_out[0] < 0 || (!want[1] && !want[2])) return CNR_OK;
+    const cnr_value zero = kit_constant(&b, z->dtype, 0);
+    if (want[1])
+        grad_in[1] = kit_unbroadcast(
+            &b, kit_node3(&b, "where", inputs[0], grad_out[0], zero), z, node->inputs[1]);
+    if (want[2])
+        grad_in[2] = kit_unbroadcast(
+            &b, kit_node3(&b, "where", inputs[0], zero, grad_out[0]), z, node->inputs[2]);
+    return kit_built(&b, node, err);
+}
+
+const cnr_op ops_where = {
+    OPS_SIZES,
+    .name = "where",
+    .summary = "x where the condition is true, else y.",
+    .flags = CNR_OP_PURE,
+    OPS_PORTS(in, out),
+    .infer = infer,
+    .cost = kit_cost_flops,
+    .gradient = gradient,
+    .reference = reference,
+};
