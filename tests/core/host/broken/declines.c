@@ -1,0 +1,3 @@
+/* Does not want this host. */
+#include "broken.h"
+BROKEN_ENTRY(NULL)
