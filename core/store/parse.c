@@ -138,9 +138,10 @@ static void parse_type(cursor *c, cnri_stored_value *v) {
 }
 
 static void parse_weight(cursor *c, cnri_stored_value *v) {
-    const uint64_t offset = get(c, 8), bytes = get(c, 8), dense = cnr_dense_bytes(&v->type);
+    const uint64_t offset = get(c, 8), bytes = get(c, 8);
     v->digest = take(c, 32);
     if (c->fault) return;
+    const uint64_t dense = cnr_dense_bytes(&v->type);
     if (dense == UINT64_MAX) fault(c, "a tensor is too large");
     else if (!v->encoding && bytes != dense) fault(c, "a tensor's size does not fit its shape");
     else if (offset % CNRI_STORE_ALIGN != 0 || offset > c->s->data_bytes ||
