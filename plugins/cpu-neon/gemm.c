@@ -74,20 +74,21 @@ typedef struct multiply_task {
     const neon_product *p;
     neon_grid grid;
     float *scratch;
-    int64_t room;
+    int64_t room, m0, m1;
 } multiply_task;
 
 static void multiply_one(void *arg, int64_t i, int32_t thread) {
     const multiply_task *t = arg;
-    const int64_t m0 = i % t->grid.rows * t->grid.mb, n0 = i / t->grid.rows * t->grid.nb;
-    neon_block(t->p, m0, neon_min(t->p->m, m0 + t->grid.mb), n0,
+    const int64_t m0 = t->m0 + i % t->grid.rows * t->grid.mb, n0 = i / t->grid.rows * t->grid.nb;
+    neon_block(t->p, m0, neon_min(t->m1, m0 + t->grid.mb), n0,
                neon_min(t->p->n, n0 + t->grid.nb), t->scratch + thread * t->room);
 }
 
-void neon_multiply(const neon_product *p, cnr_stream *stream, float *scratch) {
-    multiply_task t = {p, neon_grid_of(p->m, p->n, 1, stream->device->concurrency), scratch,
-                       neon_block_room(p->n, p->k)};
-    if (p->m > 0 && p->n > 0)
+void neon_multiply(const neon_product *p, int64_t m0, int64_t m1, cnr_stream *stream,
+                   float *scratch) {
+    multiply_task t = {p, neon_grid_of(m1 - m0, p->n, 1, stream->device->concurrency), scratch,
+                       neon_block_room(p->n, p->k), m0, m1};
+    if (m1 > m0 && p->n > 0)
         neon_parallel(stream, t.grid.rows * t.grid.columns, multiply_one, &t);
 }
 

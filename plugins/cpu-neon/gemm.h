@@ -45,8 +45,9 @@ int64_t neon_block_room(int64_t n, int64_t k);
 /* C[m0..m1)[n0..n1); n1 - n0 <= NEON_NC, and n0 a multiple of nr when B is packed as a whole. */
 void neon_block(const neon_product *p, int64_t m0, int64_t m1, int64_t n0, int64_t n1,
                 float *room);
-/* All of C on the stream's threads; scratch is neon_block_room a thread. */
-void neon_multiply(const neon_product *p, cnr_stream *stream, float *scratch);
+/* Rows [m0, m1) of C on the stream's threads; scratch is neon_block_room a thread. */
+void neon_multiply(const neon_product *p, int64_t m0, int64_t m1, cnr_stream *stream,
+                   float *scratch);
 
 /* Floats of A packed as a whole, and the packing of panels [first, last): a[i * rs + j * cs]. */
 int64_t neon_packed_a(int64_t m, int64_t k);

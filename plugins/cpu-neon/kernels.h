@@ -10,6 +10,13 @@
     X(neon_conv_transpose)   \
     X(neon_dense)            \
     X(neon_gemm_dense)       \
+    X(neon_gemm_packed)      \
+    X(neon_matmul_packed)    \
+    X(neon_max_pool)         \
+    X(neon_average_pool)     \
+    X(neon_max_pool_grad)    \
+    X(neon_average_pool_grad)\
+    X(neon_softmax)          \
     X(neon_conv_depthwise)  \
     X(neon_conv_gemm)
 

@@ -17,7 +17,7 @@ static int fits(const cnr_node *node) {
     const cnr_tensor *bias = neon_input(node, 2);
     if (!x || !weight || weight->rank != 2 || x->rank < 1 || !neon_all_f32(node)) return 0;
     if (strcmp(node->desc->name, "gemm") == 0 &&
-        (cnr_attr_int(node, "trans_a") || !cnr_attr_int(node, "trans_b") ||
+        (cnr_attr_int(node, "transA") || !cnr_attr_int(node, "transB") ||
          cnr_attr_float(node, "alpha") != 1.0 || (bias && cnr_attr_float(node, "beta") != 1.0)))
         return 0;
     if (cnr_span(x, 1, x->rank) != weight->dim[1]) return 0;

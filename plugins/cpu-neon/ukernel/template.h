@@ -51,7 +51,8 @@ INLINE vec splat(float x) { return x - (vec){0}; }
 INLINE vec choose(ivec mask, vec a, vec b) {
     return (vec)(((ivec)a & mask) | ((ivec)b & ~mask));
 }
-INLINE vec vmax(vec a, vec b) { return choose(a > b, a, b); }
+/* NaN wins, on either side. */
+INLINE vec vmax(vec a, vec b) { return choose((a >= b) | (a != a), a, b); }
 
 /* n < VL floats; the rest 0. */
 INLINE vec load_part(const float *p, int64_t n) {
@@ -226,7 +227,7 @@ static void pack_rows(float *panel, int64_t width, int64_t n, int64_t k, const f
 INLINE vec window_step(neon_window_kind kind, vec acc, vec x, const float *weight, int64_t t) {
     if (kind == NEON_WINDOW_FMA) return fuse(x, splat(weight[t]), acc);
     if (kind == NEON_WINDOW_SUM) return acc + x;
-    return vmax(x, acc);
+    return vmax(acc, x);
 }
 
 INLINE void window_tile(neon_window_kind kind, const neon_window_rows *w, const float *base,
@@ -313,16 +314,15 @@ static void affine(const float *x, float scale, float shift, float *out, int64_t
 }
 
 static float max_of(const float *x, int64_t n) {
-    float best = x[0];
+    vec v = splat(x[0]);
+    float t[VL], best = x[0];
     int64_t i = 0;
-    if (n >= VL) {
-        vec v = load(x);
-        for (i = VL; i + VL <= n; i += VL) v = vmax(load(x + i), v);
-        for (int l = 0; l < VL; l++)
-            if (v[l] > best) best = v[l];
-    }
+    for (; i + VL <= n; i += VL) v = vmax(v, load(x + i));
+    store(t, v);
+    for (int l = 0; l < VL; l++)
+        if (!(t[l] <= best) && best == best) best = t[l];
     for (; i < n; i++)
-        if (x[i] > best) best = x[i];
+        if (!(x[i] <= best) && best == best) best = x[i];
     return best;
 }
 

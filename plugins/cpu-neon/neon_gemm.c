@@ -1,0 +1,199 @@
+/* gemm and matmul: both operands packed, a constant right one before anything runs. */
+#include "gemm.h"
+#include "support.h"
+
+typedef struct gemm_state {
+    neon_chain chain;
+    int64_t m, n, k, a_rs, a_cs, b_rs, b_cs;
+    int64_t outer;    /* products of matmul's leading axes */
+    int64_t *offsets; /* of a and b, in floats, for each */
+    float alpha, beta;
+    int32_t packed;
+    int64_t room, rooms_at, a_at, floats;
+} gemm_state;
+
+static int shape_of_gemm(const cnr_node *node, gemm_state *s) {
+    const cnr_tensor *a = neon_input(node, 0), *b = neon_input(node, 1), *c = neon_input(node, 2);
+    if (!a || !b || a->rank != 2 || b->rank != 2 || (c && c->rank > 2)) return 0;
+    const int ta = cnr_attr_int(node, "transA") != 0, tb = cnr_attr_int(node, "transB") != 0;
+    s->m = a->dim[ta];
+    s->k = a->dim[!ta];
+    s->n = b->dim[!tb];
+    s->a_rs = ta ? 1 : s->k;
+    s->a_cs = ta ? s->m : 1;
+    s->b_rs = tb ? 1 : s->n;
+    s->b_cs = tb ? s->k : 1;
+    s->alpha = (float)cnr_attr_float(node, "alpha");
+    s->beta = c ? (float)cnr_attr_float(node, "beta") : 0.0f;
+    s->outer = 1;
+    return 1;
+}
+
+/* Leading axes of `a` are rows too when b has none. Vectors are matrices of one row or column. */
+static int shape_of_matmul(const cnr_node *node, gemm_state *s) {
+    const cnr_tensor *a = neon_input(node, 0), *b = neon_input(node, 1);
+    if (!a || !b || a->rank < 1 || b->rank < 1) return 0;
+    s->k = a->dim[a->rank - 1];
+    s->m = a->rank > 1 ? a->dim[a->rank - 2] : 1;
+    s->n = b->rank > 1 ? b->dim[b->rank - 1] : 1;
+    s->outer = 1;
+    if (b->rank <= 2) s->m = cnr_span(a, 0, a->rank - 1);
+    else {
+        const cnr_tensor *y = node->outputs[0];
+        if (a->rank < 2) return 0;
+        s->outer = cnr_span(y, 0, y->rank - 2);
+    }
+    s->a_rs = s->k;
+    s->b_rs = s->n;
+    s->a_cs = s->b_cs = 1;
+    s->alpha = 1.0f;
+    return 1;
+}
+
+static int is_matmul(const cnr_node *node) { return strcmp(node->desc->name, "matmul") == 0; }
+
+static int shape_of(const cnr_node *node, gemm_state *s) {
+    memset(s, 0, sizeof *s);
+    if (!neon_all_f32(node)) return 0;
+    if (!(is_matmul(node) ? shape_of_matmul : shape_of_gemm)(node, s)) return 0;
+    /* Packing costs more than the product of matrices this small. */
+    s->packed = s->outer == 1 && neon_constant(node->inputs[1]);
+    return 1;
+}
+
+static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+    gemm_state s;
+    (void)device;
+    if (!shape_of(node, &s)) return CNR_OK;
+    neon_accept(node, out, 500);
+    /* the chain's shape is that of the product itself */
+    const cnr_tensor *y = node->outputs[0];
+    out->epilogue = s.outer == 1 ? neon_chain_accepts(node, y->rank, y->dim) : 0;
+    if (s.outer == 1 && y->rank == 2) out->ranges = 1 << 0;
+    if (s.packed) out->prepared = 1 << 1;
+    return CNR_OK;
+}
+
+static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
+                               cnr_error *err) {
+    gemm_state s;
+    (void)device;
+    (void)err;
+    if (shape_of(node, &s) && s.packed)
+        out->bytes = (uint64_t)neon_packed_b(s.n, s.k) * sizeof(float);
+    return CNR_OK;
+}
+
+static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
+                          cnr_error *err) {
+    gemm_state s;
+    (void)device;
+    (void)err;
+    if (shape_of(node, &s) && s.packed)
+        neon_pack_b(neon_floats(node->inputs[1]), s.b_rs, s.b_cs, s.n, s.k, 0,
+                    neon_div_up(s.n, neon_uk->nr), blob);
+    return CNR_OK;
+}
+
+/* Where product i of the leading axes begins in an operand that broadcasts. */
+static int64_t outer_offset(const cnr_tensor *t, const cnr_tensor *y, int64_t i) {
+    int64_t offset = 0, step = t->dim[t->rank - 1] * t->dim[t->rank - 2];
+    for (int32_t axis = y->rank - 3, own = t->rank - 3; axis >= 0 && own >= 0; axis--, own--) {
+        const int64_t at = i % y->dim[axis];
+        i /= y->dim[axis];
+        if (t->dim[own] > 1) offset += at * step;
+        step *= t->dim[own];
+    }
+    return offset;
+}
+
+static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
+                       void **state, cnr_error *err) {
+    gemm_state shape;
+    if (!shape_of(node, &shape))
+        return neon_host->fail(err, CNR_E_SHAPE, node->name, "wants dense f32 matrices");
+    const size_t offsets = (size_t)neon_max(0, shape.outer) * 2 * sizeof(int64_t);
+    gemm_state *s = neon_host->alloc(sizeof *s + offsets);
+    if (!s) return neon_host->fail(err, CNR_E_MEMORY, node->name, "no memory for a plan");
+    *s = shape;
+    s->offsets = (int64_t *)(s + 1);
+    for (int64_t i = 0; i < s->outer; i++) {
+        s->offsets[2 * i] = s->outer > 1 ? outer_offset(node->inputs[0], node->outputs[0], i) : 0;
+        s->offsets[2 * i + 1] = s->outer > 1 ? outer_offset(node->inputs[1], node->outputs[0], i) : 0;
+    }
+    neon_chain_plan(node, &s->chain);
+    s->room = neon_block_room(s->n, s->k);
+    s->rooms_at = neon_reserve(&s->floats, s->room * device->concurrency);
+    s->a_at = neon_reserve(&s->floats, neon_packed_a(s->m, s->k));
+    workspace->bytes = (uint64_t)s->floats * sizeof(float);
+    *state = s;
+    return CNR_OK;
+}
+
+typedef struct gemm_job {
+    const gemm_state *s;
+    const cnr_run *run;
+    const float *a;
+    float *packed, *y;
+    int64_t m0; /* first row wanted */
+} gemm_job;
+
+static void pack_panel(void *arg, int64_t i, int32_t thread) {
+    const gemm_job *job = arg;
+    const gemm_state *s = job->s;
+    (void)thread;
+    neon_pack_a(job->a, s->a_rs, s->a_cs, s->m, s->k, s->alpha, i, i + 1, job->packed);
+}
+
+/* Row m0 + i starts as beta * c, broadcast. */
+static void start_row(void *arg, int64_t i, int32_t thread) {
+    const gemm_job *job = arg;
+    i += job->m0;
+    const gemm_state *s = job->s;
+    const cnr_tensor *t = neon_input(job->run->node, 2);
+    const int64_t step = t->rank > 0 && t->dim[t->rank - 1] != 1 ? 1 : 0;
+    const int64_t row = t->rank == 2 && t->dim[0] != 1 ? i * t->dim[1] : 0;
+    const float *c = neon_floats(t) + row;
+    float *y = job->y + i * s->n;
+    (void)thread;
+    for (int64_t j = 0; j < s->n; j++) y[j] = s->beta * c[j * step];
+}
+
+static cnr_status run(const cnr_run *run, cnr_error *err) {
+    const gemm_state *s = run->state;
+    float *scratch = run->workspace_data;
+    (void)err;
+    const int64_t m0 = run->range_axis == 0 ? run->range_begin : 0;
+    const int64_t m1 = run->range_axis == 0 ? run->range_end : s->m;
+    for (int64_t i = 0; i < s->outer && !neon_cancelled(run->stream); i++) {
+        gemm_job job = {
+            .s = s, .run = run, .a = neon_floats(run->node->inputs[0]) + s->offsets[2 * i],
+            .packed = scratch + s->a_at,
+            .y = (float *)run->outputs[0]->data + i * s->m * s->n, .m0 = m0,
+        };
+        const neon_strided b = {neon_floats(run->node->inputs[1]) + s->offsets[2 * i + 1], s->b_rs,
+                                s->b_cs};
+        const neon_product p = {
+            .m = s->m, .n = s->n, .k = s->k, .a = job.packed,
+            .b = s->packed ? run->blob_data : NULL, .pack = neon_pack_strided, .pack_arg = &b,
+            .add = s->beta != 0.0f, .c = job.y, .ldc = s->n,
+            .chain = &s->chain, .node = run->node, .c_first = 0,
+        };
+        neon_parallel(run->stream, neon_div_up(s->m, neon_uk->mr), pack_panel, &job);
+        if (p.add) neon_parallel(run->stream, m1 - m0, start_row, &job);
+        neon_multiply(&p, m0, m1, run->stream, scratch + s->rooms_at);
+    }
+    return CNR_OK;
+}
+
+const cnr_kernel neon_gemm_packed = {
+    .size = sizeof(cnr_kernel), .version = 1, .name = "gemm_f32_packed", .op = "gemm",
+    .device = "cpu-neon", .accepts = accepts, .prepare_size = prepare_size, .prepare = prepare,
+    .plan = plan, .unplan = neon_free_state, .run = run,
+};
+
+const cnr_kernel neon_matmul_packed = {
+    .size = sizeof(cnr_kernel), .version = 1, .name = "matmul_f32_packed", .op = "matmul",
+    .device = "cpu-neon", .accepts = accepts, .prepare_size = prepare_size, .prepare = prepare,
+    .plan = plan, .unplan = neon_free_state, .run = run,
+};

@@ -1,0 +1,138 @@
+/* max_pool and average_pool: taps over a padded plane, as depthwise convolution. */
+#include "pool.h"
+
+typedef struct pool_state {
+    neon_padded *pad;
+    neon_chain chain;
+    int64_t channels, room;
+    neon_window_kind kind;
+    float scale[]; /* average: one an output position */
+} pool_state;
+
+static neon_window_kind kind_of(const cnr_node *node) {
+    return strcmp(node->desc->name, "max_pool") == 0 ? NEON_WINDOW_MAX : NEON_WINDOW_SUM;
+}
+
+const char *neon_pool_window(const cnr_node *node, const cnr_tensor *x, cnr_window *w) {
+    int64_t n, kernel[CNR_MAX_SPATIAL];
+    const int64_t *given = cnr_attr_ints(node, "kernel_shape", &n);
+    if (!x || x->rank < 3 || x->rank > 2 + CNR_MAX_SPATIAL || n != x->rank - 2) return "rank";
+    for (int64_t i = 0; i < n; i++) kernel[i] = given[i];
+    const char *why = cnr_window_resolve(node, x, kernel, w);
+    if (why) return why;
+    for (int32_t i = 0; i < w->spatial; i++)
+        if (w->out[i] < 0) return "unknown size";
+    return neon_padded_fits(w, 1) ? NULL : "too large once padded";
+}
+
+static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+    cnr_window w;
+    const cnr_tensor *x = neon_input(node, 0);
+    (void)device;
+    if (!x || node->n_outputs != 1 || !neon_all_f32(node)) return CNR_OK;
+    if ((out->why = neon_pool_window(node, x, &w))) return CNR_OK;
+    int64_t dim[CNR_MAX_RANK] = {x->dim[0], x->dim[1]};
+    memcpy(dim + 2, w.out, (size_t)w.spatial * sizeof dim[0]);
+    neon_accept(node, out, 500);
+    out->epilogue = neon_chain_accepts(node, x->rank, dim);
+    out->ranges = 1 << 0 | 1 << 1;
+    if (w.spatial > 1) out->ranges |= 1 << 2;
+    return CNR_OK;
+}
+
+int64_t neon_pool_divisor(const cnr_window *w, int include, const int64_t *o) {
+    int64_t n = 1;
+    for (int i = 0; i < 3; i++) {
+        const int64_t d = w->dilation[i], start = o[i] * w->stride[i] - w->pad_begin[i];
+        const int64_t end = include ? w->in[i] + w->pad_end[i] : w->in[i];
+        const int64_t first = include || start >= 0 ? 0 : neon_div_up(-start, d);
+        const int64_t last = start >= end ? 0 : neon_min(w->kernel[i], neon_div_up(end - start, d));
+        n *= neon_max(0, last - first);
+    }
+    return n;
+}
+
+static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
+                       void **state, cnr_error *err) {
+    cnr_window w;
+    const cnr_tensor *x = node->inputs[0];
+    const char *why = neon_pool_window(node, x, &w);
+    if (why) return neon_host->fail(err, CNR_E_SHAPE, node->name, "%s", why);
+    neon_padded *pad = neon_padded_new(&w);
+    const int64_t scales = pad && kind_of(node) == NEON_WINDOW_SUM ? pad->n : 0;
+    pool_state *s = pad ? neon_host->alloc(sizeof *s + (size_t)scales * sizeof(float)) : NULL;
+    if (!s) {
+        neon_host->free(pad);
+        return neon_host->fail(err, CNR_E_MEMORY, node->name, "no memory for a plan");
+    }
+    s->pad = pad;
+    s->kind = kind_of(node);
+    neon_chain_plan(node, &s->chain);
+    s->channels = x->dim[1];
+    s->room = neon_round_up(pad->plane + NEON_SLACK, 16);
+    const int include = cnr_attr_int(node, "count_include_pad") != 0;
+    for (int64_t i = 0; i < scales; i++) {
+        const int64_t *out = pad->w.out;
+        const int64_t o[3] = {i / out[2] / out[1], i / out[2] % out[1], i % out[2]};
+        const int64_t n = neon_pool_divisor(&pad->w, include, o);
+        s->scale[i] = n > 0 ? 1.0f / (float)n : 0.0f;
+    }
+    workspace->bytes = (uint64_t)(s->room * device->concurrency) * sizeof(float);
+    *state = s;
+    return CNR_OK;
+}
+
+static void unplan(const cnr_device *device, void *state) {
+    (void)device;
+    if (state) neon_host->free(((pool_state *)state)->pad);
+    neon_host->free(state);
+}
+
+typedef struct pool_job {
+    const pool_state *s;
+    const cnr_run *run;
+    neon_part part;
+} pool_job;
+
+static void one_plane(void *arg, int64_t i, int32_t thread) {
+    const pool_job *job = arg;
+    const pool_state *s = job->s;
+    const neon_padded *g = s->pad;
+    const cnr_node *node = job->run->node;
+    const int64_t channels = job->part.channel1 - job->part.channel0;
+    const int64_t plane = (job->part.image0 + i / channels) * s->channels + job->part.channel0 +
+                          i % channels;
+    float *padded = (float *)job->run->workspace_data + thread * s->room;
+    float *y = (float *)job->run->outputs[0]->data + plane * g->n;
+    const int64_t wide = g->w.out[2], rank = node->inputs[0]->rank;
+    const int64_t a_row = rank == 5 ? g->w.out[1] : 1;
+    const int64_t row0 = rank == 3 ? 0 : job->part.row0 * a_row;
+    const int64_t row1 = rank == 3 ? 1 : job->part.row1 * a_row;
+    if (neon_cancelled(job->run->stream)) return;
+    neon_pad(g, neon_floats(node->inputs[0]) + plane * g->in,
+             s->kind == NEON_WINDOW_MAX ? -__builtin_inff() : 0.0f, padded);
+    for (int64_t row = row0; row < row1;) {
+        const int64_t rows = neon_min(g->w.out[1] - row % g->w.out[1], row1 - row);
+        const neon_window_rows w = {
+            .base = padded + neon_padded_row(g, row), .row_stride = g->w.stride[1] * g->pitch,
+            .tap = g->tap, .taps = g->taps,
+            .out = y + row * wide, .out_stride = wide, .rows = rows, .n = wide,
+        };
+        neon_uk->window(s->kind, &w);
+        row += rows;
+    }
+    const int64_t first = row0 * wide, n = (row1 - row0) * wide;
+    if (s->kind == NEON_WINDOW_SUM) neon_uk->mul(y + first, s->scale + first, n);
+    neon_chain_run(&s->chain, node, y + first, plane * g->n + first, n);
+}
+
+static cnr_status run(const cnr_run *run, cnr_error *err) {
+    pool_job job = {run->state, run, neon_part_of(run, run->outputs[0])};
+    (void)err;
+    neon_parallel(run->stream, (job.part.image1 - job.part.image0) *
+                                   (job.part.channel1 - job.part.channel0), one_plane, &job);
+    return CNR_OK;
+}
+
+NEON_KERNEL(neon_max_pool, "max_pool_f32_planes", "max_pool", unplan);
+NEON_KERNEL(neon_average_pool, "average_pool_f32_planes", "average_pool", unplan);

@@ -1,0 +1,84 @@
+/* softmax along any axis. */
+#include "support.h"
+
+typedef struct softmax_state {
+    int64_t outer, n, inner;
+} softmax_state;
+
+/* Lanes side by side that are worked on at a time when their elements are apart. */
+#define LANES 64
+
+static int shape_of(const cnr_node *node, softmax_state *s) {
+    const cnr_tensor *x = neon_input(node, 0);
+    if (!x || x->rank < 1 || !neon_all_f32(node)) return 0;
+    int64_t axis = cnr_attr_int(node, "axis");
+    if (axis < 0) axis += x->rank;
+    if (axis < 0 || axis >= x->rank) return 0;
+    s->outer = cnr_span(x, 0, (int32_t)axis);
+    s->n = x->dim[axis];
+    s->inner = cnr_span(x, (int32_t)axis + 1, x->rank);
+    return s->n > 0;
+}
+
+static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+    softmax_state s;
+    (void)device;
+    if (!shape_of(node, &s)) return CNR_OK;
+    neon_accept(node, out, 500);
+    return CNR_OK;
+}
+
+static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
+                       void **state, cnr_error *err) {
+    (void)device;
+    (void)workspace;
+    softmax_state *s = neon_host->alloc(sizeof *s);
+    if (!s) return neon_host->fail(err, CNR_E_MEMORY, node->name, "no memory for a plan");
+    shape_of(node, s);
+    *state = s;
+    return CNR_OK;
+}
+
+static void one_row(void *arg, int64_t i, int32_t thread) {
+    const cnr_run *run = arg;
+    const softmax_state *s = run->state;
+    const float *x = neon_floats(run->node->inputs[0]) + i * s->n;
+    float *y = (float *)run->outputs[0]->data + i * s->n;
+    (void)thread;
+    const float sum = neon_uk->exp_sum(x, neon_uk->max(x, s->n), y, s->n);
+    neon_uk->affine(y, 1.0f / sum, 0.0f, y, s->n);
+}
+
+static void some_lanes(void *arg, int64_t i, int32_t thread) {
+    const cnr_run *run = arg;
+    const softmax_state *s = run->state;
+    const int64_t blocks = neon_div_up(s->inner, LANES), from = i % blocks * LANES;
+    const int64_t wide = neon_min(LANES, s->inner - from), first = i / blocks * s->n * s->inner + from;
+    const float *x = neon_floats(run->node->inputs[0]) + first;
+    float *y = (float *)run->outputs[0]->data + first;
+    float best[LANES], sum[LANES] = {0};
+    (void)thread;
+    memcpy(best, x, (size_t)wide * sizeof *best);
+    for (int64_t k = 1; k < s->n; k++)
+        for (int64_t j = 0; j < wide; j++)
+            if (x[k * s->inner + j] > best[j]) best[j] = x[k * s->inner + j];
+    for (int64_t k = 0; k < s->n; k++) {
+        float *row = y + k * s->inner;
+        for (int64_t j = 0; j < wide; j++) row[j] = x[k * s->inner + j] - best[j];
+        neon_uk->exp_sum(row, 0.0f, row, wide);
+        for (int64_t j = 0; j < wide; j++) sum[j] += row[j];
+    }
+    for (int64_t k = 0; k < s->n; k++)
+        for (int64_t j = 0; j < wide; j++) y[k * s->inner + j] /= sum[j];
+}
+
+static cnr_status run(const cnr_run *run, cnr_error *err) {
+    const softmax_state *s = run->state;
+    cnr_run copy = *run;
+    (void)err;
+    if (s->inner == 1) neon_parallel(run->stream, s->outer, one_row, &copy);
+    else neon_parallel(run->stream, s->outer * neon_div_up(s->inner, LANES), some_lanes, &copy);
+    return CNR_OK;
+}
+
+NEON_KERNEL(neon_softmax, "softmax_f32_lanes", "softmax", neon_free_state);

@@ -1,0 +1,71 @@
+/* Poolings, their gradients and softmax of cpu-neon against the references. */
+#include "plugins/cpu-neon/neoncall.h"
+
+static uint64_t seed = 23;
+
+static cnr_tensor *draw(const char *dims) { return t_random(CNR_f32, dims, seed++); }
+
+typedef struct shape {
+    const char *x, *attrs;
+} shape;
+
+static const shape shapes[] = {
+    {"1x1x2x2", "kernel_shape=2; strides=2"},
+    {"2x3x24x24", "kernel_shape=2; strides=2"},
+    {"1x5x13x13", "kernel_shape=3; strides=2"},
+    {"1x5x14x15", "kernel_shape=3; strides=2; ceil_mode=1"},
+    {"1x4x28x28", "kernel_shape=3; strides=1; pads=1"},
+    {"2x2x9x70", "kernel_shape=2,5; strides=2,3; pads=0,1,1,2"},
+    {"1x3x12x12", "kernel_shape=3; dilations=2; strides=1"},
+    {"1x3x10x11", "kernel_shape=3; strides=2; auto_pad=SAME_UPPER"},
+    {"1x3x7x8", "kernel_shape=2; strides=3; ceil_mode=1; pads=1"},
+    {"3x2x19", "kernel_shape=4; strides=3"},
+    {"1x2x6x7x8", "kernel_shape=2,3,2; strides=2; pads=1,1,0,0,1,1"},
+    {"1x33x6x6", "kernel_shape=6"},
+};
+
+static void pools(void) {
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        const shape *s = &shapes[i];
+        char with_pad[256];
+        cnr_tensor *x = draw(s->x), *y[1];
+        snprintf(with_pad, sizeof with_pad, "%s; count_include_pad=1", s->attrs);
+        neon_check("max_pool", s->attrs, i % 2 ? "relu" : "", 0, 1, x);
+        neon_check("average_pool", s->attrs, i % 2 ? "" : "relu", 1e-6, 1, x);
+        neon_check("average_pool", with_pad, "", 1e-6, 1, x);
+        op_call("max_pool", s->attrs, y, 1, 1, x);
+        cnr_tensor *dy = t_copy(y[0]);
+        for (int64_t e = 0; e < cnr_count(dy); e++) t_set(dy, e, (double)(e * 31 % 17) / 8 - 1);
+        neon_check("max_pool_grad", s->attrs, "", 1e-6, 2, dy, x);
+        neon_check("average_pool_grad", s->attrs, "", 1e-6, 2, dy, x);
+        neon_check("average_pool_grad", with_pad, "", 1e-6, 2, dy, x);
+    }
+}
+
+/* A NaN is larger than anything, wherever in the window it is. */
+static void not_numbers(void) {
+    cnr_tensor *x = draw("1x1x8x40");
+    for (int64_t e = 5; e < cnr_count(x); e += 23) t_set(x, e, NAN);
+    neon_check("max_pool", "kernel_shape=3; strides=2; pads=1", "", 0, 1, x);
+}
+
+static void softmax(void) {
+    static const char *const dims[] = {"1x10", "3x1000", "2x21x7x9", "1x1x5", "7", "2x3x130"};
+    for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++) {
+        cnr_tensor *x = draw(dims[i]);
+        for (int64_t e = 0; e < cnr_count(x); e++) t_set(x, e, t_get(x, e) * 30);
+        neon_check("softmax", "axis=-1", "", 1e-6, 1, x);
+        neon_check("softmax", "axis=0", "", 1e-6, 1, x);
+        if (x->rank > 1) neon_check("softmax", "axis=1", "", 1e-6, 1, x);
+    }
+}
+
+int main(void) {
+    neon_open();
+    NEON_EACH_ISA {
+        pools();
+        not_numbers();
+        softmax();
+    }
+    return op_done();
+}
