@@ -32,25 +32,12 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return ops_pool_infer(node, OPS_FLOATS, outputs, err);
 }
 
-OPS_INLINE void body(const cnr_run *run, const ops_geometry *g, int32_t dtype) {
-    const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
-    const int include = cnr_attr_int(run->node, "count_include_pad") != 0;
-    int64_t o[3];
-    for (int64_t n = g->lo[0]; n < g->hi[0]; n++)
-        for (int64_t c = g->lo[1]; c < g->hi[1]; c++) {
-            const int64_t from = (n * g->c + c) * ops_volume(g->in);
-            const int64_t to = (n * g->c + c) * ops_volume(g->out);
-            if (ops_cancelled(run)) return;
-            for (o[0] = g->lo[2]; o[0] < g->hi[2]; o[0]++)
-                for (o[1] = g->lo[3]; o[1] < g->hi[3]; o[1]++)
-                    for (o[2] = g->lo[4]; o[2] < g->hi[4]; o[2]++) {
-                        double sum = 0;
-                        OPS_EACH_TAP(g, o, index, sum += ops_get(dtype, x->data, from + index));
-                        const double many = ops_average_divisor(g, include, o);
-                        ops_put(dtype, y->data, to + (o[0] * g->out[1] + o[1]) * g->out[2] + o[2],
-                                many > 0 ? sum / many : 0);
-                    }
-        }
+OPS_INLINE double mean(const ops_geometry *g, int32_t dtype, const void *x, int64_t base,
+                       const int64_t *o, double include) {
+    double sum = 0;
+    OPS_EACH_TAP(g, o, index, sum += ops_get(dtype, x, base + index));
+    const double many = ops_average_divisor(g, include != 0, o);
+    return many > 0 ? sum / many : 0;
 }
 
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
@@ -60,7 +47,8 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_status status = ops_pool_window(run->node, x, &w, err);
     if (status != CNR_OK) return status;
     ops_geometry_of(&w, x, run, &g);
-    OPS_SPECIALISE(x->dtype, body(run, &g, dtype));
+    const double include = (double)cnr_attr_int(run->node, "count_include_pad");
+    OPS_SPECIALISE(x->dtype, ops_pool_body(run, &g, dtype, mean, include));
     return CNR_OK;
 }
 

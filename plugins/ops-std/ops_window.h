@@ -120,6 +120,26 @@ OPS_INLINE int64_t ops_window_max(const ops_geometry *g, int32_t dtype, const vo
     return at;
 }
 
+/* Output elements of a windowed pooling, each by `of` (window at o of the plane from `base` on). */
+typedef double (*ops_window_fn)(const ops_geometry *g, int32_t dtype, const void *x, int64_t base,
+                                const int64_t *o, double option);
+OPS_INLINE void ops_pool_body(const cnr_run *run, const ops_geometry *g, int32_t dtype,
+                              ops_window_fn of, double option) {
+    const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
+    int64_t o[3];
+    for (int64_t n = g->lo[0]; n < g->hi[0]; n++)
+        for (int64_t c = g->lo[1]; c < g->hi[1]; c++) {
+            const int64_t from = (n * g->c + c) * ops_volume(g->in);
+            const int64_t to = (n * g->c + c) * ops_volume(g->out);
+            if (ops_cancelled(run)) return;
+            for (o[0] = g->lo[2]; o[0] < g->hi[2]; o[0]++)
+                for (o[1] = g->lo[3]; o[1] < g->hi[3]; o[1]++)
+                    for (o[2] = g->lo[4]; o[2] < g->hi[4]; o[2]++)
+                        ops_put(dtype, y->data, to + (o[0] * g->out[1] + o[1]) * g->out[2] + o[2],
+                                of(g, dtype, x->data, from, o, option));
+        }
+}
+
 /* What an average is divided by. */
 double ops_average_divisor(const ops_geometry *g, int count_include_pad, const int64_t *o);
 

@@ -97,7 +97,7 @@ static void refusals(void) {
     cnr_tensor *x = t_random(CNR_f32, "1x1x4x4", 1);
     op_refused("max_pool", "", "kernel_shape", 1, IN(x));
     op_refused("max_pool", "kernel=5", "larger", 1, IN(x));
-    op_refused("max_pool", "kernel=2,2,2", "kernel_shape", 1, IN(x));
+    op_refused("max_pool", "kernel=2,2,2", "got 3", 1, IN(x));
     op_refused("average_pool", "kernel=2", "not supported", 1, IN(t_random(CNR_i32, "1x1x4x4", 1)));
     op_refused("average_pool", "kernel=2;stride=9223372036854775807", "stride", 1, IN(x));
     op_refused("max_pool", "kernel=2", "too large", 1,

@@ -1,0 +1,187 @@
+/* global_average_pool, global_max_pool, global_lp_pool: one number of each channel. */
+#include "kit.h"
+
+static const cnr_attr_spec lp_attrs[] = {
+    {.name = "p", .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 1, .max = 1024,
+     .default_i = 2, .help = "which norm"}};
+static const cnr_port in[] = {{.name = "x", .help = "N C and spatial axes"}};
+static const cnr_port out[] = {{.name = "y", .help = "N C, the spatial axes being 1"}};
+static const cnr_port grad_in_ports[] = {{.name = "dy", .help = "gradient of the output"},
+                                         {.name = "x", .help = "the input"}};
+static const cnr_port grad_out_ports[] = {{.name = "dx", .help = "gradient of x"}};
+
+static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
+    KIT_TRY(ops_want(node, 0, OPS_FLOATS, 2, CNR_MAX_RANK, err));
+    ops_like(outputs[0], node->inputs[0]);
+    for (int32_t i = 2; i < outputs[0]->rank; i++) outputs[0]->dim[i] = 1;
+    return CNR_OK;
+}
+
+static cnr_status grad_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
+    KIT_TRY(ops_want(node, 0, OPS_FLOATS, 2, CNR_MAX_RANK, err));
+    KIT_TRY(ops_want(node, 1, OPS_FLOATS, 2, CNR_MAX_RANK, err));
+    const cnr_tensor *x = node->inputs[1];
+    const int64_t dim[CNR_MAX_RANK] = {x->dim[0], x->dim[1], 1, 1, 1, 1, 1, 1};
+    ops_like(outputs[0], x);
+    return ops_want_shape(node, 0, x->dtype, x->rank, dim, err);
+}
+
+static void cost(const cnr_node *node, cnr_cost *c) {
+    c->flops = ops_elements(node->inputs[node->n_inputs - 1]);
+}
+
+static int32_t split_axes(const cnr_node *node, cnr_split_axis *axes, int32_t max) {
+    int32_t n = 0;
+    (void)node;
+    for (; n < 2 && n < max; n++) axes[n] = (cnr_split_axis){.axis = n, .alignment = 1};
+    return n;
+}
+
+static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
+                   cnr_region *r) {
+    (void)node, (void)port;
+    *r = (cnr_region){axis, begin, end};
+}
+
+/* Calls fn for each channel of each sample in the run's range: its elements in x begin at `first`,
+ * its number in y is `at`. */
+typedef void (*plane_fn)(const cnr_run *run, int32_t dtype, int64_t first, int64_t n, int64_t at);
+
+static void each_plane(const cnr_run *run, const cnr_tensor *x, plane_fn fn) {
+    int64_t lo[CNR_MAX_RANK], hi[CNR_MAX_RANK];
+    const int64_t plane = cnr_span(x, 2, x->rank);
+    ops_range(run, lo, hi);
+    for (int64_t n = lo[0]; n < hi[0]; n++)
+        for (int64_t c = lo[1]; c < hi[1]; c++) {
+            const int64_t at = n * x->dim[1] + c;
+            if (ops_cancelled(run)) return;
+            fn(run, x->dtype, at * plane, plane, at);
+        }
+}
+
+static void average(const cnr_run *run, int32_t dtype, int64_t first, int64_t n, int64_t at) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += ops_get(dtype, run->node->inputs[0]->data, first + i);
+    ops_put(dtype, run->outputs[0]->data, at, n > 0 ? sum / (double)n : 0);
+}
+
+/* The first of the largest; a NaN is larger than all; -1 of nothing. */
+static int64_t largest(const void *x, int32_t dtype, int64_t first, int64_t n, double *best) {
+    int64_t top = -1;
+    *best = -INFINITY;
+    for (int64_t i = 0; i < n; i++) {
+        const double v = ops_get(dtype, x, first + i);
+        if (top < 0 || (!(v <= *best) && *best == *best)) {
+            *best = v;
+            top = i;
+        }
+    }
+    return top;
+}
+
+static void maximum(const cnr_run *run, int32_t dtype, int64_t first, int64_t n, int64_t at) {
+    double best;
+    largest(run->node->inputs[0]->data, dtype, first, n, &best);
+    ops_put(dtype, run->outputs[0]->data, at, best);
+}
+
+static void norm(const cnr_run *run, int32_t dtype, int64_t first, int64_t n, int64_t at) {
+    const double p = (double)cnr_attr_int(run->node, "p");
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const double v = ops_get(dtype, run->node->inputs[0]->data, first + i);
+        sum += p == 2 ? v * v : pow(fabs(v), p);
+    }
+    ops_put(dtype, run->outputs[0]->data, at, p == 2 ? sqrt(sum) : pow(sum, 1 / p));
+}
+
+static void average_grad(const cnr_run *run, int32_t dtype, int64_t first, int64_t n, int64_t at) {
+    const double dy = ops_get(dtype, run->node->inputs[0]->data, at);
+    for (int64_t i = 0; i < n; i++)
+        ops_put(dtype, run->outputs[0]->data, first + i, dy / (double)n);
+}
+
+static void max_grad(const cnr_run *run, int32_t dtype, int64_t first, int64_t n, int64_t at) {
+    double best;
+    const int64_t top = largest(run->node->inputs[1]->data, dtype, first, n, &best);
+    const double dy = ops_get(dtype, run->node->inputs[0]->data, at);
+    for (int64_t i = 0; i < n; i++)
+        ops_put(dtype, run->outputs[0]->data, first + i, i == top ? dy : 0);
+}
+
+#define REFERENCE(name, port, fn)                                        \
+    static cnr_status name(const cnr_run *run, cnr_error *err) {         \
+        (void)err;                                                       \
+        each_plane(run, run->node->inputs[port], fn);                    \
+        return CNR_OK;                                                   \
+    }
+REFERENCE(run_average, 0, average)
+REFERENCE(run_max, 0, maximum)
+REFERENCE(run_norm, 0, norm)
+REFERENCE(run_average_grad, 1, average_grad)
+REFERENCE(run_max_grad, 1, max_grad)
+
+static cnr_status average_gradient(OPS_GRADIENT_ARGS) {
+    return ops_grad_of_input("global_average_pool_grad", host, graph, node, inputs, outputs,
+                             grad_out, want, grad_in, err);
+}
+
+static cnr_status max_gradient(OPS_GRADIENT_ARGS) {
+    return ops_grad_of_input("global_max_pool_grad", host, graph, node, inputs, outputs, grad_out,
+                             want, grad_in, err);
+}
+
+#define GLOBAL_HOOKS .flags = CNR_OP_PURE, .cost = cost, .split_axes = split_axes, .region = region
+
+const cnr_op ops_global_average_pool = {
+    OPS_SIZES,
+    .name = "global_average_pool",
+    .summary = "The mean of each channel.",
+    GLOBAL_HOOKS,
+    OPS_PORTS(in, out),
+    .infer = infer,
+    .gradient = average_gradient,
+    .reference = run_average,
+};
+
+const cnr_op ops_global_max_pool = {
+    OPS_SIZES,
+    .name = "global_max_pool",
+    .summary = "The largest of each channel.",
+    GLOBAL_HOOKS,
+    OPS_PORTS(in, out),
+    .infer = infer,
+    .gradient = max_gradient,
+    .reference = run_max,
+};
+
+const cnr_op ops_global_lp_pool = {
+    OPS_SIZES,
+    .name = "global_lp_pool",
+    .summary = "The p-norm of each channel.",
+    GLOBAL_HOOKS,
+    OPS_ATTRS(lp_attrs),
+    OPS_PORTS(in, out),
+    .infer = infer,
+    .reference = run_norm,
+};
+
+const cnr_op ops_global_average_pool_grad = {
+    OPS_SIZES,
+    .name = "global_average_pool_grad",
+    .summary = "The gradient of global_average_pool's input.",
+    GLOBAL_HOOKS,
+    OPS_PORTS(grad_in_ports, grad_out_ports),
+    .infer = grad_infer,
+    .reference = run_average_grad,
+};
+
+const cnr_op ops_global_max_pool_grad = {
+    OPS_SIZES,
+    .name = "global_max_pool_grad",
+    .summary = "The gradient of global_max_pool's input.",
+    GLOBAL_HOOKS,
+    OPS_PORTS(grad_in_ports, grad_out_ports),
+    .infer = grad_infer,
+    .reference = run_max_grad,
+};
