@@ -103,7 +103,7 @@ static cnr_status print_one(const cnri_args *args, int32_t index, cnr_error *err
 static int list(cnri_args *args) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_runtime *rt;
-    args->common.quiet++; /* the list gives the reasons that the log would */
+    if (!args->common.verbose) args->common.quiet++; /* the list gives the reasons itself */
     cnr_status status = cnri_args_open(args, &rt, &err);
     if (status != CNR_OK) return cnri_complain(args, &err);
     const int32_t n = cnri_plugin_count();
