@@ -101,12 +101,13 @@ static cnr_status div_gradient(OPS_GRADIENT_ARGS) {
     PAIR(div, "div", "a / b; whole numbers towards zero", OPS_NUMBERS, x / y, divide(x, y),     \
          y ? x / y : 0, div_gradient, "x / y")                                                  \
     MANY(max, "max", "the largest of the operands", OPS_NUMBERS, LARGER(x, y), LARGER(x, y),    \
-         LARGER(x, y), NULL, "fmax(x, y)", 0)                                                   \
+         LARGER(x, y), NULL, "fmax(x, y)", 0, 0)                                                \
     MANY(min, "min", "the smallest of the operands", OPS_NUMBERS, LESSER(x, y), LESSER(x, y),   \
-         LESSER(x, y), NULL, "fmin(x, y)", 0)                                                   \
+         LESSER(x, y), NULL, "fmin(x, y)", 0, 0)                                                \
     MANY(sum, "sum", "the sum of the operands", OPS_NUMBERS, x + y, SIGNED_WRAP(+), x + y,      \
-         add_gradient, "x + y", 0)                                                              \
-    MANY(mean, "mean", "the mean of the operands", OPS_FLOATS, x + y, x, x, mean_gradient, NULL, 1)
+         add_gradient, "x + y", 0, CNR_OP_SUM)                                                  \
+    MANY(mean, "mean", "the mean of the operands", OPS_FLOATS, x + y, x, x, mean_gradient,      \
+         NULL, 1, 0)
 
 /* symbol and name, summary, types, formula for F, I and U alike */
 #define TESTS(TEST)                                                        \
@@ -166,9 +167,9 @@ static cnr_status div_gradient(OPS_GRADIENT_ARGS) {
     DESCRIPTOR(SYMBOL, NAME, SUMMARY, pair, CNR_OP_EPILOGUE, .gradient = GRADIENT,           \
                .apply_f32 = SYMBOL##_apply, .expression = SYMBOL##_expression)
 /* Only of two operands can a kernel make an epilogue; it asks. */
-#define MANY(SYMBOL, NAME, SUMMARY, DTYPES, F, I, U, GRADIENT, OPENCL, MEAN)                 \
+#define MANY(SYMBOL, NAME, SUMMARY, DTYPES, F, I, U, GRADIENT, OPENCL, MEAN, FLAGS)          \
     ARITHMETIC(SYMBOL, DTYPES, F, I, U, OPENCL, MEAN)                                        \
-    DESCRIPTOR(SYMBOL, NAME, SUMMARY, many, 0, .gradient = GRADIENT,                         \
+    DESCRIPTOR(SYMBOL, NAME, SUMMARY, many, FLAGS, .gradient = GRADIENT,                     \
                .apply_f32 = MEAN ? NULL : SYMBOL##_apply,                                    \
                .expression = MEAN ? NULL : SYMBOL##_expression)
 FOLDS(PAIR, MANY)

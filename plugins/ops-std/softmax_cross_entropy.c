@@ -113,12 +113,13 @@ const cnr_op ops_softmax_cross_entropy = {
     OPS_SIZES,
     .name = "softmax_cross_entropy",
     .summary = "The mean loss of a classifier: -log softmax(logits) at the label.",
-    .flags = CNR_OP_PURE,
+    .flags = CNR_OP_PURE | CNR_OP_LOSS,
     OPS_PORTS(in, out),
     .infer = infer,
     .cost = cost,
     .gradient = gradient,
     .reference = reference,
+    .absorbs = "softmax",
 };
 
 const cnr_op ops_softmax_cross_entropy_grad = {

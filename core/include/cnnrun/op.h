@@ -113,12 +113,18 @@ typedef struct cnr_port {
  *              any channel block passes through when the operands have the output's shape.
  * EPILOGUE     may be computed behind another node before it stores.
  * IDENTITY     output 0 is input 0 at inference (dropout); such nodes are removed.
- * PURE         same inputs, same outputs, no state: constants may be folded through it. */
+ * PURE         same inputs, same outputs, no state: constants may be folded through it.
+ * SUM          output 0 is the sum of any number of inputs of one shape; training adds gradients up
+ *              with the first such operator.
+ * LOSS         inputs are what the net says and the labels, output 0 is the scalar that training
+ *              makes small. */
 enum {
     CNR_OP_ELEMENTWISE = 1 << 0,
     CNR_OP_EPILOGUE = 1 << 1,
     CNR_OP_IDENTITY = 1 << 2,
-    CNR_OP_PURE = 1 << 3
+    CNR_OP_PURE = 1 << 3,
+    CNR_OP_SUM = 1 << 4,
+    CNR_OP_LOSS = 1 << 5
 };
 
 typedef enum cnr_init_kind {
@@ -228,6 +234,9 @@ typedef struct cnr_op {
     cnr_status (*reference)(const struct cnr_run *run, cnr_error *err);
     /* (optional: 0) bytes of scratch that `reference` wants */
     uint64_t (*reference_workspace)(const cnr_node *node);
+    /* (optional) The operator that this one includes on its input 0, so that one standing before it
+     * must be left out: a loss on logits includes the net's last softmax. */
+    const char *absorbs;
 } cnr_op;
 
 /* ---- reading attributes -------------------------------------------------------------------- */
