@@ -1,0 +1,20 @@
+/* Inside the room: which files a script may touch, and blocks that survive no error. */
+#ifndef CNRI_LUA_FILES_H
+#define CNRI_LUA_FILES_H
+
+#include "core/lua/state.h"
+
+/* Raises unless the script may read (or write) `path`: an experiment the paths it was given on the
+ * command line and what lies below them, to read also what lies beside the script; a trusted one
+ * any; a net none. */
+void cnri_lua_check_file(lua_State *L, const char *path, bool write);
+/* A file that a net names, made a path: below the script's folder, or anywhere when trusted. Pushes
+ * it; nil when it is not allowed. */
+const char *cnri_lua_push_beside(lua_State *L, const char *name);
+
+/* Pushes a holder of a block that the collector frees (cnri_free). Made first, then filled, so that
+ * an error leaves nothing behind. */
+void **cnri_lua_push_holder(lua_State *L);
+void cnri_lua_open_files(lua_State *L);
+
+#endif

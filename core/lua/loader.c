@@ -1,0 +1,261 @@
+/* The loader of ".lua" files: runs the script, builds the graph of the net it returns, and fills in
+ * the weights. */
+#include "core/lua/files.h"
+#include "core/lua/layer.h"
+#include "core/lua/load.h"
+#include <string.h>
+#include <unistd.h>
+
+/* ---- which net ---- */
+
+static void no_such_net(lua_State *L, int table, const char *wanted) {
+    CNRI_VEC(const char *) names = {0};
+    lua_pushnil(L);
+    while (lua_next(L, table)) {
+        if (lua_type(L, -2) == LUA_TSTRING && luaL_testudata(L, -1, CNRI_NET_TYPE)) {
+            const char **slot = cnri_push(&names);
+            if (slot) *slot = lua_tostring(L, -2); /* the table keeps it */
+        }
+        lua_pop(L, 1);
+    }
+    for (int32_t i = 1; i < names.n; i++) /* in order */
+        for (int32_t k = i; k > 0 && strcmp(names.at[k - 1], names.at[k]) > 0; k--) {
+            const char *name = names.at[k];
+            names.at[k] = names.at[k - 1];
+            names.at[k - 1] = name;
+        }
+    char list[512] = "";
+    size_t n = 0;
+    for (int32_t i = 0; i < names.n && n < sizeof list; i++)
+        n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", i ? ", " : "", names.at[i]);
+    cnri_vec_free(&names);
+    if (!*list) luaL_error(L, "the script returns a table without nets");
+    if (wanted) luaL_error(L, "the script holds no net '%s', but %s", wanted, list);
+    luaL_error(L, "the script holds several nets, of which one is wanted (--net): %s", list);
+}
+
+void cnri_lua_pick_net(lua_State *L, const char *wanted) {
+    const int result = lua_gettop(L);
+    if (luaL_testudata(L, result, CNRI_NET_TYPE)) return;
+    if (lua_isfunction(L, result))
+        luaL_error(L, "the script is an experiment, not a net: it returns a function");
+    if (!lua_istable(L, result))
+        luaL_error(L, "the script returns %s, want a net: 'return c.net{ ... }'",
+                   lua_isnil(L, result) ? "nothing" : luaL_typename(L, result));
+    if (wanted) {
+        lua_pushstring(L, wanted);
+        lua_rawget(L, result);
+        if (luaL_testudata(L, -1, CNRI_NET_TYPE)) return;
+        no_such_net(L, result, wanted);
+    }
+    int n = 0;
+    lua_pushnil(L);
+    while (lua_next(L, result)) {
+        if (luaL_testudata(L, -1, CNRI_NET_TYPE) && n++ == 0) {
+            lua_pushvalue(L, -1);
+            lua_insert(L, result + 1);
+        }
+        lua_pop(L, 1);
+    }
+    if (n != 1) no_such_net(L, result, NULL);
+    lua_settop(L, result + 1);
+}
+
+/* ---- what belongs to a net beside its layers ---- */
+
+static void add_labels(lua_State *L, cnr_graph *g, int args, const char *place) {
+    const int top = lua_gettop(L);
+    const int type = cnri_lua_get(L, args, "labels: a list, or a file");
+    if (type == LUA_TSTRING) {
+        cnr_error err = CNR_ERROR_INIT;
+        char *text;
+        size_t bytes;
+        void **held = cnri_lua_push_holder(L);
+        const char *path = cnri_lua_push_beside(L, lua_tostring(L, top + 1));
+        if (!path) cnri_graph_problem(g, place, "labels: '%s' lies outside the script's folder",
+                                      lua_tostring(L, top + 1));
+        else if (cnri_read_file(path, CNRI_SCRIPT_FILE_BYTES, &text, &bytes, &err))
+            cnri_graph_problem(g, place, "labels: %s: %s", err.where, err.text);
+        else {
+            *held = text;
+            while (bytes && (text[bytes - 1] == '\n' || text[bytes - 1] == '\r')) text[--bytes] = 0;
+            cnri_graph_set_meta(g, "labels", text);
+        }
+    } else if (type == LUA_TTABLE) {
+        luaL_Buffer b;
+        const int n = (int)lua_rawlen(L, top + 1);
+        luaL_buffinit(L, &b);
+        for (int i = 1; i <= n; i++) {
+            lua_rawgeti(L, top + 1, i);
+            if (!lua_isstring(L, -1))
+                luaL_error(L, "labels[%d]: want a text, got a %s value", i, luaL_typename(L, -1));
+            luaL_addvalue(&b);
+            if (i < n) luaL_addchar(&b, '\n');
+        }
+        luaL_pushresult(&b);
+        cnri_graph_set_meta(g, "labels", lua_tostring(L, -1));
+    } else if (type != LUA_TNIL) {
+        cnri_graph_problem(g, place, "labels: want a list of texts or a file's name");
+    }
+    lua_settop(L, top);
+}
+
+/* The name: the net's own, or the file's without its ending. */
+static void add_name(lua_State *L, cnr_graph *g, int args) {
+    lua_rawgeti(L, args, 1);
+    if (lua_type(L, -1) != LUA_TSTRING) {
+        lua_pop(L, 1);
+        cnri_lua_get(L, args, "name: of the net");
+    }
+    if (lua_type(L, -1) != LUA_TSTRING) {
+        const char *path = cnri_script_of(L)->path, *slash = strrchr(path, '/');
+        const char *file = slash ? slash + 1 : path, *dot = strrchr(file, '.');
+        lua_pushlstring(L, file, dot && dot != file ? (size_t)(dot - file) : strlen(file));
+        lua_replace(L, -2);
+    }
+    char *own = cnri_strdup(lua_tostring(L, -1));
+    lua_pop(L, 1);
+    if (!own) {
+        g->out_of_memory = true;
+        return;
+    }
+    cnri_free(g->name);
+    g->name = own;
+}
+
+void cnri_lua_build(lua_State *L, int net, cnri_lua_built *out) {
+    const int top = lua_gettop(L);
+    net = lua_absindex(L, net);
+    lua_getiuservalue(L, net, 1);
+    lua_rawgeti(L, -1, CNRI_NET_ARGS);
+    lua_rawgeti(L, -2, CNRI_NET_PLACE);
+    const int args = top + 2;
+    const char *place = lua_tostring(L, top + 3);
+    snprintf(out->place, sizeof out->place, "%s", place);
+    add_name(L, out->graph, args);
+    cnri_lua_compile(L, net, out->graph);
+    add_labels(L, out->graph, args, place);
+    const int type = cnri_lua_get(L, args, "weights: a .cnr file beside the script");
+    const char *name = lua_tostring(L, -1), *path = NULL;
+    if (type == LUA_TSTRING) {
+        path = cnri_lua_push_beside(L, name);
+        if (!path || strlen(path) >= sizeof out->weights) {
+            cnri_graph_problem(out->graph, place, "weights: '%s' lies outside the script's folder: "
+                               "give it with --weights, or trust the script (--trust)", name);
+            path = NULL;
+        }
+    } else if (type != LUA_TNIL) {
+        cnri_graph_problem(out->graph, place, "weights: want a file's name");
+    }
+    snprintf(out->weights, sizeof out->weights, "%s", path ? path : "");
+    lua_settop(L, top);
+}
+
+/* ---- the verdict: one mistake with its place, several as a list ---- */
+
+cnr_status cnri_lua_verdict(const cnr_graph *g, const char *path, cnr_error *err) {
+    const int32_t n = g->problems.n;
+    if (g->out_of_memory || n == 0) return cnri_graph_verdict(g, false, err);
+    if (n == 1)
+        return cnri_fail(err, CNR_E_SCRIPT, g->problems.at[0].where, "%s", g->problems.at[0].text);
+    cnri_text all = {0};
+    int32_t told = 0;
+    for (; told < n; told++) {
+        const cnri_problem *p = &g->problems.at[told];
+        if (told > 0 && all.n + strlen(p->where) + strlen(p->text) > 900) break;
+        cnri_text_add(&all, "\n  %s: %s", p->where, p->text);
+    }
+    for (int32_t i = told; i < n; i++)
+        cnri_log(CNR_LOG_ERROR, path, "%s: %s", g->problems.at[i].where, g->problems.at[i].text);
+    if (told < n) cnri_text_add(&all, "\n  (%d more are in the log)", n - told);
+    const cnr_status status =
+        cnri_fail(err, CNR_E_SCRIPT, path, "%d mistakes:%s", n, all.at ? all.at : "");
+    cnri_text_free(&all);
+    return status;
+}
+
+/* ---- weights ---- */
+
+static int32_t unfilled(const cnr_graph *g) {
+    int32_t n = 0;
+    for (int32_t i = 0; i < g->values.n; i++) n += g->values.at[i].unfilled;
+    return n;
+}
+
+static cnr_status fill_random(cnr_graph *g, const char *text, cnr_error *err) {
+    int64_t seed = 0;
+    if (*text == ':' && !cnri_parse_int(text + 1, &seed))
+        return cnri_fail(err, CNR_E_ARG, "--weights", "random:%s: want a whole number as seed",
+                         text + 1);
+    return cnri_graph_fill_random(g, (uint64_t)seed, err);
+}
+
+cnr_status cnri_lua_fill(cnri_lua_built *built, const cnr_load_options *options, cnr_error *err) {
+    static const char random[] = "random";
+    cnr_graph *g = built->graph;
+    const char *given = options && CNRI_HAS(options, weights) ? options->weights : NULL;
+    if (given && strcmp(given, "none") == 0) return CNR_OK;
+    if (given && strncmp(given, random, sizeof random - 1) == 0 &&
+        (given[sizeof random - 1] == 0 || given[sizeof random - 1] == ':'))
+        return fill_random(g, given + sizeof random - 1, err);
+    const int32_t n = unfilled(g);
+    if (given) return cnri_store_fill(g, given, err);
+    if (n == 0) return CNR_OK;
+    if (!built->weights[0])
+        return cnri_fail(err, CNR_E_NOT_FOUND, built->place, "the net names no weights for its %d "
+                         "parameters: say weights = \"FILE.cnr\", or give --weights FILE or "
+                         "--weights random:SEED", n);
+    if (access(built->weights, F_OK) != 0)
+        return cnri_fail(err, CNR_E_NOT_FOUND, built->place, "weights: there is no %s yet: train "
+                         "the net, or give --weights FILE or --weights random:SEED",
+                         built->weights);
+    return cnri_store_fill(g, built->weights, err);
+}
+
+/* ---- the loader ---- */
+
+typedef struct job {
+    const char *net;
+    cnri_lua_built built;
+} job;
+
+static int run_and_build(lua_State *L) {
+    job *j = lua_touserdata(L, 1);
+    const char *path = cnri_script_of(L)->path;
+    cnri_lua_load_file(L, path, path);
+    lua_call(L, 0, 1);
+    cnri_lua_pick_net(L, j->net);
+    cnri_lua_build(L, -1, &j->built);
+    return 0;
+}
+
+static cnr_status load(cnr_runtime *rt, const char *path, const cnr_load_options *options,
+                       cnr_graph **out, cnr_error *err) {
+    cnri_script s;
+    job j = {.net = options && CNRI_HAS(options, net) ? options->net : NULL};
+    *out = NULL;
+    const bool trust = rt && rt->options.trust_scripts;
+    cnr_status status = cnri_script_open(&s, rt, path, trust, err);
+    if (status) return status;
+    j.built.graph = cnri_graph_new("");
+    if (!j.built.graph) status = cnri_fail(err, CNR_E_MEMORY, path, "out of memory");
+    if (!status) status = cnri_script_guard(&s, run_and_build, &j, 0, err);
+    cnri_script_close(&s);
+    if (!status) status = cnri_lua_verdict(j.built.graph, path, err);
+    if (!status) status = cnri_lua_fill(&j.built, options, err);
+    if (!status) *out = j.built.graph;
+    else cnri_graph_free(j.built.graph);
+    return status;
+}
+
+static int32_t accepts(const char *path, const uint8_t *head, size_t head_bytes) {
+    const size_t n = strlen(path);
+    (void)head;
+    (void)head_bytes;
+    return n > 4 && strcmp(path + n - 4, ".lua") == 0 ? 100 : 0;
+}
+
+void cnri_lua_install(void) {
+    static const cnri_loader loader = {"lua", accepts, load};
+    cnri_loader_add(&loader);
+}

@@ -1,0 +1,373 @@
+/* Nets that experiments run: c.load(path or net, options), net:run{...}, net:picture(path) ... */
+#include "core/lua/model.h"
+#include "core/lua/files.h"
+#include "core/lua/layer.h"
+#include "core/lua/load.h"
+#include "core/lua/tensor.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_PORTS = 64, MOST_RUNS = 100000 };
+
+typedef struct cnri_lua_model { cnr_model *model; } cnri_lua_model;
+
+cnri_script *cnri_lua_experiment(lua_State *L) {
+    cnri_script *s = cnri_script_of(L);
+    if (!s->experiment || !s->rt)
+        luaL_error(L, "only an experiment may do this: a script that returns a function main(args)");
+    return s;
+}
+
+static cnr_model *model_at(lua_State *L, int i) {
+    return ((cnri_lua_model *)luaL_checkudata(L, i, CNRI_MODEL_TYPE))->model;
+}
+
+/* ---- loading ---- */
+
+enum { OPT_WEIGHTS, OPT_NET, OPT_DEVICE, OPT_BATCH, OPT_DETERMINISTIC };
+static const char *const option_keys[] = {
+    "weights: a file, or random:SEED", "net: which of the script's nets", "device: cpu, opencl:0",
+    "sizes: { batch = 16 }", "deterministic: true"};
+
+typedef struct options {
+    cnr_load_options load;
+    const char *names[16];
+    int64_t sizes[16];
+} options;
+
+static const char *text_option(lua_State *L, int table, const char *row) {
+    const int type = cnri_lua_get(L, table, row);
+    if (type != LUA_TNIL && type != LUA_TSTRING) luaL_error(L, "want %s", row);
+    const char *text = lua_tostring(L, -1);
+    lua_pop(L, 1); /* the table keeps it */
+    return text;
+}
+
+static void read_sizes(lua_State *L, int table, options *o) {
+    if (cnri_lua_get(L, table, option_keys[OPT_BATCH]) == LUA_TTABLE) {
+        lua_pushnil(L);
+        while (lua_next(L, -2)) {
+            if (lua_type(L, -2) != LUA_TSTRING || !lua_isinteger(L, -1) || o->load.n_symbols == 16)
+                luaL_error(L, "want %s", option_keys[OPT_BATCH]);
+            o->names[o->load.n_symbols] = lua_tostring(L, -2);
+            o->sizes[o->load.n_symbols++] = lua_tointeger(L, -1);
+            lua_pop(L, 1);
+        }
+    }
+    lua_pop(L, 1);
+}
+
+/* The texts belong to the table at `table`, which stays on the stack. */
+static void read_options(lua_State *L, int table, options *o) {
+    memset(o, 0, sizeof *o);
+    o->load.size = sizeof o->load;
+    if (lua_isnoneornil(L, table)) return;
+    luaL_checktype(L, table, LUA_TTABLE);
+    lua_pushnil(L);
+    while (lua_next(L, table)) {
+        lua_pop(L, 1);
+        bool known = false;
+        const char *word = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
+        for (size_t i = 0; i < CNRI_COUNT(option_keys) && !known; i++)
+            known = strlen(word) == cnri_word_length(option_keys[i]) &&
+                    strncmp(word, option_keys[i], strlen(word)) == 0;
+        if (known) continue;
+        cnri_lua_suggest(L, word, option_keys, CNRI_COUNT(option_keys));
+        luaL_error(L, "no option '%s'%s", word, lua_tostring(L, -1));
+    }
+    o->load.weights = text_option(L, table, option_keys[OPT_WEIGHTS]);
+    o->load.net = text_option(L, table, option_keys[OPT_NET]);
+    o->load.device = text_option(L, table, option_keys[OPT_DEVICE]);
+    read_sizes(L, table, o);
+    o->load.symbols = o->names;
+    o->load.symbol_values = o->sizes;
+    cnri_lua_get(L, table, option_keys[OPT_DETERMINISTIC]);
+    o->load.deterministic = lua_toboolean(L, -1);
+    lua_pop(L, 1);
+    const char *weights = o->load.weights;
+    if (weights && strncmp(weights, "random", 6) != 0) cnri_lua_check_file(L, weights, false);
+}
+
+static int build_net(lua_State *L) {
+    cnri_lua_build(L, 1, lua_touserdata(L, 2));
+    return 0;
+}
+
+/* The net at index 1, made by this script, becomes a model at once. */
+static cnr_status model_of_net(lua_State *L, const options *o, cnr_model **out, cnr_error *err) {
+    cnri_script *s = cnri_script_of(L);
+    cnri_lua_built built;
+    if (!(built.graph = cnri_graph_new("")))
+        return cnri_fail(err, CNR_E_MEMORY, s->path, "out of memory");
+    lua_pushcfunction(L, build_net);
+    lua_pushvalue(L, 1);
+    lua_pushlightuserdata(L, &built);
+    if (lua_pcall(L, 2, 0, 0) != LUA_OK) {
+        cnri_graph_free(built.graph);
+        lua_error(L);
+    }
+    cnr_status status = cnri_lua_verdict(built.graph, s->path, err);
+    if (!status) status = cnri_lua_fill(&built, &o->load, err);
+    if (!status) return cnri_model_from_graph(s->rt, built.graph, &o->load, out, err);
+    cnri_graph_free(built.graph);
+    return status;
+}
+
+static int load_model(lua_State *L) {
+    options o;
+    cnr_error err = CNR_ERROR_INIT;
+    cnri_script *s = cnri_lua_experiment(L);
+    lua_settop(L, 2);
+    read_options(L, 2, &o);
+    const bool net = luaL_testudata(L, 1, CNRI_NET_TYPE) != NULL;
+    const char *path = net ? NULL : luaL_checkstring(L, 1);
+    if (path) cnri_lua_check_file(L, path, false);
+    cnri_lua_model *m = lua_newuserdatauv(L, sizeof *m, 0);
+    m->model = NULL;
+    luaL_setmetatable(L, CNRI_MODEL_TYPE);
+    const uint64_t left = cnri_script_leave();
+    const cnr_status status = net ? model_of_net(L, &o, &m->model, &err)
+                                  : cnr_load(s->rt, path, &o.load, &m->model, &err);
+    cnri_script_return(L, left);
+    return status ? cnri_script_raise(L, &err) : 1;
+}
+
+static int release_model(lua_State *L) {
+    cnri_lua_model *m = lua_touserdata(L, 1);
+    if (m->model) cnr_release(m->model);
+    m->model = NULL;
+    return 0;
+}
+
+/* ---- running ---- */
+
+static int push_outputs(lua_State *L, const cnr_tensor **outputs, int32_t n) {
+    for (int32_t i = 0; i < n; i++) {
+        const cnr_tensor *from = outputs[i];
+        cnr_tensor *t = cnri_lua_push_tensor(L, from->dtype, from->rank, from->dim);
+        memcpy(t->data, from->data, (size_t)t->bytes);
+    }
+    return n;
+}
+
+/* Input i: the i-th of the list at 2, or the one of its name; or the tensor at 2 + i. */
+static const cnr_tensor *input_at(lua_State *L, const cnr_model *model, int32_t i) {
+    const char *name = cnr_input_name(model, i);
+    const cnr_tensor *t = luaL_testudata(L, 2 + i, CNRI_TENSOR_TYPE);
+    if (t) return t;
+    if (lua_istable(L, 2)) {
+        lua_rawgeti(L, 2, i + 1);
+        if (lua_isnil(L, -1)) lua_getfield(L, 2, name);
+        t = luaL_testudata(L, -1, CNRI_TENSOR_TYPE);
+        lua_pop(L, lua_gettop(L) - 2);
+    }
+    if (!t) luaL_error(L, "want a tensor for input '%s'", name);
+    return t;
+}
+
+static int32_t take_inputs(lua_State *L, const cnr_model *model, const cnr_tensor **inputs) {
+    const int32_t n = cnr_input_count(model);
+    if (n > MOST_PORTS || cnr_output_count(model) > MOST_PORTS)
+        luaL_error(L, "the net has more than %d inputs or outputs", MOST_PORTS);
+    for (int32_t i = 0; i < n; i++) inputs[i] = input_at(L, model, i);
+    return n;
+}
+
+static int run_model(lua_State *L) {
+    const cnr_tensor *inputs[MOST_PORTS], *outputs[MOST_PORTS];
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_model *model = model_at(L, 1);
+    const int32_t n = take_inputs(L, model, inputs), n_out = cnr_output_count(model);
+    const uint64_t left = cnri_script_leave();
+    const cnr_status status = cnr_run_tensors(model, inputs, n, outputs, n_out, &err);
+    cnri_script_return(L, left);
+    if (status) return cnri_script_raise(L, &err);
+    luaL_checkstack(L, n_out + 4, "too many outputs");
+    return push_outputs(L, outputs, n_out);
+}
+
+static int run_picture(lua_State *L) {
+    cnr_error err = CNR_ERROR_INIT;
+    const cnr_tensor *out;
+    cnr_model *model = model_at(L, 1);
+    const char *path = luaL_checkstring(L, 2);
+    cnri_lua_check_file(L, path, false);
+    const uint64_t left = cnri_script_leave();
+    const cnr_status status = cnr_run_picture(model, path, &out, &err);
+    cnri_script_return(L, left);
+    return status ? cnri_script_raise(L, &err) : push_outputs(L, &out, 1);
+}
+
+/* net:prepare(picture, ...): the pictures as a batch for the first input. */
+static int prepare(lua_State *L) {
+    cnr_error err = CNR_ERROR_INIT;
+    cnri_preprocess p;
+    const cnr_model *model = model_at(L, 1);
+    const int32_t n = lua_gettop(L) - 1;
+    if (n < 1 || cnr_input_count(model) < 1) return luaL_error(L, "want pictures");
+    cnr_tensor type = *cnr_input_type(model, 0);
+    for (int32_t i = 0; i < type.rank; i++)
+        if (type.dim[i] < 0) type.dim[i] = i == 0 ? n : 1;
+    if (type.rank < 2 || type.dim[0] != n)
+        return luaL_error(L, "the net takes %d pictures at a time, got %d", (int)type.dim[0], n);
+    for (int32_t i = 0; i < n; i++) cnri_lua_tensor_at(L, i + 2);
+    cnr_tensor *batch = cnri_lua_push_tensor(L, type.dtype, type.rank, type.dim);
+    cnr_tensor one = *batch;
+    one.dim[0] = 1;
+    one.bytes = batch->bytes / (uint64_t)n;
+    const uint64_t left = cnri_script_leave();
+    cnr_status status = cnri_preprocess_read(model->graph, cnr_input_name(model, 0), &p, &err);
+    for (int32_t i = 0; i < n && !status; i++) {
+        one.data = (char *)batch->data + (uint64_t)i * one.bytes;
+        status = cnri_preprocess_apply(&p, lua_touserdata(L, i + 2), &one, &err);
+        if (status || i + 1 == n) cnri_preprocess_free(&p);
+    }
+    cnri_script_return(L, left);
+    return status ? cnri_script_raise(L, &err) : 1;
+}
+
+static int compare_ms(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void set_number(lua_State *L, const char *key, double value) {
+    lua_pushnumber(L, value);
+    lua_setfield(L, -2, key);
+}
+
+/* net:time(runs): milliseconds of runs on zeros. */
+static int time_model(lua_State *L) {
+    const cnr_tensor *inputs[MOST_PORTS], *outputs[MOST_PORTS];
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_model *model = model_at(L, 1);
+    const lua_Integer runs = luaL_optinteger(L, 2, 10);
+    luaL_argcheck(L, runs >= 1 && runs <= MOST_RUNS, 2, "want 1 to 100000 runs");
+    const int32_t n = cnr_input_count(model), n_out = cnr_output_count(model);
+    if (n > MOST_PORTS || n_out > MOST_PORTS) return luaL_error(L, "too many inputs or outputs");
+    luaL_checkstack(L, n + 8, "too many inputs");
+    for (int32_t i = 0; i < n; i++) {
+        cnr_tensor type = *cnr_input_type(model, i);
+        for (int32_t k = 0; k < type.rank; k++)
+            if (type.dim[k] < 0) type.dim[k] = 1;
+        inputs[i] = cnri_lua_push_tensor(L, type.dtype, type.rank, type.dim);
+    }
+    double *ms = lua_newuserdatauv(L, (size_t)runs * sizeof *ms, 0);
+    const uint64_t left = cnri_script_leave();
+    cnr_status status = cnr_run_tensors(model, inputs, n, outputs, n_out, &err); /* plans */
+    for (lua_Integer i = 0; i < runs && !status; i++) {
+        const uint64_t begun = cnri_now_ns();
+        status = cnr_run_tensors(model, inputs, n, outputs, n_out, &err);
+        ms[i] = (double)(cnri_now_ns() - begun) / 1e6;
+    }
+    cnri_script_return(L, left);
+    if (status) return cnri_script_raise(L, &err);
+    qsort(ms, (size_t)runs, sizeof *ms, compare_ms);
+    lua_newtable(L);
+    set_number(L, "ms_min", ms[0]);
+    set_number(L, "ms_median", ms[runs / 2]);
+    set_number(L, "ms_max", ms[runs - 1]);
+    return 1;
+}
+
+/* ---- looking at it ---- */
+
+static void push_type(lua_State *L, const cnr_model *model, const char *name,
+                      const cnr_tensor *type) {
+    lua_newtable(L);
+    lua_pushstring(L, name);
+    lua_setfield(L, -2, "name");
+    lua_pushstring(L, cnr_dtype_name(type->dtype));
+    lua_setfield(L, -2, "dtype");
+    lua_pushliteral(L, "sizes");
+    lua_createtable(L, type->rank, 0);
+    for (int32_t i = 0; i < type->rank; i++) {
+        const int64_t d = type->dim[i];
+        const char *symbol = d < CNR_DIM_UNKNOWN
+                                 ? cnri_graph_symbol_name(model->graph, CNR_SYMBOL_OF_DIM(d)) : "?";
+        if (d >= 0) lua_pushinteger(L, d);
+        else lua_pushstring(L, symbol);
+        lua_rawseti(L, -2, i + 1);
+    }
+    lua_rawset(L, -3);
+}
+
+static int list_inputs(lua_State *L) {
+    const cnr_model *model = model_at(L, 1);
+    lua_newtable(L);
+    for (int32_t i = 0; i < cnr_input_count(model); i++) {
+        push_type(L, model, cnr_input_name(model, i), cnr_input_type(model, i));
+        lua_rawseti(L, -2, i + 1);
+    }
+    return 1;
+}
+
+static int list_outputs(lua_State *L) {
+    const cnr_model *model = model_at(L, 1);
+    lua_newtable(L);
+    for (int32_t i = 0; i < cnr_output_count(model); i++) {
+        push_type(L, model, cnr_output_name(model, i), cnr_output_type(model, i));
+        lua_rawseti(L, -2, i + 1);
+    }
+    return 1;
+}
+
+/* net:label(index): the class's name; nil when it has none. Indices begin at 0, as in topk. */
+static int label(lua_State *L) {
+    lua_pushstring(L, cnr_label(model_at(L, 1), luaL_checkinteger(L, 2)));
+    return 1;
+}
+
+/* net:weights(): the names; net:weight(name): a copy of its data. */
+static int list_weights(lua_State *L) {
+    const cnr_graph *g = model_at(L, 1)->graph;
+    lua_newtable(L);
+    lua_Integer n = 0;
+    for (int32_t i = 0; i < g->values.n; i++) {
+        const cnri_value *v = &g->values.at[i];
+        if (v->producer >= 0 || v->is_input || !v->type->data) continue;
+        lua_pushstring(L, v->name);
+        lua_rawseti(L, -2, ++n);
+    }
+    return 1;
+}
+
+static int copy_weight(lua_State *L) {
+    const cnr_graph *g = model_at(L, 1)->graph;
+    const char *name = luaL_checkstring(L, 2);
+    const cnr_value v = cnri_graph_find(g, name);
+    const cnr_tensor *t = v >= 0 ? g->values.at[v].type : NULL;
+    if (!t || !t->data) return luaL_error(L, "the net has no weight '%s'", name);
+    if (t->encoding) return luaL_error(L, "'%s' is encoded as %s", name, cnri_name(t->encoding));
+    return push_outputs(L, &t, 1);
+}
+
+static int now(lua_State *L) {
+    if (!cnri_lua_experiment(L)->trust)
+        return luaL_error(L, "the clock is for trusted scripts (--trust); net:time() is for all");
+    lua_pushnumber(L, (double)cnri_now_ns() / 1e9);
+    return 1;
+}
+
+const cnri_lua_row cnri_model_rows[] = {
+    {"load(path or net, options): a net that can run", load_model},
+    {"samples(spec, split): pictures with labels", cnri_lua_samples},
+    {"picture(path): a tensor u8 [height,width,channels]", cnri_lua_picture},
+    {"now(): seconds", now}};
+const int cnri_model_row_count = CNRI_COUNT(cnri_model_rows);
+
+void cnri_lua_open_models(lua_State *L) {
+    static const luaL_Reg events[] = {{"__gc", release_model}, {"__close", release_model}, {0}};
+    static const cnri_lua_row methods[] = {
+        {"run{ tensor, ... }: its outputs", run_model},
+        {"picture(path): its first output", run_picture},
+        {"prepare(picture, ...): a batch for its first input", prepare},
+        {"time(runs): ms_min, ms_median, ms_max", time_model},
+        {"inputs(): name, dtype, sizes of each", list_inputs},
+        {"outputs(): name, dtype, sizes of each", list_outputs},
+        {"label(index)", label},
+        {"weights(): their names", list_weights},
+        {"weight(name): a copy", copy_weight}};
+    cnri_lua_new_type(L, CNRI_MODEL_TYPE, events, methods, CNRI_COUNT(methods), NULL);
+    cnri_lua_open_samples(L);
+}

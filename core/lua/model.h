@@ -1,0 +1,23 @@
+/* Inside the room: what only experiments use: nets loaded and run, samples, the clock. */
+#ifndef CNRI_LUA_MODEL_H
+#define CNRI_LUA_MODEL_H
+
+#include "core/lua/state.h"
+
+#define CNRI_MODEL_TYPE "cnnrun model"
+#define CNRI_SAMPLES_TYPE "cnnrun samples"
+
+/* Raises unless the script is an experiment in its main, with a runtime. */
+cnri_script *cnri_lua_experiment(lua_State *L);
+void cnri_lua_open_models(lua_State *L);
+extern const cnri_lua_row cnri_model_rows[];
+extern const int cnri_model_row_count;
+
+/* ---- samples.c ---- */
+int cnri_lua_samples(lua_State *L); /* c.samples(spec, split) */
+int cnri_lua_picture(lua_State *L); /* c.picture(path) */
+void cnri_lua_open_samples(lua_State *L);
+/* Writes a picture (u8, H W C) by whichever source writes such files. */
+cnr_status cnri_lua_write_picture(const char *path, const cnr_tensor *picture, cnr_error *err);
+
+#endif

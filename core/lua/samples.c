@@ -1,0 +1,156 @@
+/* Samples in scripts: for i, picture, label, name in c.samples("mnist:DIR"):each() do ... end */
+#include "core/lua/files.h"
+#include "core/lua/model.h"
+#include "core/lua/tensor.h"
+#include <string.h>
+
+typedef struct cnri_lua_source { cnri_samples samples; bool open; } cnri_lua_source;
+
+static cnri_lua_source *source_at(lua_State *L, int i) {
+    cnri_lua_source *s = luaL_checkudata(L, i, CNRI_SAMPLES_TYPE);
+    if (!s->open) luaL_error(L, "the samples were closed");
+    return s;
+}
+
+/* A spec is a word of the command line, or names files in the way "mnist:DIR:test" does. */
+static void check_spec(lua_State *L, const char *spec) {
+    const cnri_script *s = cnri_script_of(L);
+    for (int32_t i = 0; i < s->n_args; i++)
+        if (strcmp(s->args[i], spec) == 0) return;
+    const char *colon = strchr(spec, ':'), *path = colon ? colon + 1 : spec;
+    const size_t n = strcspn(path, ":");
+    cnri_lua_check_file(L, lua_pushlstring(L, path, n), false);
+    lua_pop(L, 1);
+}
+
+static cnri_lua_source *open_source(lua_State *L, const char *spec, const char *split) {
+    cnr_error err = CNR_ERROR_INIT;
+    cnri_lua_source *s = lua_newuserdatauv(L, sizeof *s, 0);
+    s->open = false;
+    luaL_setmetatable(L, CNRI_SAMPLES_TYPE);
+    const uint64_t left = cnri_script_leave();
+    const cnr_status status = cnri_samples_open(spec, split, &s->samples, &err);
+    cnri_script_return(L, left);
+    if (status) cnri_script_raise(L, &err);
+    s->open = true;
+    return s;
+}
+
+int cnri_lua_samples(lua_State *L) {
+    cnri_lua_experiment(L);
+    const char *spec = luaL_checkstring(L, 1), *split = luaL_optstring(L, 2, NULL);
+    check_spec(L, spec);
+    open_source(L, spec, split);
+    return 1;
+}
+
+static int close_source(lua_State *L) {
+    cnri_lua_source *s = lua_touserdata(L, 1);
+    if (s->open) cnri_samples_close(&s->samples);
+    s->open = false;
+    return 0;
+}
+
+/* Reads sample `index` and pushes its picture. */
+static void push_picture(lua_State *L, cnri_lua_source *s, int64_t index, cnr_sample *sample) {
+    cnr_error err = CNR_ERROR_INIT;
+    void **held = cnri_lua_push_holder(L);
+    *sample = (cnr_sample){.size = sizeof *sample};
+    const uint64_t left = cnri_script_leave();
+    const cnr_status status = cnri_samples_read(&s->samples, index, sample, &err);
+    cnri_script_return(L, left);
+    *held = sample->picture.data;
+    if (status) cnri_script_raise(L, &err);
+    const cnr_tensor *from = &sample->picture;
+    cnr_tensor *t = cnri_lua_push_tensor(L, from->dtype, from->rank, from->dim);
+    memcpy(t->data, from->data, (size_t)t->bytes);
+    cnri_free(*held);
+    *held = NULL;
+    lua_remove(L, -2);
+}
+
+/* samples:at(i): picture, label (nil without one), name */
+static int sample_at(lua_State *L) {
+    cnr_sample sample;
+    cnri_lua_source *s = source_at(L, 1);
+    const lua_Integer i = luaL_checkinteger(L, 2);
+    const int64_t n = s->samples.info.count;
+    if (i < 1 || (n >= 0 && i > n)) return luaL_error(L, "there is no sample %I", (LUAI_UACINT)i);
+    push_picture(L, s, i - 1, &sample);
+    if (sample.label >= 0) lua_pushinteger(L, sample.label);
+    else lua_pushnil(L);
+    lua_pushstring(L, sample.name);
+    return 3;
+}
+
+static int count(lua_State *L) {
+    lua_pushinteger(L, source_at(L, 1)->samples.info.count);
+    return 1;
+}
+
+static int classes(lua_State *L) {
+    lua_pushinteger(L, source_at(L, 1)->samples.info.classes);
+    return 1;
+}
+
+/* Upvalues: the samples, how many at most. The control variable counts. */
+static int next_sample(lua_State *L) {
+    cnri_lua_source *s = source_at(L, lua_upvalueindex(1));
+    const lua_Integer i = luaL_optinteger(L, 2, 0) + 1;
+    const lua_Integer most = lua_tointeger(L, lua_upvalueindex(2));
+    if (i > most || (s->samples.info.count >= 0 && i > s->samples.info.count)) return 0;
+    lua_settop(L, 0);
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_pushinteger(L, i);
+    sample_at(L);
+    lua_pushinteger(L, i);
+    lua_insert(L, -4);
+    return 4;
+}
+
+static int each(lua_State *L) {
+    source_at(L, 1);
+    lua_Integer most = luaL_optinteger(L, 2, LUA_MAXINTEGER);
+    lua_settop(L, 1);
+    lua_pushinteger(L, most);
+    lua_pushcclosure(L, next_sample, 2);
+    return 1;
+}
+
+/* ---- single pictures ---- */
+
+int cnri_lua_picture(lua_State *L) {
+    cnr_sample sample;
+    cnri_lua_experiment(L);
+    const char *path = luaL_checkstring(L, 1);
+    cnri_lua_check_file(L, path, false);
+    push_picture(L, open_source(L, path, NULL), 0, &sample);
+    return 1;
+}
+
+cnr_status cnri_lua_write_picture(const char *path, const cnr_tensor *picture, cnr_error *err) {
+    const cnr_source *best = NULL;
+    int32_t most = 0;
+    for (int32_t i = 0; i < cnri_count(CNR_KIND_SOURCE); i++) {
+        const cnr_source *source = cnri_at(CNR_KIND_SOURCE, i);
+        const int32_t score =
+            CNRI_HAS(source, write) && source->accepts ? source->accepts(path, NULL, 0) : 0;
+        if (score <= most) continue;
+        most = score;
+        best = source;
+    }
+    if (picture->dtype != CNR_u8 || picture->rank != 3)
+        return cnri_fail(err, CNR_E_ARG, path, "a picture is a u8 tensor [height,width,channels]");
+    if (!best) return cnri_fail(err, CNR_E_UNSUPPORTED, path, "no plugin writes such a file");
+    return best->write(path, picture, err);
+}
+
+void cnri_lua_open_samples(lua_State *L) {
+    static const luaL_Reg events[] = {
+        {"__gc", close_source}, {"__close", close_source}, {"__len", count}, {0}};
+    static const cnri_lua_row methods[] = {
+        {"at(i): picture, label, name", sample_at},
+        {"each(most): for i, picture, label, name in s:each() do", each},
+        {"classes(): 0 without labels", classes}};
+    cnri_lua_new_type(L, CNRI_SAMPLES_TYPE, events, methods, CNRI_COUNT(methods), NULL);
+}

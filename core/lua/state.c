@@ -1,0 +1,281 @@
+/* A sandboxed state: its memory, its budget, and the protected boundary into it. */
+#include "core/lua/state.h"
+#include <string.h>
+#include <time.h>
+
+enum {
+    HOOK_EVERY = 200, /* instructions */
+    BLOCK_COST = 64   /* what our allocator puts before each block */
+};
+#define CHECK_TIME_NS UINT64_C(10000000)
+#define CPU_LIMIT_NS UINT64_C(5000000000)
+
+/* ---- memory ---- */
+
+static void *allocate(void *arg, void *block, size_t old, size_t bytes) {
+    cnri_script *s = arg;
+    if (!block) old = 0; /* then it says what kind of object is wanted */
+    const size_t held = block ? old + BLOCK_COST : 0;
+    if (bytes == 0) {
+        cnri_free(block);
+        s->used -= held;
+        return NULL;
+    }
+    if (bytes > old && (s->used - held > s->limit || bytes > s->limit - (s->used - held))) {
+        s->limit_hit = true;
+        return NULL;
+    }
+    void *to = cnri_resize(block, bytes);
+    if (!to) {
+        if (block && bytes <= old) return block; /* Lua counts on this */
+        s->out_of_memory = true;
+        return NULL;
+    }
+    s->used += bytes + BLOCK_COST - held;
+    return to;
+}
+
+/* ---- instructions and time ---- */
+
+static uint64_t cpu_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+}
+
+uint64_t cnri_script_leave(void) {
+    return cpu_ns();
+}
+
+void cnri_script_return(lua_State *L, uint64_t left) {
+    cnri_script_of(L)->cpu_excepted_ns += cpu_ns() - left;
+}
+
+static bool late(cnri_script *s) {
+    const uint64_t now = cnri_now_ns();
+    if (s->trust || now - s->checked_ns < CHECK_TIME_NS) return false;
+    s->checked_ns = now;
+    return cpu_ns() - s->cpu_excepted_ns > s->cpu_limit_ns;
+}
+
+static int stop(lua_State *L) {
+    return luaL_error(L, "the script ran for longer than it may (its limit of instructions)");
+}
+
+static void hook(lua_State *L, lua_Debug *ar) {
+    cnri_script *s = cnri_script_of(L);
+    if (!s->stopped) {
+        s->budget -= HOOK_EVERY;
+        if (s->budget >= 0 && !late(s)) return;
+        s->stopped = true;
+    }
+    /* Stay armed: a pcall in a loop must not get another 200 instructions each time. */
+    lua_sethook(L, hook, LUA_MASKLINE | LUA_MASKCOUNT, 1);
+    /* luaL_error has no position inside a hook. */
+    lua_getinfo(L, "Sl", ar);
+    lua_pushfstring(L, "%s:%d: the script ran for longer than it may (its limit of instructions)",
+                    ar->short_src, ar->currentline);
+    lua_error(L);
+}
+
+void cnri_script_charge(lua_State *L, int64_t n) {
+    cnri_script *s = cnri_script_of(L);
+    if (s->trust) return;
+    if (!s->stopped && n <= s->budget) {
+        s->budget -= n;
+        return;
+    }
+    s->stopped = true;
+    stop(L);
+}
+
+void cnri_script_check(lua_State *L) {
+    if (cnri_script_of(L)->stopped) stop(L);
+}
+
+/* ---- places ---- */
+
+void cnri_script_where(lua_State *L, int level) {
+    lua_Debug ar;
+    if (lua_getstack(L, level, &ar) && lua_getinfo(L, "Sl", &ar) && ar.currentline > 0)
+        lua_pushfstring(L, "%s:%d", ar.short_src, ar.currentline);
+    else lua_pushliteral(L, "");
+}
+
+/* "net.lua:14: text" -> the length of "net.lua:14"; 0 when there is no place in front. */
+static size_t place_length(const char *text) {
+    for (const char *p = strchr(text, ':'); p; p = strchr(p + 1, ':')) {
+        const size_t digits = strspn(p + 1, "0123456789");
+        if (digits && p[1 + digits] == ':' && p != text) return (size_t)(p - text) + 1 + digits;
+        if (p[1] == ' ') return 0;
+    }
+    return 0;
+}
+
+/* The message with the calls that led to it, one a line. No Lua code runs here: it would run
+ * without hooks when the error was raised by one. */
+static int describe(lua_State *L) {
+    const char *text = lua_tostring(L, 1);
+    lua_Debug ar;
+    if (!text) {
+        cnri_script_where(L, 1);
+        text = lua_pushfstring(L, "%s%sthe error is a %s value", lua_tostring(L, -1),
+                               lua_rawlen(L, -1) ? ": " : "", luaL_typename(L, 1));
+    }
+    luaL_Buffer b;
+    const size_t place = place_length(text);
+    luaL_buffinit(L, &b);
+    luaL_addstring(&b, text);
+    int shown = 0;
+    bool first = true;
+    for (int level = 1; shown < 8 && lua_getstack(L, level, &ar); level++) {
+        char line[LUA_IDSIZE + 32];
+        lua_getinfo(L, "Sl", &ar);
+        if (ar.currentline <= 0) continue;
+        const int n = snprintf(line, sizeof line, "%s:%d", ar.short_src, ar.currentline);
+        const bool same = (size_t)n == place && strncmp(line, text, place) == 0;
+        if (!(first && same)) {
+            luaL_addstring(&b, "\n  called from ");
+            luaL_addstring(&b, line);
+            shown++;
+        }
+        first = false;
+    }
+    luaL_pushresult(&b);
+    return 1;
+}
+
+/* ---- the boundary ---- */
+
+static cnr_status report(cnri_script *s, int status, cnr_error *err) {
+    const char *text = lua_type(s->L, -1) == LUA_TSTRING ? lua_tostring(s->L, -1) : "";
+    char place[sizeof err->where];
+    if (status == LUA_ERRMEM && !s->limit_hit)
+        return cnri_fail(err, CNR_E_MEMORY, s->path, "out of memory");
+    if (status == LUA_ERRMEM)
+        return cnri_fail(err, CNR_E_LIMIT, s->path, "the script wants more memory than the %zu MiB "
+                         "it may have", s->limit >> 20);
+    size_t n = place_length(text);
+    if (n == 0 || n >= sizeof place) return cnri_fail(err, CNR_E_SCRIPT, s->path, "%s", text);
+    memcpy(place, text, n);
+    place[n] = 0;
+    text += n + 1;
+    return cnri_fail(err, s->stopped ? CNR_E_LIMIT : CNR_E_SCRIPT, place, "%s",
+                     text + strspn(text, " "));
+}
+
+cnr_status cnri_script_guard(cnri_script *s, lua_CFunction f, void *arg, int results,
+                             cnr_error *err) {
+    lua_State *L = s->L;
+    /* Three values, none of which allocates, in a stack that always has room for 20. */
+    lua_pushcfunction(L, describe);
+    lua_pushcfunction(L, f);
+    lua_pushlightuserdata(L, arg);
+    const int base = lua_gettop(L) - 2;
+    s->limit_hit = s->out_of_memory = false;
+    const int status = lua_pcall(L, 1, results, base);
+    lua_remove(L, base);
+    if (status == LUA_OK) return CNR_OK;
+    const cnr_status code = report(s, status, err);
+    lua_settop(L, base - 1);
+    return code;
+}
+
+int cnri_script_raise(lua_State *L, const cnr_error *err) {
+    luaL_where(L, 1);
+    lua_pushfstring(L, "%s%s%s%s", lua_tostring(L, -1), err->where, err->where[0] ? ": " : "",
+                    err->text);
+    return lua_error(L);
+}
+
+/* ---- opening and closing ---- */
+
+static int open_libraries(lua_State *L) {
+    lua_newtable(L);
+    cnri_lua_open_safe(L);
+    cnri_lua_open_text(L);
+    cnri_lua_open_require(L);
+    lua_pushvalue(L, -1);
+    lua_rawseti(L, LUA_REGISTRYINDEX, LUA_RIDX_GLOBALS);
+    return 0;
+}
+
+cnr_status cnri_script_open(cnri_script *s, cnr_runtime *rt, const char *path, bool trust,
+                            cnr_error *err) {
+    *s = (cnri_script){.rt = rt, .path = path, .trust = trust, .limit = CNRI_SCRIPT_BYTES,
+                       .budget = CNRI_SCRIPT_INSTRUCTIONS, .cpu_limit_ns = CPU_LIMIT_NS};
+    s->checked_ns = cnri_now_ns();
+    s->cpu_excepted_ns = cpu_ns(); /* what the thread had used before */
+    s->dir = cnri_path_dir(path);
+    s->bin = cnri_executable_dir();
+    s->L = s->dir ? lua_newstate(allocate, s) : NULL;
+    if (!s->L) {
+        cnri_script_close(s);
+        return cnri_fail(err, CNR_E_MEMORY, path, "out of memory");
+    }
+    *(cnri_script **)lua_getextraspace(s->L) = s;
+    if (!trust) lua_sethook(s->L, hook, LUA_MASKCOUNT, HOOK_EVERY);
+    const cnr_status status = cnri_script_guard(s, open_libraries, NULL, 0, err);
+    if (status) cnri_script_close(s);
+    return status;
+}
+
+void cnri_script_close(cnri_script *s) {
+    if (s->L) lua_close(s->L);
+    cnri_free(s->dir);
+    cnri_free(s->bin);
+    s->L = NULL;
+    s->dir = s->bin = NULL;
+}
+
+/* ---- rows ---- */
+
+size_t cnri_word_length(const char *text) {
+    return strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+}
+
+void cnri_lua_set_rows(lua_State *L, const cnri_lua_row *rows, int n) {
+    for (int i = 0; i < n; i++) {
+        lua_pushlstring(L, rows[i].text, cnri_word_length(rows[i].text));
+        lua_pushcfunction(L, rows[i].f);
+        lua_rawset(L, -3);
+    }
+}
+
+int cnri_lua_get(lua_State *L, int t, const char *row) {
+    t = lua_absindex(L, t);
+    lua_pushlstring(L, row, cnri_word_length(row));
+    return lua_rawget(L, t);
+}
+
+void cnri_lua_suggest(lua_State *L, const char *word, const char *const *rows, int n) {
+    const char *words[64];
+    char room[64][40];
+    int32_t m = 0;
+    for (int i = 0; i < n && m < 64; i++) {
+        const size_t length = cnri_word_length(rows[i]);
+        if (length >= sizeof room[0]) continue;
+        memcpy(room[m], rows[i], length);
+        room[m][length] = 0;
+        words[m] = room[m];
+        m++;
+    }
+    const char *best = cnri_nearest(word, words, m);
+    if (best) lua_pushfstring(L, " (did you mean '%s'?)", best);
+    else lua_pushliteral(L, "");
+}
+
+void cnri_lua_new_type(lua_State *L, const char *type, const luaL_Reg *events,
+                       const cnri_lua_row *methods, int n, lua_CFunction index) {
+    luaL_newmetatable(L, type);
+    luaL_setfuncs(L, events, 0);
+    if (methods) {
+        lua_createtable(L, 0, n);
+        cnri_lua_set_rows(L, methods, n);
+        if (index) lua_pushcclosure(L, index, 1);
+        lua_setfield(L, -2, "__index");
+    }
+    lua_pushboolean(L, 0);
+    lua_setfield(L, -2, "__metatable");
+    lua_pop(L, 1);
+}

@@ -1,0 +1,92 @@
+/* Inside the room: one sandboxed Lua state and what its files share.
+ *
+ * A script may be hostile. What keeps it in bounds:
+ *   memory        our allocator counts and refuses past `limit`
+ *   instructions  a hook takes from `budget`; library functions that loop in C take theirs by
+ *                 cnri_script_charge. Once it is used up, `stopped` stays set: every instruction
+ *                 raises again, and pcall, xpcall and coroutines pass the error on
+ *   time          processor time, for single instructions that take long (joining large strings);
+ *                 host calls are excepted
+ *   reach         no files, no bytecode, no finalizers (they run without hooks)
+ */
+#ifndef CNRI_LUA_STATE_H
+#define CNRI_LUA_STATE_H
+
+#include "core/lua/script.h"
+#include <lauxlib.h>
+#include <lua.h>
+#include <lualib.h>
+
+typedef struct cnri_script {
+    lua_State *L;
+    cnr_runtime *rt; /* NULL: only descriptions */
+    const char *path;
+    char *dir, *bin; /* of the script, of the program */
+    const char *const *args; /* of an experiment: the words it was given */
+    int32_t n_args;
+    bool trust, experiment;
+    size_t used, limit;
+    bool out_of_memory; /* the system's, not the limit's */
+    bool limit_hit;
+    int64_t budget;
+    uint64_t cpu_limit_ns, cpu_excepted_ns, checked_ns;
+    bool stopped;
+    int32_t n_nodes; /* values made so far: layer.c */
+} cnri_script;
+
+/* Limits of a script that describes nets; an experiment's main gets more, a trusted one all. */
+enum { CNRI_SCRIPT_BYTES = 256 << 20, CNRI_SCRIPT_FILE_BYTES = 4 << 20 };
+#define CNRI_SCRIPT_INSTRUCTIONS INT64_C(200000000)
+#define CNRI_MAIN_INSTRUCTIONS INT64_C(20000000000)
+#define CNRI_MAIN_BYTES ((size_t)(sizeof(size_t) > 4 ? UINT64_C(4) << 30 : UINT64_C(1) << 30))
+
+/* ---- state.c ---- */
+cnr_status cnri_script_open(cnri_script *s, cnr_runtime *rt, const char *path, bool trust,
+                            cnr_error *err);
+void cnri_script_close(cnri_script *s);
+static inline cnri_script *cnri_script_of(lua_State *L) {
+    return *(cnri_script **)lua_getextraspace(L);
+}
+/* The one protected boundary: calls f with `arg` as light userdata and keeps `results` values on
+ * the stack. Errors become *err with the place in the script as `where`. */
+cnr_status cnri_script_guard(cnri_script *s, lua_CFunction f, void *arg, int results,
+                             cnr_error *err);
+/* A C function below the boundary failed with `err`: raises it as a Lua error with its text. */
+int cnri_script_raise(lua_State *L, const cnr_error *err);
+/* `n` instructions' worth of work is about to be done in C. Raises when the budget is used up. */
+void cnri_script_charge(lua_State *L, int64_t n);
+/* Around calls that may take long: their processor time is not the script's. */
+uint64_t cnri_script_leave(void);
+void cnri_script_return(lua_State *L, uint64_t left);
+/* Raises the stop error when the script has used up its budget (after a protected call). */
+void cnri_script_check(lua_State *L);
+/* Pushes "net.lua:14" for the function at `level`; "" when it is not Lua. */
+void cnri_script_where(lua_State *L, int level);
+
+/* ---- safe.c, text.c, require.c: the globals ---- */
+void cnri_lua_open_safe(lua_State *L);   /* base, math, table, coroutine, utf8 into the table on top */
+void cnri_lua_open_text(lua_State *L);   /* string */
+void cnri_lua_open_require(lua_State *L);
+/* Loads the text file `path` as a function with its own _ENV and pushes it; `name` is shown in
+ * messages. Raises. */
+void cnri_lua_load_file(lua_State *L, const char *path, const char *name);
+/* Is `name` a relative path that stays below where it begins? */
+bool cnri_path_is_inside(const char *name);
+/* module.c: pushes the table that require "cnnrun" gives. */
+void cnri_lua_open_module(lua_State *L);
+
+/* ---- tables of functions and keys. A row's text begins with its name, which ends at the first
+ * character that no name holds, so that rows read as their own help. ---- */
+typedef struct cnri_lua_row { const char *text; lua_CFunction f; } cnri_lua_row;
+void cnri_lua_set_rows(lua_State *L, const cnri_lua_row *rows, int n); /* into the table on top */
+/* A type of userdata: events are its metatable's; `index` (may be NULL) is called for t[k] with the
+ * methods as upvalue 1. Scripts never see the metatable. */
+void cnri_lua_new_type(lua_State *L, const char *type, const luaL_Reg *events,
+                       const cnri_lua_row *methods, int n, lua_CFunction index);
+size_t cnri_word_length(const char *text);
+/* Pushes t[word of row]; rows are "shape: its dimensions" and so on. */
+int cnri_lua_get(lua_State *L, int t, const char *row);
+/* Pushes " (did you mean 'x'?)" or "". */
+void cnri_lua_suggest(lua_State *L, const char *word, const char *const *rows, int n);
+
+#endif
