@@ -229,8 +229,8 @@ static int run_and_build(lua_State *L) {
     return 0;
 }
 
-static cnr_status load(cnr_runtime *rt, const char *path, const cnr_load_options *options,
-                       cnr_graph **out, cnr_error *err) {
+cnr_status cnri_lua_load(cnr_runtime *rt, const char *path, const cnr_load_options *options,
+                         cnr_graph **out, cnr_error *err) {
     cnri_script s;
     job j = {.net = options && CNRI_HAS(options, net) ? options->net : NULL};
     *out = NULL;
@@ -256,6 +256,6 @@ static int32_t accepts(const char *path, const uint8_t *head, size_t head_bytes)
 }
 
 void cnri_lua_install(void) {
-    static const cnri_loader loader = {"lua", accepts, load};
+    static const cnri_loader loader = {"lua", accepts, cnri_lua_load};
     cnri_loader_add(&loader);
 }

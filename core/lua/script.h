@@ -9,6 +9,9 @@
  * Of cnr_load_options it reads `net` and `weights`: a .cnr file, "random:SEED", or "none", which
  * leaves the weights unfilled (the graph is for looking at, not for running). */
 void cnri_lua_install(void);
+/* What that loader does; rt may be NULL. */
+cnr_status cnri_lua_load(cnr_runtime *rt, const char *path, const cnr_load_options *options,
+                         cnr_graph **out, cnr_error *err);
 
 /* Runs the experiment at `path`: a script that returns a function main(args). args[0] is the path,
  * args[1] .. the words of argv. E_NOT_FOUND, with nothing run but the script's top level, when it
