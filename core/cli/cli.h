@@ -25,9 +25,15 @@
 
 /* One row a subcommand, in the order of the help: name, one line of help. */
 #define CNRI_COMMANDS(X)                                                                     \
+    X(run, "what a net says of pictures (the word run may be left out)")                     \
+    X(eval, "how often a net is right on labelled pictures")                                 \
+    X(bench, "time and memory of a net")                                                     \
+    X(show, "a net node by node, before anything runs")                                      \
+    X(import, "a model of another program to the native file")                               \
+    X(convert, "any net to the native file, weights encoded if asked")                       \
+    X(check, "verify the digests of native model files")                                     \
     X(plugins, "list plugins with what they provide, or why they were refused")              \
     X(ops, "list operators, their inputs, attributes and help")                              \
-    X(check, "verify the digests of native model files")                                     \
     X(verify, "run models on given inputs, compare with given outputs")
 
 #define X(name, help) int cnri_cmd_##name(int argc, char **argv);
@@ -109,6 +115,8 @@ bool cnri_parse_bytes(const char *text, uint64_t *out);
 int cnri_complain(const cnri_args *args, const cnr_error *err);
 /* A mistake in the command line found by the command itself; returns its exit code. */
 int cnri_usage_error(const cnri_args *args, const char *format, ...) CNRI_PRINTF(2, 3);
+/* --no-rewrite as the core takes it: NULL-terminated, NULL when there is none. */
+const char *const *cnri_args_no_rewrite(const cnri_args *args);
 cnr_status cnri_args_open(const cnri_args *args, cnr_runtime **rt, cnr_error *err);
 /* Loads a net as the options say and sets its preprocessing from the flags. */
 cnr_status cnri_args_load(const cnri_args *args, cnr_runtime *rt, const char *path,

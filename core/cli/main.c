@@ -1,4 +1,97 @@
 /* cnnrun: the program; finds the subcommand and hands over. */
-int main(void) {
+#include "core/cli/cli.h"
+#include <unistd.h>
+
+static const struct command {
+    const char *name, *help;
+    int (*run)(int argc, char **argv);
+} commands[] = {
+#define X(name, help) {#name, help, cnri_cmd_##name},
+    CNRI_COMMANDS(X)
+#undef X
+};
+
+static void print_help(void) {
+    printf("usage: cnnrun NET PICTURE...        what the net says of pictures\n"
+           "       cnnrun SCRIPT.lua WORDS...   run an experiment\n"
+           "       cnnrun COMMAND ...           one of these; --help with each tells more\n\n");
+    for (size_t i = 0; i < CNRI_COUNT(commands); i++)
+        printf("  %-10s %s\n", commands[i].name, commands[i].help);
+    printf("  %-10s %s\n  %-10s %s\n\n", "help", "this text, or that of a command", "--version",
+           "the program's version");
+    printf("A net is a Lua script, a .cnr file, or what an importer plugin reads.\n"
+           "Results go to stdout, all else to stderr; --json makes results one object a line.\n\n"
+           "exit codes: ");
+    int32_t n = 0;
+#define X(name, value, text) printf("%s%d %s", n++ ? n % 5 == 1 ? ",\n  " : ", " : "", -(value), text);
+    CNR_STATUS_LIST(X)
+#undef X
+    printf("\n");
+}
+
+static int run_command(const char *name, int argc, char **argv, int *code) {
+    for (size_t i = 0; i < CNRI_COUNT(commands); i++)
+        if (strcmp(commands[i].name, name) == 0) {
+            *code = commands[i].run(argc, argv);
+            return 1;
+        }
     return 0;
+}
+
+static int unknown(const char *word) {
+    const char *names[CNRI_COUNT(commands) + 1];
+    for (size_t i = 0; i < CNRI_COUNT(commands); i++) names[i] = commands[i].name;
+    names[CNRI_COUNT(commands)] = "help";
+    const bool path = strpbrk(word, "./") != NULL;
+    const char *near = path ? NULL : cnri_nearest(word, names, CNRI_COUNT(names));
+    fprintf(stderr, "cnnrun: %s %s%s%s%s\n", path ? "no such file:" : "no such command or file:",
+            word, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+    fprintf(stderr, "cnnrun --help lists the commands\n");
+    return path ? -CNR_E_NOT_FOUND : -CNR_E_ARG;
+}
+
+static int help(int argc, char **argv) {
+    char flag[] = "--help";
+    int code = 0;
+    if (argc < 3) {
+        print_help();
+        return 0;
+    }
+    char *words[] = {argv[2], flag, NULL};
+    return run_command(argv[2], 2, words, &code) ? code : unknown(argv[2]);
+}
+
+/* Nothing but flags: none of them says what to do. */
+static bool only_flags(int argc, char **argv) {
+    int i = 1;
+    while (i < argc && argv[i][0] == '-' && argv[i][1]) i++;
+    return i == argc;
+}
+
+static int unknown_flag(const char *word) {
+    static const char *const known[] = {"--help", "--version"};
+    const char *near = cnri_nearest(word, known, CNRI_COUNT(known));
+    fprintf(stderr, "cnnrun: %s alone says nothing to do%s%s%s\n", word,
+            near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+    fprintf(stderr, "cnnrun --help lists the commands\n");
+    return -CNR_E_ARG;
+}
+
+int main(int argc, char **argv) {
+    int code = 0;
+    cnri_signals_install();
+    if (argc < 2) {
+        fprintf(stderr, "cnnrun: a net and a picture, or a command; cnnrun --help tells more\n");
+        return -CNR_E_ARG;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) print_help();
+    else if (strcmp(argv[1], "help") == 0) code = help(argc, argv);
+    else if (strcmp(argv[1], "--version") == 0) printf("cnnrun %s\n", CNNRUN_VERSION);
+    else if (!run_command(argv[1], argc - 1, argv + 1, &code)) {
+        if (argv[1][0] != '-' && access(argv[1], F_OK) != 0) code = unknown(argv[1]);
+        else if (only_flags(argc, argv)) code = unknown_flag(argv[1]);
+        else code = cnri_cmd_run(argc, argv);
+    }
+    if (fflush(stdout) != 0 && code == 0) code = -CNR_E_IO;
+    return code;
 }

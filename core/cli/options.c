@@ -21,7 +21,7 @@ static const cnri_option net_options[] = {
      0, NULL, 0},
     {"--threads", "N", CNRI_OPT_INT, AT(threads), "threads of the processor (0: all it has)", 0,
      4096, NULL, 0},
-    {"--weights", "FILE", CNRI_OPT_TEXT, AT(weights), "weights from a .cnr file, or random:SEED", 0,
+    {"--weights", "FILE", CNRI_OPT_TEXT, AT(weights), "weights from a .cnr file, random:SEED, or none (to look at)", 0,
      0, NULL, 0},
     {"--net", "NAME", CNRI_OPT_TEXT, AT(net), "which net of a script that holds several", 0, 0,
      NULL, 0},

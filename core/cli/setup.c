@@ -36,6 +36,10 @@ static const char *const *terminated(const cnri_words *words) {
     return w->at;
 }
 
+const char *const *cnri_args_no_rewrite(const cnri_args *args) {
+    return terminated(&args->common.no_rewrite);
+}
+
 cnr_status cnri_args_open(const cnri_args *args, cnr_runtime **rt, cnr_error *err) {
     const cnri_common *c = &args->common;
     cnr_open_options options;

@@ -1,0 +1,206 @@
+/* cnnrun convert: any net to the native file, its weights in another encoding if asked. */
+#include "core/cli/cli.h"
+#include "core/store/store.h"
+#include <fnmatch.h>
+
+typedef struct convert {
+    const char *out, *encode, *layers;
+    const cnr_encoding *encoding;
+    cnr_attr **settings;  /* resolved, in the order of the encoding's schema */
+    int32_t encoded;      /* weights changed */
+    uint64_t before, after;
+} convert;
+
+static const cnri_option options[] = {
+    {"--output", "FILE", CNRI_OPT_TEXT, offsetof(convert, out), "the native file to write", 0, 0,
+     NULL, 'o'},
+    {"--encode", "NAME[:OPTION=VALUE,..]", CNRI_OPT_TEXT, offsetof(convert, encode),
+     "store weights in this encoding where a kernel reads it", 0, 0, NULL, 0},
+    {"--layers", "GLOB", CNRI_OPT_TEXT, offsetof(convert, layers), "only in layers of such names (*)",
+     0, 0, NULL, 0},
+};
+
+static const cnri_syntax syntax = {
+    .command = "convert",
+    .operands = "NET -o OUT.cnr",
+    .summary = "Writes any net that can be loaded to the native file.",
+    .details = "cnnrun plugins lists the encodings.",
+    .options = options,
+    .n_options = CNRI_COUNT(options),
+    .nets = true,
+    .min_operands = 1,
+    .max_operands = 1,
+};
+
+/* ---- the encoding and its options ---- */
+
+static void setting_problem(void *arg, const char *path, const char *text) {
+    cnr_error *err = arg;
+    if (!err->code) cnri_fail(err, CNR_E_ARG, "--encode", "%s: %s", path, text);
+}
+
+/* "density=0.1" by the type that the schema has for it. */
+static cnr_status parse_setting(const cnr_encoding *e, char *text, cnr_attr *out, cnr_error *err) {
+    cnr_attr_spec room;
+    const char *end;
+    char *equals = strchr(text, '=');
+    if (!equals) return cnri_fail(err, CNR_E_ARG, "--encode", "wanted OPTION=VALUE, got \"%s\"", text);
+    *equals = 0;
+    memset(out, 0, sizeof *out);
+    out->name = text;
+    out->set = 1;
+    out->s = equals + 1;
+    out->type = CNR_ATTR_STRING;
+    for (int32_t i = 0; i < e->n_attrs; i++) {
+        const cnr_attr_spec *row = cnri_spec_at(e->attrs, e->attr_spec_size, i, &room);
+        if (strcmp(row->name, text) != 0) continue;
+        const bool numeric = row->type != CNR_ATTR_ENUM && row->type != CNR_ATTR_STRING &&
+                             row->type != CNR_ATTR_DTYPE;
+        if (!numeric) break;
+        if (cnri_parse_int(out->s, &out->i)) out->type = CNR_ATTR_INT;
+        else if (cnri_parse_double(out->s, &end, &out->f) && *end == 0) out->type = CNR_ATTR_FLOAT;
+        if (row->type == CNR_ATTR_BOOL && out->type == CNR_ATTR_INT) out->type = CNR_ATTR_BOOL;
+        break;
+    }
+    return CNR_OK;
+}
+
+static cnr_status find_encoding(convert *c, cnr_error *err) {
+    const char *names[64];
+    cnr_attr given[32];
+    const cnr_attr *list[CNRI_COUNT(given)];
+    int32_t n = 0, count = 0;
+    char *text = cnri_strdup(c->encode);
+    if (!text) return cnri_fail(err, CNR_E_MEMORY, "--encode", "out of memory");
+    char *rest = strchr(text, ':');
+    if (rest) *rest++ = 0;
+    c->encoding = cnri_find(CNR_KIND_ENCODING, text);
+    cnr_status status = CNR_OK;
+    if (!c->encoding) {
+        for (; count < cnri_count(CNR_KIND_ENCODING) && count < (int32_t)CNRI_COUNT(names); count++)
+            names[count] = ((const cnr_encoding *)cnri_at(CNR_KIND_ENCODING, count))->name;
+        const char *near = cnri_nearest(text, names, count);
+        status = cnri_fail(err, CNR_E_NOT_FOUND, "--encode", "no encoding \"%s\"%s%s%s", text,
+                           near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+    }
+    while (!status && rest && *rest) {
+        char *next = strchr(rest, ',');
+        if (next) *next++ = 0;
+        if (n == (int32_t)CNRI_COUNT(given))
+            status = cnri_fail(err, CNR_E_LIMIT, "--encode", "too many options");
+        else status = parse_setting(c->encoding, rest, &given[n], err);
+        list[n] = &given[n];
+        n++;
+        rest = next;
+    }
+    if (!status) {
+        cnr_error problem = CNR_ERROR_INIT;
+        status = cnri_attrs_resolve(c->encoding->attrs, c->encoding->attr_spec_size,
+                                    c->encoding->n_attrs, list, n, -1, setting_problem, &problem,
+                                    &c->settings);
+        if (status)
+            cnri_fail(err, status, "--encode", "%s",
+                      problem.code ? problem.text : cnr_status_text(status));
+    }
+    cnri_free(text);
+    return status;
+}
+
+/* ---- encoding weights ---- */
+
+/* Some kernel takes input `port` of this operator in the encoding. */
+static bool is_read(const cnr_op *op, int32_t port, const char *encoding) {
+    const cnr_kernel *const *kernels;
+    const int32_t n = cnri_kernels_for(op, &kernels);
+    for (int32_t i = 0; i < n; i++) {
+        const char *const *names =
+            CNRI_HAS(kernels[i], encodings) ? kernels[i]->encodings : NULL;
+        for (int32_t p = 0; names && names[p]; p++)
+            if (p == port && strcmp(names[p], encoding) == 0) return true;
+    }
+    return false;
+}
+
+/* Every node that uses the weight must read the encoding and be among the layers meant. */
+static bool wanted(const convert *c, const cnr_graph *g, cnr_value value) {
+    bool used = false;
+    for (int32_t i = 0; i < g->nodes.n; i++) {
+        const cnri_node *node = g->nodes.at[i];
+        for (int32_t p = 0; p < node->view.n_inputs; p++) {
+            if (node->in[p] != value) continue;
+            if (!is_read(node->view.desc, p, c->encoding->name)) return false;
+            if (c->layers && fnmatch(c->layers, node->name, 0) != 0) return false;
+            used = true;
+        }
+    }
+    return used;
+}
+
+static cnr_status encode_value(convert *c, cnri_value *v, cnr_error *err) {
+    const cnr_attr *const *settings = (const cnr_attr *const *)c->settings;
+    uint64_t bytes = 0;
+    cnr_tensor *t = v->type;
+    cnr_status status = c->encoding->encode_size(t, settings, &bytes, err);
+    if (status) return status;
+    void *data = bytes < SIZE_MAX ? cnri_alloc(bytes ? (size_t)bytes : 1) : NULL;
+    if (!data) return cnri_fail(err, CNR_E_MEMORY, v->name, "out of memory");
+    status = c->encoding->encode(t, settings, data, bytes, err);
+    if (status) {
+        cnri_free(data);
+        return status;
+    }
+    c->encoded++;
+    c->before += cnr_dense_bytes(t);
+    c->after += bytes;
+    if (!v->borrowed) cnri_free(t->data);
+    v->borrowed = false;
+    t->data = data;
+    t->bytes = bytes;
+    t->encoding = cnri_intern(c->encoding->name);
+    return CNR_OK;
+}
+
+static cnr_status encode_all(convert *c, cnr_graph *g, cnr_error *err) {
+    for (cnr_value i = 0; i < g->values.n; i++) {
+        cnri_value *v = &g->values.at[i];
+        if (v->producer >= 0 || v->is_input || !v->type->data || v->type->encoding ||
+            !wanted(c, g, i))
+            continue;
+        const cnr_status status = encode_value(c, v, err);
+        if (status) return status;
+    }
+    if (c->encoded) return CNR_OK;
+    return cnri_fail(err, CNR_E_NOT_FOUND, "--encode",
+                     "no layer%s%s has weights that a kernel reads as %s",
+                     c->layers ? " named like " : "", c->layers ? c->layers : "",
+                     c->encoding->name);
+}
+
+int cnri_cmd_convert(int argc, char **argv) {
+    convert c = {0};
+    cnri_args args;
+    cnr_runtime *rt = NULL;
+    cnr_graph *graph = NULL;
+    cnr_error err = CNR_ERROR_INIT;
+    int code = 0;
+    if (!cnri_args_parse(&args, &syntax, argc, argv, &c, &code)) return code;
+    if (!c.out) {
+        code = cnri_usage_error(&args, "-o OUT.cnr is missing");
+    } else {
+        cnr_status status = cnri_args_open(&args, &rt, &err);
+        if (!status && c.encode) status = find_encoding(&c, &err);
+        if (!status) status = cnri_args_load_graph(&args, rt, args.operands.at[0], &graph, &err);
+        if (!status) status = cnri_graph_verdict(graph, true, &err);
+        if (!status && c.encode) status = encode_all(&c, graph, &err);
+        if (!status) status = cnri_store_write(graph, c.out, &err);
+        if (status) code = cnri_complain(&args, &err);
+        else if (c.encoded && !args.common.quiet)
+            fprintf(stderr, "%s: %d weights in another encoding, %llu bytes instead of %llu\n",
+                    c.out, c.encoded, (unsigned long long)c.after, (unsigned long long)c.before);
+    }
+    cnri_free(c.settings);
+    cnri_graph_free(graph);
+    cnr_close(rt);
+    cnri_args_free(&args);
+    return code;
+}

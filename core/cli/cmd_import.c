@@ -1,0 +1,159 @@
+/* cnnrun import: a model of another program to the native file. */
+#include "core/cli/cli.h"
+#include "core/store/store.h"
+
+typedef struct import {
+    const char *out, *labels, *format;
+    cnri_words settings;
+} import;
+
+static const cnri_option options[] = {
+    {"--output", "FILE", CNRI_OPT_TEXT, offsetof(import, out), "the native file to write", 0, 0,
+     NULL, 'o'},
+    {"--labels", "FILE", CNRI_OPT_TEXT, offsetof(import, labels), "names of the classes, one a line",
+     0, 0, NULL, 0},
+    {"--format", "NAME", CNRI_OPT_TEXT, offsetof(import, format),
+     "the importer to use (told by the content)", 0, 0, NULL, 0},
+    {"--option", "NAME=VALUE", CNRI_OPT_LIST, offsetof(import, settings),
+     "a setting of the importer (repeatable)", 0, 0, NULL, 0},
+};
+
+static const cnri_syntax syntax = {
+    .command = "import",
+    .operands = "MODEL [WEIGHTS] -o OUT.cnr",
+    .summary = "Turns a model of another program into the native file. The format is told by the\n"
+               "content; the flags for pictures are kept with the net.",
+    .details = "cnnrun plugins lists the importers.",
+    .options = options,
+    .n_options = CNRI_COUNT(options),
+    .nets = true,
+    .min_operands = 1,
+    .max_operands = 8,
+};
+
+/* ---- which importer ---- */
+
+static cnr_status none_fits(const char *path, cnr_error *err) {
+    cnri_text known = {0};
+    for (int32_t i = 0; i < cnri_count(CNR_KIND_IMPORTER); i++) {
+        const cnr_importer *importer = cnri_at(CNR_KIND_IMPORTER, i);
+        cnri_text_add(&known, "%s%s", i ? ", " : "", importer->name);
+    }
+    const cnr_status status =
+        cnri_fail(err, CNR_E_UNSUPPORTED, path, "no importer knows this file; there are: %s",
+                  known.at && *known.at ? known.at : "none (no importer plugin was found)");
+    cnri_text_free(&known);
+    return status;
+}
+
+static cnr_status find(const char *name, const char *path, const cnr_importer **out,
+                       cnr_error *err) {
+    uint8_t head[4096];
+    int32_t best = 0;
+    *out = name ? cnri_find(CNR_KIND_IMPORTER, name) : NULL;
+    if (*out) return CNR_OK;
+    if (name) return cnri_fail(err, CNR_E_NOT_FOUND, "--format", "no importer \"%s\"", name);
+    FILE *file = fopen(path, "rb");
+    if (!file) return cnri_fail(err, CNR_E_NOT_FOUND, path, "can't open this file");
+    const size_t n = fread(head, 1, sizeof head, file);
+    fclose(file);
+    for (int32_t i = 0; i < cnri_count(CNR_KIND_IMPORTER); i++) {
+        const cnr_importer *importer = cnri_at(CNR_KIND_IMPORTER, i);
+        const int32_t score = importer->accepts(path, head, n);
+        if (score > best) {
+            best = score;
+            *out = importer;
+        }
+    }
+    return *out ? CNR_OK : none_fits(path, err);
+}
+
+/* ---- labels ---- */
+
+/* One a line; quotes round a whole line go. */
+static cnr_status set_labels(cnr_graph *graph, const char *path, cnr_error *err) {
+    char *text;
+    size_t bytes;
+    cnri_text clean = {0};
+    cnr_status status = cnri_read_file(path, 16 << 20, &text, &bytes, err);
+    if (status) return status;
+    for (char *line = text, *next; *line; line = next) {
+        char *end = line + strcspn(line, "\r\n");
+        next = end + strspn(end, "\r") ;
+        if (*next == '\n') next++;
+        if (end - line >= 2 && (*line == '\'' || *line == '"') && end[-1] == *line) {
+            line++;
+            end--;
+        }
+        cnri_text_add(&clean, "%s%.*s", clean.n ? "\n" : "", (int)(end - line), line);
+    }
+    if (clean.failed || cnri_host.graph_set_meta(graph, "labels", clean.at ? clean.at : ""))
+        status = cnri_fail(err, CNR_E_MEMORY, path, "out of memory");
+    cnri_text_free(&clean);
+    cnri_free(text);
+    return status;
+}
+
+/* ---- the whole ---- */
+
+static cnr_status run_importer(const import *im, const cnri_args *args, cnr_graph *graph,
+                               cnr_error *err) {
+    const cnr_importer *importer;
+    const char *weights = args->common.weights;
+    const cnr_import_args how = {
+        .size = sizeof how,
+        .n_paths = args->operands.n,
+        .paths = args->operands.at,
+        .n_options = im->settings.n,
+        .options = im->settings.at,
+    };
+    int64_t seed = 0;
+    cnr_status status = find(im->format, args->operands.at[0], &importer, err);
+    if (!status) status = importer->import(&how, graph, err);
+    if (!status) status = cnri_graph_verdict(graph, false, err);
+    if (status || !weights) return status;
+    if (strncmp(weights, "random:", 7) != 0) return cnri_store_fill(graph, weights, err);
+    if (!cnri_parse_int(weights + 7, &seed))
+        return cnri_fail(err, CNR_E_ARG, "--weights", "wanted random:SEED, got \"%s\"", weights);
+    return cnri_graph_fill_random(graph, (uint64_t)seed, err);
+}
+
+static void tell(const cnri_args *args, const import *im, const cnr_graph *graph) {
+    int64_t parameters = 0;
+    for (int32_t i = 0; i < graph->values.n; i++) {
+        const cnri_value *v = &graph->values.at[i];
+        if (v->producer < 0 && !v->is_input && v->type->data) parameters += cnr_count(v->type);
+    }
+    if (!args->common.quiet)
+        fprintf(stderr, "%s: %d nodes, %lld parameters\n", im->out, graph->nodes.n,
+                (long long)parameters);
+}
+
+int cnri_cmd_import(int argc, char **argv) {
+    import im = {0};
+    cnri_args args;
+    cnr_runtime *rt = NULL;
+    cnr_graph *graph = NULL;
+    cnr_error err = CNR_ERROR_INIT;
+    int code = 0;
+    if (!cnri_args_parse(&args, &syntax, argc, argv, &im, &code)) return code;
+    if (!im.out) {
+        code = cnri_usage_error(&args, "-o OUT.cnr is missing");
+    } else {
+        cnr_status status = cnri_args_open(&args, &rt, &err);
+        if (!status && !(graph = cnri_graph_new(args.operands.at[0])))
+            status = cnri_fail(&err, CNR_E_MEMORY, args.operands.at[0], "out of memory");
+        if (!status) status = run_importer(&im, &args, graph, &err);
+        if (!status) status = cnri_graph_verdict(graph, true, &err);
+        if (!status) status = cnri_args_preprocess(&args, rt, graph, &err);
+        if (!status && im.labels) status = set_labels(graph, im.labels, &err);
+        if (!status) status = cnri_store_write(graph, im.out, &err);
+        if (status) code = cnri_complain(&args, &err);
+        else tell(&args, &im, graph);
+    }
+    cnri_vec_free(&im.settings);
+    cnri_graph_free(graph);
+    cnr_close(rt);
+    cnri_args_free(&args);
+    return code;
+}

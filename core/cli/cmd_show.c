@@ -1,0 +1,93 @@
+/* cnnrun show: a net node by node, before anything runs. */
+#include "core/cli/runner.h"
+
+typedef struct show {
+    bool dot;
+    int64_t batch;
+} show;
+
+static const cnri_option options[] = {
+    {"--dot", NULL, CNRI_OPT_FLAG, offsetof(show, dot), "the graph as text for Graphviz", 0, 0,
+     NULL, 0},
+    {"--batch", "N", CNRI_OPT_INT, offsetof(show, batch), "pictures at a time (1)", 1, 65536, NULL,
+     0},
+};
+
+static const cnri_syntax syntax = {
+    .command = "show",
+    .operands = "NET",
+    .summary = "Prints each node with its shape, parameters, work, kernel and memory, and the "
+               "net's peak.",
+    .details = "With --json a line a node and one for the net. Weights are not needed.",
+    .options = options,
+    .n_options = CNRI_COUNT(options),
+    .nets = true,
+    .min_operands = 1,
+    .max_operands = 1,
+};
+
+static cnr_status print(const cnri_text *text, cnr_error *err) {
+    if (text->failed) return cnri_fail(err, CNR_E_MEMORY, "output", "out of memory");
+    if (text->at && (fputs(text->at, stdout) < 0 || fflush(stdout) != 0))
+        return cnri_fail(err, CNR_E_IO, "output", "can't write");
+    return CNR_OK;
+}
+
+static cnr_status plan_of(const cnri_args *args, const show *s, cnr_runtime *rt, cnr_graph *g,
+                          cnr_plan **plan, cnr_error *err) {
+    const int32_t n = g->inputs.n;
+    cnri_plan_options how = {
+        .device = args->common.device,
+        .memory_bound = args->common.memory,
+        .deterministic = args->common.deterministic,
+        .no_rewrite = cnri_args_no_rewrite(args),
+    };
+    cnr_tensor *shapes = cnri_alloc_zero((size_t)(n + 1) * sizeof *shapes);
+    const cnr_tensor **list = cnri_alloc_zero((size_t)(n + 1) * sizeof *list);
+    cnr_status status = shapes && list ? CNR_OK
+                                       : cnri_fail(err, CNR_E_MEMORY, "inputs", "out of memory");
+    for (int32_t i = 0; i < n && !status; i++) {
+        cnri_preprocess p;
+        const cnr_tensor any = {.rank = 3, .dim = {224, 224, 3}};
+        status = cnri_preprocess_read(g, g->values.at[g->inputs.at[i]].name, &p, err);
+        if (status) break;
+        cnri_input_shape(args, g, i, s->batch, &p, &any, &shapes[i]);
+        if (s->batch != 1 && shapes[i].rank > 1) shapes[i].dim[0] = s->batch;
+        cnri_preprocess_free(&p);
+        list[i] = &shapes[i];
+    }
+    if (!status) status = cnri_plan_make(g, &rt->devices, &how, list, n, plan, err);
+    cnri_free(shapes);
+    cnri_free(list);
+    return status;
+}
+
+int cnri_cmd_show(int argc, char **argv) {
+    show s = {.batch = 1};
+    cnri_args args;
+    cnr_runtime *rt = NULL;
+    cnr_graph *graph = NULL;
+    cnr_plan *plan = NULL;
+    cnri_text text = {0};
+    cnr_error err = CNR_ERROR_INIT;
+    int code = 0;
+    if (!cnri_args_parse(&args, &syntax, argc, argv, &s, &code)) return code;
+    if (!args.common.weights) args.common.weights = "none";
+    cnr_status status = cnri_args_open(&args, &rt, &err);
+    if (!status) status = cnri_args_load_graph(&args, rt, args.operands.at[0], &graph, &err);
+    if (!status) status = cnri_graph_verdict(graph, false, &err);
+    if (!status && s.dot) {
+        cnri_graph_dot(graph, &text);
+    } else if (!status) {
+        status = plan_of(&args, &s, rt, graph, &plan, &err);
+        if (!status) cnri_plan_print(plan, args.common.json, &text);
+    }
+    if (!status) status = print(&text, &err);
+    if (status) code = cnri_complain(&args, &err);
+    cnri_text_free(&text);
+    cnri_plan_free(plan);
+    cnri_graph_free(graph);
+    cnr_close(rt);
+    cnri_args_free(&args);
+    return code;
+}
