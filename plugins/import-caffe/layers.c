@@ -278,7 +278,7 @@ static void pooling(job *j) {
     put_ints(&l, "pads", pad, 4);
     put_bool(&l, "ceil_mode",
              p->round_mode == CAFFE__POOLING_PARAMETER__ROUND_MODE__CEIL && p->ceil_mode);
-    if (!max) put_enum(&l, "divisor", "padded"); /* Caffe counts the window clipped to the padding */
+    if (!max) put_bool(&l, "count_include_pad", 1); /* clipped where the padding ends, as Caffe does */
     give(j, 0, node(j, max ? "max_pool" : "average_pool", "", j->in, 1, &l));
 }
 

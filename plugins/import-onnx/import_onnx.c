@@ -212,7 +212,8 @@ static const cnr_importer importer = {
 static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
     (void)err;
     onnx_host = host;
-    return host->add(registrar, CNR_KIND_IMPORTER, &importer);
+    const cnr_status status = host->add(registrar, CNR_KIND_IMPORTER, &importer);
+    return status ? status : host->add(registrar, CNR_KIND_EXPORTER, &onnx_exporter);
 }
 
 static const cnr_plugin plugin = {
@@ -222,7 +223,7 @@ static const cnr_plugin plugin = {
     .signature = CNR_SIGNATURE,
     .name = "import-onnx",
     .version = "1.0",
-    .summary = "reads ONNX models",
+    .summary = "reads and writes ONNX models",
     .licence = "MIT",
     .init = init,
 };

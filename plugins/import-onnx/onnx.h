@@ -9,6 +9,8 @@
 extern const cnr_host *onnx_host;
 extern ProtobufCAllocator onnx_allocator; /* the host's memory */
 
+extern const cnr_exporter onnx_exporter; /* export_onnx.c */
+
 /* names.c: value names to graph values */
 typedef struct onnx_names {
     struct onnx_slot {
