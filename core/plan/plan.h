@@ -101,7 +101,9 @@ typedef struct cnr_plan {
     uint64_t bound_bytes;  /* most bytes alive at once: no plan of this order can take less */
     uint64_t weight_bytes; /* prepared blobs and plain constants if all are resident */
     uint64_t memory_bound;
-    int32_t refs;          /* guarded by the model's lock */
+    int32_t refs;          /* guarded by the runtime's lock; the cache holds one */
+    bool cached;
+    uint64_t used;         /* when it was last wanted, for the cache */
     cnr_mem *constants;    /* memory of the constant storages, by storage index */
     int32_t *input_homes;  /* of each graph input; -1: nothing reads it */
     int32_t *output_homes; /* of each graph output; -1: a constant */

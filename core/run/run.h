@@ -13,7 +13,7 @@ typedef struct cnri_event {
     cnri_event_kind kind;
     int32_t step; /* -1 for run events */
     const cnr_plan *plan;
-    uint64_t now_ns; /* 0 unless a listener asked for clocks */
+    uint64_t now_ns; /* the clock, when some listener is sync; else 0 */
 } cnri_event;
 typedef void (*cnri_event_fn)(void *arg, const cnri_event *event);
 /* A listener of a session; watch/ uses it. sync: each step is finished before its END. */
@@ -33,6 +33,8 @@ struct cnr_runtime {
     cnri_devices devices;
     cnr_open_options options;
     CNRI_VEC(cnr_model *) models;
+    void *lock;  /* guards lists, plan caches and the opening of devices */
+    int64_t pid; /* a child after fork has none of the devices' threads */
 };
 
 struct cnr_model {
@@ -40,8 +42,11 @@ struct cnr_model {
     cnr_graph *graph; /* as loaded, with weights; symbols unbound */
     char *path;
     cnri_plan_options plan_options;
-    CNRI_VEC(cnr_plan *) plans; /* by input shapes; guarded by `lock` */
-    void *lock;
+    CNRI_VEC(cnr_plan *) plans; /* all that live; those `cached` are found by input shapes */
+    CNRI_VEC(cnr_session *) sessions;
+    CNRI_VEC(cnr_tensor) input_types; /* bound for a plan made implicitly */
+    char **symbols; int64_t *symbol_values; int32_t n_symbols;
+    uint64_t clock;
     cnr_session *session; /* of cnr_run_*; made at first use */
     char **labels; int32_t n_labels;
 };
@@ -49,6 +54,12 @@ struct cnr_model {
 /* Takes the graph over. */
 cnr_status cnri_model_from_graph(cnr_runtime *rt, cnr_graph *graph, const cnr_load_options *options,
                                  cnr_model **out, cnr_error *err);
+/* Planning options other than those of cnr_load (placements, forced kernels, training); copied.
+ * Plans already made stay as they are; later ones follow. */
+cnr_status cnri_model_set_options(cnr_model *model, const cnri_plan_options *options,
+                                  cnr_error *err);
+/* CNR_E_STATE in a child after fork. */
+cnr_status cnri_check_process(const cnr_runtime *rt, cnr_error *err);
 /* Loads a graph without making a model (show, convert, check). */
 cnr_status cnri_load_graph(cnr_runtime *rt, const char *path, const cnr_load_options *options,
                            cnr_graph **out, cnr_error *err);

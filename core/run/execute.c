@@ -1,0 +1,247 @@
+/* Runs the steps of a plan: queues them on their devices' streams, waits where bytes depend. */
+#include "core/run/session.h"
+
+static bool is_async(const cnr_device *device) {
+    return CNRI_HAS(device->cls, record);
+}
+
+static bool cancelled(const cnr_session *s) {
+    return __atomic_load_n(&s->cancel, __ATOMIC_RELAXED) != 0;
+}
+
+static cnr_status say_cancelled(cnr_error *err) {
+    return cnri_fail(err, CNR_E_CANCELLED, "session", "cancelled");
+}
+
+static void tell(cnr_session *s, cnri_event_kind kind, int32_t step) {
+    if (s->ears.n == 0) return;
+    const cnri_event event = {kind, step, s->plan, s->sync ? cnri_now_ns() : 0};
+    for (int32_t i = 0; i < s->ears.n; i++) s->ears.at[i].fn(s->ears.at[i].arg, &event);
+}
+
+static cnr_status sync_device(cnr_session *s, int32_t device, int32_t upto, cnr_error *err) {
+    cnr_stream *stream = &s->streams[device];
+    s->pending[device] = false;
+    const cnr_status status = stream->device->cls->sync(stream, err);
+    if (!status && upto > s->finished[device]) s->finished[device] = upto;
+    return status;
+}
+
+static void flush(cnr_session *s, int32_t device) {
+    cnr_stream *stream = &s->streams[device];
+    if (s->pending[device] && CNRI_HAS(stream->device->cls, flush))
+        stream->device->cls->flush(stream);
+    s->pending[device] = false;
+}
+
+static void flush_all(cnr_session *s) {
+    for (int32_t i = 0; i < s->plan->n_devices; i++)
+        if (s->pending[i]) flush(s, i);
+}
+
+/* ---- one step ---- */
+
+static cnr_status wait_for(cnr_session *s, int32_t index, cnr_error *err) {
+    const cnri_step *step = &s->plan->steps.at[index];
+    cnr_stream *stream = &s->streams[step->device];
+    for (int32_t i = 0; i < step->n_waits; i++) {
+        const int32_t other = step->waits[i], device = s->plan->steps.at[other].device;
+        if (s->finished[device] >= other) continue;
+        cnr_status status;
+        if (is_async(stream->device) && stream->device->cls == s->streams[device].device->cls &&
+            s->calls[other].event && CNRI_HAS(stream->device->cls, wait)) {
+            flush(s, device);
+            status = stream->device->cls->wait(stream, s->calls[other].event, err);
+        } else {
+            status = sync_device(s, device, index - 1, err);
+        }
+        if (status) return status;
+    }
+    return CNR_OK;
+}
+
+/* Shapes that are known only now: what the operator says of the inputs as they came out. */
+static cnr_status lower_shapes(cnri_call *call, cnr_error *err) {
+    enum { MOST = 16 };
+    cnr_tensor made[MOST], *own[MOST];
+    const int32_t n = call->view.n_outputs;
+    if (n > MOST)
+        return cnri_fail(err, CNR_E_LIMIT, call->view.name,
+                         "more than %d outputs of shapes known only when running", (int)MOST);
+    memset(made, 0, sizeof made);
+    for (int32_t k = 0; k < n; k++) {
+        made[k].size = sizeof made[k];
+        own[k] = &made[k];
+    }
+    cnr_status status = call->view.desc->infer(&call->view, own, err);
+    for (int32_t k = 0; k < n; k++) {
+        cnr_tensor *t = call->outputs[k];
+        cnri_free(made[k].data);
+        if (status || cnr_count(&made[k]) < 0) continue;
+        if (made[k].rank != t->rank || cnr_dense_bytes(&made[k]) > t->bytes)
+            status = cnri_fail(err, CNR_E_SHAPE, call->view.name,
+                               "output %d came out larger than was planned for", (int)k);
+        else memcpy(t->dim, made[k].dim, sizeof t->dim);
+    }
+    return status;
+}
+
+static cnr_status run_kernel(cnr_session *s, int32_t index, cnr_error *err) {
+    const cnri_step *step = &s->plan->steps.at[index];
+    cnri_call *call = &s->calls[index];
+    cnr_stream *stream = &s->streams[step->device];
+    cnr_mem *blob = NULL;
+    cnr_status status = call->dynamic ? lower_shapes(call, err) : CNR_OK;
+    if (!status) status = cnri_residency_acquire(s->plan, index, stream, &blob, err);
+    if (status) return status;
+    cnr_run run = {.size = sizeof run, .range_axis = step->range_axis, .node = &call->view,
+                   .range_begin = step->range_begin, .range_end = step->range_end,
+                   .outputs = call->outputs, .blob = blob, .state = step->state, .stream = stream};
+    const cnr_memory_class *memory = stream->device->memory;
+    if (blob && (memory[blob->memory_class].flags & CNR_MEMORY_HOST))
+        run.blob_data = (char *)blob->handle + blob->offset;
+    if (call->has_workspace) {
+        run.workspace = &call->workspace;
+        if (memory[call->workspace.memory_class].flags & CNR_MEMORY_HOST)
+            run.workspace_data = (char *)call->workspace.handle + call->workspace.offset;
+    }
+    status = step->kernel ? step->kernel->run(&run, err) : call->view.desc->reference(&run, err);
+    if (blob) { /* one that does not stay may go at once: its user must be done */
+        if (is_async(stream->device) && !cnri_residency_stays(s->plan, index)) {
+            const cnr_status synced = sync_device(s, step->device, index, status ? NULL : err);
+            if (!status) status = synced;
+        }
+        cnri_residency_release(s->plan, index);
+    }
+    return status;
+}
+
+/* The step's values as the tap's owner sees them: on the host and plain. */
+static cnr_status tap_step(cnr_session *s, int32_t index, cnr_error *err) {
+    const cnri_step *step = &s->plan->steps.at[index];
+    const cnri_call *call = &s->calls[index];
+    if (step->kind != CNRI_STEP_KERNEL) return CNR_OK;
+    const int32_t n = call->view.n_epilogue;
+    const char *name = n ? call->view.epilogue[n - 1]->node->name : call->view.name;
+    for (int32_t i = 0; i < step->n_out; i++) {
+        cnr_tensor value = s->flats[step->out[i]];
+        memcpy(value.dim, call->outputs[i]->dim, sizeof value.dim);
+        void *copy = cnri_alloc((size_t)s->plan->homes.at[step->out[i]].bytes + 1);
+        if (!copy) return cnri_fail(err, CNR_E_MEMORY, "session", "out of memory");
+        const cnr_status status = cnri_download(s, step->out[i], copy, err);
+        value.data = copy;
+        value.mem = (cnr_mem){0};
+        value.bytes = cnr_dense_bytes(&value);
+        if (!status) s->tap(s->tap_arg, name, i, &value);
+        cnri_free(copy);
+        if (status) return status;
+    }
+    return CNR_OK;
+}
+
+static cnr_status run_step(cnr_session *s, int32_t index, cnr_error *err) {
+    const cnri_step *step = &s->plan->steps.at[index];
+    cnr_stream *stream = &s->streams[step->device];
+    cnr_status status = wait_for(s, index, err);
+    if (status) return status;
+    if (!is_async(stream->device)) flush_all(s); /* the others work while this one does */
+    tell(s, CNRI_EVENT_STEP_BEGIN, index);
+    status = step->kind == CNRI_STEP_KERNEL ? run_kernel(s, index, err) : cnri_transfer(s, step, err);
+    if (is_async(stream->device)) s->pending[step->device] = true;
+    cnri_call *call = &s->calls[index];
+    if (!status && step->marks && is_async(stream->device)) {
+        if (call->event) stream->device->cls->event_free(stream->device, call->event);
+        call->event = NULL;
+        status = stream->device->cls->record(stream, &call->event, err);
+    }
+    if (!status && (s->sync || s->tap) && is_async(stream->device))
+        status = sync_device(s, step->device, index, err);
+    tell(s, CNRI_EVENT_STEP_END, index);
+    if (!status && s->tap) status = tap_step(s, index, err);
+    if (status && err && !err->where[0] && step->kind == CNRI_STEP_KERNEL)
+        snprintf(err->where, sizeof err->where, "%s", step->view.name ? step->view.name : "");
+    return status;
+}
+
+/* ---- a whole run ---- */
+
+static cnr_status put_inputs(cnr_session *s, cnr_error *err) {
+    const cnr_plan *plan = s->plan;
+    for (int32_t i = 0; i < plan->graph->inputs.n; i++) {
+        const int32_t home = plan->input_homes[i];
+        if (home < 0) continue;
+        if (!s->given[i])
+            return cnri_fail(err, CNR_E_STATE, plan->graph->values.at[plan->graph->inputs.at[i]].name,
+                             "input %d was not set before the run", (int)i);
+        const cnri_home *h = &plan->homes.at[home];
+        cnr_stream *stream = &s->streams[h->device];
+        cnr_status status = CNR_OK;
+        if (s->tensors[home].data) memcpy(s->tensors[home].data, s->inputs[i], h->bytes);
+        else if (h->bytes) {
+            status = stream->device->cls->write(stream, &s->tensors[home].mem, 0, s->inputs[i],
+                                                h->bytes, err);
+            s->pending[h->device] = true;
+        }
+        if (status) return status;
+    }
+    return CNR_OK;
+}
+
+static void reset(cnr_session *s) {
+    const cnr_plan *plan = s->plan;
+    for (int32_t i = 0; i < plan->homes.n; i++)
+        if (plan->homes.at[i].type.flags & CNR_TENSOR_DYNAMIC)
+            memcpy(s->tensors[i].dim, plan->homes.at[i].type.dim, sizeof s->tensors[i].dim);
+    for (int32_t i = 0; i < plan->n_devices; i++) {
+        s->finished[i] = -1;
+        s->pending[i] = false;
+    }
+    s->done = false;
+}
+
+static void settle(cnr_session *s) { /* after an error nothing may still be under way */
+    for (int32_t i = 0; i < s->plan->n_devices; i++)
+        s->streams[i].device->cls->sync(&s->streams[i], NULL);
+    s->running = false;
+}
+
+cnr_status cnr_session_start(cnr_session *s, cnr_error *err) {
+    if (s->running)
+        return cnri_fail(err, CNR_E_STATE, "session", "a run is under way: wait for it first");
+    cnr_status status = s->model ? cnri_check_process(s->model->rt, err) : CNR_OK;
+    if (status) return status;
+    __atomic_store_n(&s->cancel, 0, __ATOMIC_RELAXED);
+    s->running = true;
+    reset(s);
+    cnri_floats floats;
+    cnri_floats_enter(&floats);
+    tell(s, CNRI_EVENT_RUN_BEGIN, -1);
+    status = put_inputs(s, err);
+    for (int32_t i = 0; i < s->plan->steps.n && !status; i++)
+        status = cancelled(s) ? say_cancelled(err) : run_step(s, i, err);
+    flush_all(s);
+    if (status) settle(s);
+    cnri_floats_leave(&floats);
+    if (status && status != CNR_E_CANCELLED && cancelled(s)) status = say_cancelled(err);
+    return status;
+}
+
+cnr_status cnr_session_wait(cnr_session *s, cnr_error *err) {
+    if (!s->running)
+        return cnri_fail(err, CNR_E_STATE, "session", "no run is under way: start one first");
+    cnr_status status = CNR_OK;
+    for (int32_t i = 0; i < s->plan->n_devices; i++) {
+        const cnr_status one = sync_device(s, i, s->plan->steps.n, status ? NULL : err);
+        if (!status) status = one;
+    }
+    tell(s, CNRI_EVENT_RUN_END, -1);
+    s->running = false;
+    if (cancelled(s)) return say_cancelled(err);
+    s->done = status == CNR_OK;
+    return status;
+}
+
+cnr_status cnr_session_run(cnr_session *s, cnr_error *err) {
+    const cnr_status status = cnr_session_start(s, err);
+    return status ? status : cnr_session_wait(s, err);
+}

@@ -1,0 +1,37 @@
+/* The calling thread's float modes round a run: denormals are slow and nobody's answer needs them. */
+#include "core/run/session.h"
+#include <fenv.h>
+
+#if defined(__SSE__)
+#define FLUSH_TO_ZERO 0x8000u
+#define DENORMALS_ARE_ZERO 0x0040u
+#define ROUNDING 0x6000u
+void cnri_floats_enter(cnri_floats *was) {
+    const unsigned now = __builtin_ia32_stmxcsr();
+    was->control = now;
+    __builtin_ia32_ldmxcsr((now | FLUSH_TO_ZERO | DENORMALS_ARE_ZERO) & ~ROUNDING);
+}
+void cnri_floats_leave(const cnri_floats *was) {
+    /* exceptions raised meanwhile stay raised, as after any call */
+    const unsigned raised = __builtin_ia32_stmxcsr() & 0x3fu;
+    __builtin_ia32_ldmxcsr((unsigned)was->control | raised);
+}
+#elif defined(__aarch64__)
+#define FLUSH_TO_ZERO (UINT64_C(1) << 24)
+#define ROUNDING (UINT64_C(3) << 22)
+void cnri_floats_enter(cnri_floats *was) {
+    __asm__ volatile("mrs %0, fpcr" : "=r"(was->control));
+    __asm__ volatile("msr fpcr, %0" : : "r"((was->control | FLUSH_TO_ZERO) & ~ROUNDING));
+}
+void cnri_floats_leave(const cnri_floats *was) {
+    __asm__ volatile("msr fpcr, %0" : : "r"(was->control));
+}
+#else
+void cnri_floats_enter(cnri_floats *was) {
+    was->control = (uint64_t)fegetround();
+    fesetround(FE_TONEAREST);
+}
+void cnri_floats_leave(const cnri_floats *was) {
+    fesetround((int)was->control);
+}
+#endif

@@ -1,0 +1,318 @@
+/* Sessions: the memory to run a plan in, its inputs and its outputs. */
+#include "core/run/session.h"
+#include <pthread.h>
+
+static cnr_status no_memory(cnr_error *err) {
+    return cnri_fail(err, CNR_E_MEMORY, "session", "out of memory");
+}
+
+static bool host_class(const cnr_device *device, int32_t memory_class) {
+    return (device->memory[memory_class].flags & CNR_MEMORY_HOST) != 0;
+}
+
+/* ---- opening ---- */
+
+static cnr_status open_streams(cnr_session *s, cnr_error *err) {
+    const cnr_plan *plan = s->plan;
+    for (int32_t i = 0; i < plan->n_devices; i++) {
+        cnr_stream *stream = &s->streams[i];
+        *stream = (cnr_stream){.size = sizeof *stream, .device = plan->devices[i],
+                               .cancel = &s->cancel};
+        const cnr_status status = plan->devices[i]->cls->stream_open(plan->devices[i], stream, err);
+        if (status) return status;
+        s->opened = i + 1;
+    }
+    return CNR_OK;
+}
+
+static cnr_status allocate(cnr_session *s, cnr_error *err) {
+    const cnr_plan *plan = s->plan;
+    for (int32_t i = 0; i < plan->storages.n; i++) {
+        const cnri_storage *at = &plan->storages.at[i];
+        cnr_mem *mem = &s->mems[i];
+        if (at->constant) {
+            *mem = plan->constants[i];
+            continue;
+        }
+        mem->bytes = at->bytes ? at->bytes : 1;
+        mem->memory_class = at->memory_class;
+        mem->width = at->width;
+        mem->height = at->height;
+        const cnr_device *device = plan->devices[at->device];
+        const cnr_status status = device->cls->alloc(device, mem, err);
+        if (status) {
+            mem->handle = NULL;
+            return status;
+        }
+    }
+    return CNR_OK;
+}
+
+/* A part of a storage; *viewed when it is to be given back. */
+static cnr_status part(cnr_session *s, int32_t storage, uint64_t offset, uint64_t bytes,
+                       cnr_mem *out, bool *viewed, cnr_error *err) {
+    const cnri_storage *at = &s->plan->storages.at[storage];
+    const cnr_device *device = s->plan->devices[at->device];
+    const cnr_memory_class *m = &device->memory[at->memory_class];
+    *out = s->mems[storage];
+    if (at->constant || bytes == 0 || !(m->flags & CNR_MEMORY_PARTS)) return CNR_OK;
+    if (CNRI_HAS(device->cls, view)) {
+        const cnr_status status =
+            device->cls->view(device, &s->mems[storage], offset, bytes, out, err);
+        *viewed = status == CNR_OK;
+        return status;
+    }
+    out->offset += offset;
+    out->bytes = bytes;
+    return CNR_OK;
+}
+
+static cnr_status place_homes(cnr_session *s, cnr_error *err) {
+    const cnr_plan *plan = s->plan;
+    for (int32_t i = 0; i < plan->homes.n; i++) {
+        const cnri_home *h = &plan->homes.at[i];
+        cnr_tensor *t = &s->tensors[i];
+        *t = h->type;
+        if (h->storage >= 0) {
+            const cnr_status status =
+                part(s, h->storage, h->offset, h->bytes, &t->mem, &s->viewed[i], err);
+            if (status) return status;
+            t->data = NULL;
+            if (host_class(plan->devices[h->device], h->memory_class))
+                t->data = (char *)t->mem.handle + t->mem.offset;
+        }
+        s->flats[i] = *t;
+        s->flats[i].block = 0;
+    }
+    return CNR_OK;
+}
+
+/* Weights are seen through the graph's tensors, as in the plan; all else through this session's. */
+static cnr_status make_call(cnr_session *s, int32_t index, cnr_error *err) {
+    const cnr_plan *plan = s->plan;
+    const cnri_step *step = &plan->steps.at[index];
+    cnri_call *call = &s->calls[index];
+    if (step->kind != CNRI_STEP_KERNEL) return CNR_OK;
+    const size_t n = (size_t)step->n_in + (size_t)step->n_out + 1;
+    void **room = cnri_alloc(n * sizeof *room);
+    if (!room) return no_memory(err);
+    call->inputs = (const cnr_tensor **)room;
+    call->outputs = (cnr_tensor **)(room + step->n_in);
+    cnr_tensor *own = step->passes ? s->flats : s->tensors;
+    for (int32_t i = 0; i < step->n_in; i++) {
+        const int32_t home = step->in[i];
+        const bool ours = home >= 0 && plan->homes.at[home].storage >= 0;
+        call->inputs[i] = ours ? &own[home] : step->view.inputs[i];
+        if (ours && (own[home].flags & CNR_TENSOR_DYNAMIC)) call->dynamic = true;
+    }
+    for (int32_t i = 0; i < step->n_out; i++) call->outputs[i] = &own[step->out[i]];
+    call->view = step->view;
+    call->view.inputs = call->inputs;
+    call->view.outputs = (const cnr_tensor *const *)call->outputs;
+    if (step->workspace < 0) return CNR_OK;
+    call->has_workspace = true;
+    return part(s, step->workspace, step->workspace_offset, step->workspace_space.bytes,
+                &call->workspace, &call->viewed, err);
+}
+
+static cnr_status make_ends(cnr_session *s, cnr_error *err) {
+    const cnr_graph *g = s->plan->graph;
+    for (int32_t i = 0; i < g->inputs.n; i++) {
+        const uint64_t bytes = cnr_dense_bytes(g->values.at[g->inputs.at[i]].type);
+        if (s->plan->input_homes[i] < 0) continue;
+        if (!(s->inputs[i] = cnri_alloc_zero((size_t)bytes + 1))) return no_memory(err);
+    }
+    for (int32_t i = 0; i < g->outputs.n; i++) {
+        const int32_t home = s->plan->output_homes[i];
+        cnr_tensor *out = &s->outputs[i];
+        *out = *g->values.at[g->outputs.at[i]].type;
+        out->bytes = cnr_dense_bytes(out);
+        if (home < 0) continue; /* a constant */
+        const cnri_home *h = &s->plan->homes.at[home];
+        if (host_class(s->plan->devices[h->device], h->memory_class)) {
+            out->data = s->tensors[home].data;
+            continue;
+        }
+        if (!(s->output_data[i] = cnri_alloc((size_t)h->bytes + 1))) return no_memory(err);
+        out->data = s->output_data[i];
+    }
+    const uint64_t staging = cnri_staging_bytes(s->plan);
+    for (int32_t i = 0; staging && i < 2; i++)
+        if (!(s->staging[i] = cnri_alloc((size_t)staging))) return no_memory(err);
+    return CNR_OK;
+}
+
+static bool make_lists(cnr_session *s) {
+    const cnr_plan *p = s->plan;
+    const size_t devices = (size_t)p->n_devices + 1, homes = (size_t)p->homes.n + 1;
+    s->streams = cnri_alloc_zero(devices * sizeof *s->streams);
+    s->finished = cnri_alloc_zero(devices * sizeof *s->finished);
+    s->pending = cnri_alloc_zero(devices * sizeof *s->pending);
+    s->mems = cnri_alloc_zero(((size_t)p->storages.n + 1) * sizeof *s->mems);
+    s->tensors = cnri_alloc_zero(homes * sizeof *s->tensors);
+    s->flats = cnri_alloc_zero(homes * sizeof *s->flats);
+    s->viewed = cnri_alloc_zero(homes * sizeof *s->viewed);
+    s->calls = cnri_alloc_zero(((size_t)p->steps.n + 1) * sizeof *s->calls);
+    s->inputs = cnri_alloc_zero(((size_t)p->graph->inputs.n + 1) * sizeof *s->inputs);
+    s->given = cnri_alloc_zero(((size_t)p->graph->inputs.n + 1) * sizeof *s->given);
+    s->outputs = cnri_alloc_zero(((size_t)p->graph->outputs.n + 1) * sizeof *s->outputs);
+    s->output_data = cnri_alloc_zero(((size_t)p->graph->outputs.n + 1) * sizeof *s->output_data);
+    return s->streams && s->finished && s->pending && s->mems && s->tensors && s->flats &&
+           s->viewed && s->calls && s->inputs && s->given && s->outputs && s->output_data;
+}
+
+/* On an error the half-open session is left to free. */
+static cnr_status fill(cnr_session *s, cnr_error *err) {
+    cnr_status status = make_lists(s) ? CNR_OK : no_memory(err);
+    if (!status) status = open_streams(s, err);
+    if (!status) status = allocate(s, err);
+    if (!status) status = place_homes(s, err);
+    for (int32_t i = 0; i < s->plan->steps.n && !status; i++) status = make_call(s, i, err);
+    if (!status) status = make_ends(s, err);
+    return status ? status : cnri_residency_warm(s->plan, err);
+}
+
+static void release(cnr_session *s) {
+    const cnr_plan *p = s->plan;
+    for (int32_t i = 0; i < s->opened; i++) s->streams[i].device->cls->sync(&s->streams[i], NULL);
+    for (int32_t i = 0; s->calls && i < p->steps.n; i++) {
+        const cnri_call *call = &s->calls[i];
+        const cnr_device *device = p->devices[p->steps.at[i].device];
+        if (call->event) device->cls->event_free(device, call->event);
+        if (call->viewed && CNRI_HAS(device->cls, unview))
+            device->cls->unview(device, &s->calls[i].workspace);
+        cnri_free(call->inputs);
+    }
+    for (int32_t i = 0; s->viewed && i < p->homes.n; i++) {
+        const cnr_device *device = p->devices[p->homes.at[i].device];
+        if (s->viewed[i] && CNRI_HAS(device->cls, unview))
+            device->cls->unview(device, &s->tensors[i].mem);
+    }
+    for (int32_t i = 0; s->mems && i < p->storages.n; i++) {
+        const cnr_device *device = p->devices[p->storages.at[i].device];
+        if (!p->storages.at[i].constant && s->mems[i].handle)
+            device->cls->free(device, &s->mems[i]);
+    }
+    for (int32_t i = 0; i < s->opened; i++) s->streams[i].device->cls->stream_close(&s->streams[i]);
+    for (int32_t i = 0; s->inputs && i < p->graph->inputs.n; i++) cnri_free(s->inputs[i]);
+    for (int32_t i = 0; s->output_data && i < p->graph->outputs.n; i++) cnri_free(s->output_data[i]);
+    void *lists[] = {s->streams, s->finished, s->pending, s->mems, s->tensors, s->flats, s->viewed,
+                     s->calls, s->inputs, s->given, s->outputs, s->output_data, s->staging[0],
+                     s->staging[1]};
+    for (size_t i = 0; i < CNRI_COUNT(lists); i++) cnri_free(lists[i]);
+    cnri_vec_free(&s->ears);
+    cnri_free(s);
+}
+
+cnr_status cnr_session_open(cnr_plan *plan, cnr_session **out, cnr_error *err) {
+    *out = NULL;
+    cnr_model *model = plan->model;
+    cnr_status status = model ? cnri_check_process(model->rt, err) : CNR_OK;
+    if (status) return status;
+    cnr_session *s = cnri_alloc_zero(sizeof *s);
+    if (!s) return no_memory(err);
+    s->plan = plan;
+    s->model = model;
+    status = fill(s, err);
+    if (!status && model) {
+        pthread_mutex_lock(model->rt->lock);
+        cnr_session **slot = cnri_push(&model->sessions);
+        if (slot) {
+            *slot = s;
+            plan->refs++;
+        } else {
+            status = no_memory(err);
+        }
+        pthread_mutex_unlock(model->rt->lock);
+    }
+    if (status) release(s);
+    else *out = s;
+    return status;
+}
+
+void cnr_session_close(cnr_session *s) {
+    if (!s) return;
+    cnr_model *model = s->model;
+    cnr_plan *plan = s->plan;
+    if (model) {
+        pthread_mutex_lock(model->rt->lock);
+        for (int32_t i = 0; i < model->sessions.n; i++)
+            if (model->sessions.at[i] == s)
+                model->sessions.at[i] = model->sessions.at[--model->sessions.n];
+        if (model->session == s) model->session = NULL;
+        pthread_mutex_unlock(model->rt->lock);
+    }
+    release(s);
+    if (model) cnr_plan_release(plan);
+}
+
+/* ---- inputs and outputs ---- */
+
+static void type_text(const cnr_tensor *t, char *text, size_t room) {
+    size_t at = (size_t)snprintf(text, room, "%s [", cnr_dtype_name(t->dtype));
+    for (int32_t i = 0; i < t->rank && at < room; i++)
+        at += (size_t)snprintf(text + at, room - at, "%s%lld", i ? "," : "", (long long)t->dim[i]);
+    if (at < room) snprintf(text + at, room - at, "]");
+}
+
+cnr_status cnr_session_set_input(cnr_session *s, int32_t index, const cnr_tensor *value,
+                                 cnr_error *err) {
+    const cnr_graph *g = s->plan->graph;
+    if (index < 0 || index >= g->inputs.n)
+        return cnri_fail(err, CNR_E_ARG, "session", "input %d: want 0 to %d", (int)index,
+                         (int)g->inputs.n - 1);
+    const cnri_value *v = &g->values.at[g->inputs.at[index]];
+    if (!value || value->dtype != v->type->dtype || !cnr_same_shape(value, v->type) ||
+        value->encoding || value->block > 1) {
+        char want[160], got[160] = "nothing";
+        type_text(v->type, want, sizeof want);
+        if (value) type_text(value, got, sizeof got);
+        return cnri_fail(err, CNR_E_SHAPE, v->name, "input: want %s, plain; got %s", want, got);
+    }
+    if (!value->data && cnr_count(value) > 0)
+        return cnri_fail(err, CNR_E_ARG, v->name, "input has no data on the host");
+    s->given[index] = true;
+    if (s->inputs[index] && value->data)
+        memcpy(s->inputs[index], value->data, (size_t)cnr_dense_bytes(value));
+    return CNR_OK;
+}
+
+cnr_status cnr_session_output(cnr_session *s, int32_t index, const cnr_tensor **out,
+                              cnr_error *err) {
+    const cnr_graph *g = s->plan->graph;
+    *out = NULL;
+    if (index < 0 || index >= g->outputs.n)
+        return cnri_fail(err, CNR_E_ARG, "session", "output %d: want 0 to %d", (int)index,
+                         (int)g->outputs.n - 1);
+    if (!s->done || s->running)
+        return cnri_fail(err, CNR_E_STATE, "session", "outputs are there when a run has succeeded");
+    const int32_t home = s->plan->output_homes[index];
+    cnr_tensor *t = &s->outputs[index];
+    if (home >= 0) {
+        memcpy(t->dim, s->tensors[home].dim, sizeof t->dim);
+        t->bytes = cnr_dense_bytes(t);
+    }
+    *out = t;
+    return s->output_data[index] ? cnri_download(s, home, s->output_data[index], err) : CNR_OK;
+}
+
+/* ---- what watches ---- */
+
+void cnri_session_listen(cnr_session *s, cnri_event_fn fn, void *arg, bool sync) {
+    cnri_ear *ear = cnri_push(&s->ears);
+    if (!ear) {
+        cnri_log(CNR_LOG_WARN, "session", "out of memory: a listener hears nothing");
+        return;
+    }
+    *ear = (cnri_ear){fn, arg, sync};
+    s->sync = s->sync || sync;
+}
+
+void cnr_session_tap(cnr_session *s, cnr_tap_fn fn, void *arg) {
+    s->tap = fn;
+    s->tap_arg = arg;
+}
+
+void cnr_session_cancel(cnr_session *s) {
+    __atomic_store_n(&s->cancel, 1, __ATOMIC_RELAXED);
+}

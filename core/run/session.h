@@ -1,0 +1,63 @@
+/* What a session is made of; inside run/ only.
+ *
+ *   session.c   opens, closes, inputs, outputs     execute.c   runs the steps
+ *   transfer.c  copies and layout conversions      floats.c    the processor's float modes */
+#ifndef CNRI_SESSION_H
+#define CNRI_SESSION_H
+
+#include "core/run/run.h"
+
+typedef struct cnri_call { /* one step as this session calls it */
+    cnr_node view;
+    const cnr_tensor **inputs;
+    cnr_tensor **outputs;
+    cnr_mem workspace;
+    bool has_workspace, viewed; /* viewed: the workspace is a view to give back */
+    bool dynamic;               /* shapes of its outputs follow from those at run */
+    void *event;
+} cnri_call;
+
+typedef struct cnri_ear {
+    cnri_event_fn fn;
+    void *arg;
+    bool sync;
+} cnri_ear;
+
+struct cnr_session {
+    cnr_plan *plan;
+    cnr_model *model;
+    cnr_stream *streams;  /* by device; opened is how many */
+    int32_t opened;
+    cnr_mem *mems;        /* by storage; constants are the plan's */
+    cnr_tensor *tensors, *flats; /* by home; flats: block hidden */
+    bool *viewed;         /* by home: mem is a view to give back */
+    cnri_call *calls;     /* by step */
+    void **inputs;        /* host copies, by graph input */
+    bool *given;
+    cnr_tensor *outputs;  /* host, by graph output */
+    void **output_data;   /* own memory of those that live elsewhere */
+    void *staging[2];     /* for conversions on devices without host memory */
+    int32_t *finished;    /* by device: its steps up to this one are known to have run */
+    bool *pending;        /* by device: queued work was not flushed yet */
+    CNRI_VEC(cnri_ear) ears;
+    cnr_tap_fn tap;
+    void *tap_arg;
+    bool running, sync, done; /* done: outputs are there */
+    volatile int32_t cancel;
+};
+
+/* transfer.c */
+cnr_status cnri_transfer(cnr_session *s, const cnri_step *step, cnr_error *err);
+/* Bytes of home `home`, plain, into host memory; the stream is synced. */
+cnr_status cnri_download(cnr_session *s, int32_t home, void *to, cnr_error *err);
+void cnri_convert_blocks(const void *from, int32_t from_block, void *to, int32_t to_block,
+                         const cnr_tensor *type, cnr_stream *stream);
+/* Bytes that conversions of this plan need beside the homes. */
+uint64_t cnri_staging_bytes(const cnr_plan *plan);
+
+/* floats.c: denormals flushed and rounding to nearest on this thread, and back. */
+typedef struct cnri_floats { uint64_t control; } cnri_floats;
+void cnri_floats_enter(cnri_floats *was);
+void cnri_floats_leave(const cnri_floats *was);
+
+#endif
