@@ -19,6 +19,8 @@ typedef void (*cnri_event_fn)(void *arg, const cnri_event *event);
 /* A listener of a session; watch/ uses it. sync: each step is finished before its END. */
 void cnri_session_listen(cnr_session *s, cnri_event_fn fn, void *arg, bool sync);
 
+cnr_plan *cnri_session_plan(const cnr_session *s);
+
 /* Front ends that turn a path into a graph register here, so that run/ needs neither Lua nor any
  * format: core/lua adds ".lua", core/store ".cnr"; plugins' importers come after them. */
 typedef struct cnri_loader {
@@ -27,7 +29,10 @@ typedef struct cnri_loader {
     cnr_status (*load)(cnr_runtime *rt, const char *path, const cnr_load_options *options,
                        cnr_graph **out, cnr_error *err);
 } cnri_loader;
-void cnri_loader_add(const cnri_loader *loader); /* before any thread starts */
+void cnri_loader_add(const cnri_loader *loader); /* the same one twice is one */
+/* Defined above this room, in core/lua/front_ends.c: adds the loaders of the rooms up there. Called
+ * by cnr_open, so that an application that only links the library has them too. */
+void cnri_front_ends_add(void);
 
 struct cnr_runtime {
     cnri_devices devices;

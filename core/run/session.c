@@ -296,6 +296,10 @@ cnr_status cnr_session_output(cnr_session *s, int32_t index, const cnr_tensor **
     return s->output_data[index] ? cnri_download(s, home, s->output_data[index], err) : CNR_OK;
 }
 
+cnr_plan *cnri_session_plan(const cnr_session *s) {
+    return s->plan;
+}
+
 /* ---- what watches ---- */
 
 void cnri_session_listen(cnr_session *s, cnri_event_fn fn, void *arg, bool sync) {

@@ -1,0 +1,139 @@
+/* The short road: run tensors or a picture through a model, and the best of the answer. */
+#include "core/run/run.h"
+#include <math.h>
+
+/* The model's own session, made again when the shapes change. */
+static cnr_status session_for(cnr_model *m, const cnr_tensor *const *inputs, int32_t n,
+                              cnr_error *err) {
+    cnr_plan *plan;
+    cnr_status status = cnr_plan_for(m, inputs, n, &plan, err);
+    if (status) return status;
+    cnr_session *s = m->session;
+    if (!s || cnri_session_plan(s) != plan) {
+        m->session = NULL;
+        cnr_session_close(s);
+        status = cnr_session_open(plan, &s, err);
+        if (!status) m->session = s;
+    }
+    cnr_plan_release(plan); /* the session holds it */
+    return status;
+}
+
+cnr_status cnr_run_tensors(cnr_model *m, const cnr_tensor *const *inputs, int32_t n_inputs,
+                           const cnr_tensor **outputs, int32_t n_outputs, cnr_error *err) {
+    if (n_outputs < 0 || n_outputs > m->graph->outputs.n)
+        return cnri_fail(err, CNR_E_ARG, m->path ? m->path : "model", "has %d outputs, not %d",
+                         (int)m->graph->outputs.n, (int)n_outputs);
+    for (int32_t i = 0; i < n_inputs; i++)
+        if (!inputs || !inputs[i])
+            return cnri_fail(err, CNR_E_ARG, cnr_input_name(m, i), "input is missing");
+    cnr_status status = session_for(m, inputs, n_inputs, err);
+    for (int32_t i = 0; i < n_inputs && !status; i++)
+        status = cnr_session_set_input(m->session, i, inputs[i], err);
+    if (!status) status = cnr_session_run(m->session, err);
+    for (int32_t i = 0; i < n_outputs && !status; i++)
+        status = cnr_session_output(m->session, i, &outputs[i], err);
+    return status;
+}
+
+/* The input's type for a picture of this size: what the net leaves open is the picture's. */
+static void shape_for(const cnr_model *m, const cnr_tensor *picture, const cnri_preprocess *p,
+                      cnr_tensor *out) {
+    const cnr_tensor *open = cnr_input_type(m, 0);
+    *out = m->input_types.at[0];
+    if (out->rank >= 3 && p->resize_h == 0 && p->crop_h == 0)
+        for (int32_t k = 0; k < 2; k++) /* the last two; a net of H W C says its sizes */
+            if (open->dim[out->rank - 2 + k] < 0) out->dim[out->rank - 2 + k] = picture->dim[k];
+    out->bytes = cnr_dense_bytes(out);
+}
+
+static cnr_status run_sample(cnr_model *m, const cnr_tensor *picture, const cnr_tensor **out,
+                             cnr_error *err) {
+    cnri_preprocess p;
+    cnr_tensor input;
+    cnr_status status = cnri_preprocess_read(m->graph, cnr_input_name(m, 0), &p, err);
+    if (status) return status;
+    shape_for(m, picture, &p, &input);
+    if (input.bytes > INT64_MAX / 2)
+        status = cnri_fail(err, CNR_E_LIMIT, cnr_input_name(m, 0), "input is too large");
+    else if (!(input.data = cnri_alloc_zero((size_t)input.bytes + 1)))
+        status = cnri_fail(err, CNR_E_MEMORY, "picture", "out of memory");
+    if (!status) {
+        const cnr_tensor *list[1] = {&input};
+        status = cnri_preprocess_apply(&p, picture, &input, err);
+        if (!status) status = cnr_run_tensors(m, list, 1, out, 1, err);
+        cnri_free(input.data);
+    }
+    cnri_preprocess_free(&p);
+    return status;
+}
+
+cnr_status cnr_run_picture(cnr_model *m, const char *path, const cnr_tensor **out,
+                           cnr_error *err) {
+    cnri_samples samples;
+    *out = NULL;
+    if (m->graph->inputs.n != 1)
+        return cnri_fail(err, CNR_E_ARG, m->path ? m->path : "model",
+                         "takes %d inputs, so a picture alone is not enough",
+                         (int)m->graph->inputs.n);
+    cnr_status status = cnri_samples_open(path, NULL, &samples, err);
+    if (status) return status;
+    cnr_sample sample = {.size = sizeof sample};
+    status = cnri_samples_read(&samples, 0, &sample, err);
+    cnri_samples_close(&samples);
+    if (status) return status;
+    status = run_sample(m, &sample.picture, out, err);
+    cnri_free(sample.picture.data);
+    return status;
+}
+
+/* ---- top k ---- */
+
+#define READ_INT(type) return (double)((const type *)t->data)[i]
+static double element(const cnr_tensor *t, int64_t i) {
+    switch (t->dtype) { /* the only place outside kernels that looks at numbers */
+    case CNR_f32: READ_INT(float);
+    case CNR_f64: READ_INT(double);
+    case CNR_f16: return (double)cnr_f16_to_f32(((const uint16_t *)t->data)[i]);
+    case CNR_bf16: return (double)cnr_bf16_to_f32(((const uint16_t *)t->data)[i]);
+    case CNR_i8: READ_INT(int8_t);
+    case CNR_u8:
+    case CNR_bool: READ_INT(uint8_t);
+    case CNR_i16: READ_INT(int16_t);
+    case CNR_u16: READ_INT(uint16_t);
+    case CNR_i32: READ_INT(int32_t);
+    case CNR_u32: READ_INT(uint32_t);
+    case CNR_i64: READ_INT(int64_t);
+    case CNR_u64: READ_INT(uint64_t);
+    default: return NAN;
+    }
+}
+
+static bool ahead(double a, int64_t i, double b, int64_t k) {
+    if (isnan(a) || isnan(b)) return isnan(a) == isnan(b) ? i < k : isnan(b);
+    return a != b ? a > b : i < k;
+}
+
+int32_t cnr_topk(const cnr_tensor *scores, int32_t k, cnr_top *out) {
+    const int64_t n = scores && scores->data ? cnr_count(scores) : 0;
+    int32_t found = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const double v = element(scores, i);
+        int32_t at = found;
+        while (at > 0 && ahead(v, i, element(scores, out[at - 1].index), out[at - 1].index)) at--;
+        if (at >= k) continue;
+        if (found < k) found++;
+        memmove(&out[at + 1], &out[at], (size_t)(found - 1 - at) * sizeof *out);
+        out[at] = (cnr_top){i, (float)v};
+    }
+    return found;
+}
+
+const char *cnr_status_text(int32_t status) {
+    switch (status) {
+#define X(name, value, text) case value: return text;
+        CNR_STATUS_LIST(X)
+#undef X
+    default: return "unknown status";
+    }
+}

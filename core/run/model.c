@@ -1,0 +1,390 @@
+/* Models: a graph with its labels and the plans made of it. */
+#include "core/run/run.h"
+#include <pthread.h>
+
+enum { MOST_CACHED = 8 }; /* plans kept by input shapes */
+
+static cnr_status no_memory(cnr_error *err) {
+    return cnri_fail(err, CNR_E_MEMORY, "model", "out of memory");
+}
+
+/* ---- planning options, owned by the model ---- */
+
+static void free_words(const char *const *words) {
+    for (int32_t i = 0; words && words[i]; i++) cnri_free((void *)words[i]);
+    cnri_free((void *)words);
+}
+
+static bool copy_words(const char *const *words, const char *const **out) {
+    size_t n = 0;
+    *out = NULL;
+    if (!words) return true;
+    while (words[n]) n++;
+    const char **copy = cnri_alloc_zero((n + 1) * sizeof *copy);
+    *out = copy;
+    for (size_t i = 0; copy && i < n; i++)
+        if (!(copy[i] = cnri_strdup(words[i]))) return false;
+    return copy != NULL;
+}
+
+static void free_options(cnri_plan_options *o) {
+    for (int32_t i = 0; o->placements && i < o->n_placements; i++) {
+        cnri_free(o->placements[i].node);
+        cnri_free(o->placements[i].parts);
+    }
+    cnri_free((void *)o->placements);
+    cnri_free((void *)o->device);
+    free_words(o->no_rewrite);
+    free_words(o->kernels);
+    memset(o, 0, sizeof *o);
+}
+
+static bool copy_options(const cnri_plan_options *from, cnri_plan_options *to) {
+    *to = *from;
+    to->device = NULL;
+    to->placements = NULL;
+    to->no_rewrite = to->kernels = NULL;
+    if (from->device && !(to->device = cnri_strdup(from->device))) return false;
+    if (!copy_words(from->no_rewrite, &to->no_rewrite)) return false;
+    if (!copy_words(from->kernels, &to->kernels)) return false;
+    if (from->n_placements <= 0) return true;
+    cnri_placement *all = cnri_alloc_zero((size_t)from->n_placements * sizeof *all);
+    to->placements = all;
+    for (int32_t i = 0; all && i < from->n_placements; i++) {
+        const cnri_placement *p = &from->placements[i];
+        const size_t bytes = (size_t)p->n_parts * sizeof *p->parts;
+        all[i] = *p;
+        all[i].node = cnri_strdup(p->node);
+        all[i].parts = cnri_alloc(bytes + 1);
+        if (!all[i].node || !all[i].parts) return false;
+        memcpy(all[i].parts, p->parts, bytes);
+    }
+    return all != NULL;
+}
+
+cnr_status cnri_model_set_options(cnr_model *m, const cnri_plan_options *options,
+                                  cnr_error *err) {
+    cnri_plan_options copy;
+    CNRI_VEC(cnr_plan *) dropped = {0};
+    if (!copy_options(options, &copy)) {
+        free_options(&copy);
+        return no_memory(err);
+    }
+    pthread_mutex_lock(m->rt->lock);
+    free_options(&m->plan_options);
+    m->plan_options = copy;
+    for (int32_t i = 0; i < m->plans.n; i++)
+        if (m->plans.at[i]->cached) {
+            cnr_plan **slot = cnri_push(&dropped);
+            if (!slot) continue; /* stays cached: correct, only made for the former options */
+            m->plans.at[i]->cached = false;
+            *slot = m->plans.at[i];
+        }
+    pthread_mutex_unlock(m->rt->lock);
+    for (int32_t i = 0; i < dropped.n; i++) cnr_plan_release(dropped.at[i]);
+    cnri_vec_free(&dropped);
+    return CNR_OK;
+}
+
+/* ---- making and releasing ---- */
+
+static bool copy_labels(cnr_model *m) {
+    const char *text = cnri_graph_meta(m->graph, "labels");
+    while (text && *text) {
+        const size_t n = strcspn(text, "\n");
+        char **grown = cnri_resize(m->labels, (size_t)(m->n_labels + 1) * sizeof *grown);
+        if (!grown) return false;
+        m->labels = grown;
+        const size_t shown = n && text[n - 1] == '\r' ? n - 1 : n;
+        if (!(grown[m->n_labels] = cnri_format("%.*s", (int)shown, text))) return false;
+        m->n_labels++;
+        text += n + (text[n] == '\n');
+    }
+    return true;
+}
+
+static bool copy_symbols(cnr_model *m, const cnr_load_options *o) {
+    if (!o || o->n_symbols <= 0) return true;
+    m->symbols = cnri_alloc_zero((size_t)o->n_symbols * sizeof *m->symbols);
+    m->symbol_values = cnri_alloc((size_t)o->n_symbols * sizeof *m->symbol_values);
+    if (!m->symbols || !m->symbol_values) return false;
+    for (int32_t i = 0; i < o->n_symbols; i++) {
+        if (!(m->symbols[i] = cnri_strdup(o->symbols[i]))) return false;
+        m->symbol_values[i] = o->symbol_values[i];
+        m->n_symbols++;
+    }
+    return true;
+}
+
+/* The value given for the symbol of a dimension; 1 when none was. */
+static int64_t bound_dim(const cnr_model *m, int64_t dim) {
+    if (dim >= 0) return dim;
+    const int32_t k = CNR_SYMBOL_OF_DIM(dim);
+    for (int32_t i = 0; dim != CNR_DIM_UNKNOWN && i < m->n_symbols; i++)
+        if (k >= 0 && k < m->graph->symbols.n &&
+            strcmp(m->graph->symbols.at[k], m->symbols[i]) == 0)
+            return m->symbol_values[i];
+    return 1;
+}
+
+static cnr_status bind_inputs(cnr_model *m, cnr_error *err) {
+    const cnr_graph *g = m->graph;
+    for (int32_t i = 0; i < m->n_symbols; i++) {
+        bool known = false;
+        for (int32_t k = 0; k < g->symbols.n; k++)
+            known = known || strcmp(g->symbols.at[k], m->symbols[i]) == 0;
+        if (!known) {
+            const char *near = cnri_nearest(m->symbols[i], (const char *const *)g->symbols.at,
+                                            g->symbols.n);
+            return cnri_fail(err, CNR_E_ARG, m->symbols[i],
+                             "no such dimension in this net%s%s%s", near ? "; did you mean \"" : "",
+                             near ? near : "", near ? "\"?" : "");
+        }
+    }
+    for (int32_t i = 0; i < g->inputs.n; i++) {
+        cnr_tensor *t = cnri_push(&m->input_types);
+        if (!t) return no_memory(err);
+        *t = *g->values.at[g->inputs.at[i]].type;
+        for (int32_t k = 0; k < t->rank; k++) t->dim[k] = bound_dim(m, t->dim[k]);
+        t->bytes = cnr_dense_bytes(t);
+    }
+    return CNR_OK;
+}
+
+static cnr_status fill(cnr_model *m, const cnr_load_options *o, cnr_error *err) {
+    cnri_plan_options options = {0};
+    if (o) {
+        options.device = o->device;
+        options.no_rewrite = o->no_rewrite;
+        options.memory_bound = o->memory_bound;
+        options.deterministic = o->deterministic;
+    }
+    if (!copy_options(&options, &m->plan_options)) return no_memory(err);
+    if (!copy_symbols(m, o) || !copy_labels(m)) return no_memory(err);
+    return bind_inputs(m, err);
+}
+
+cnr_status cnri_model_from_graph(cnr_runtime *rt, cnr_graph *graph, const cnr_load_options *options,
+                                 cnr_model **out, cnr_error *err) {
+    *out = NULL;
+    cnr_model *m = cnri_alloc_zero(sizeof *m);
+    if (!m) {
+        cnri_graph_free(graph);
+        return no_memory(err);
+    }
+    m->rt = rt;
+    m->graph = graph;
+    cnr_status status = fill(m, options, err);
+    if (!status) {
+        pthread_mutex_lock(rt->lock);
+        cnr_model **slot = cnri_push(&rt->models);
+        if (slot) *slot = m;
+        else status = no_memory(err);
+        pthread_mutex_unlock(rt->lock);
+    }
+    if (status) cnr_release(m);
+    else *out = m;
+    return status;
+}
+
+cnr_status cnr_load(cnr_runtime *rt, const char *path, const cnr_load_options *options,
+                    cnr_model **out, cnr_error *err) {
+    cnr_load_options given = {.size = sizeof given};
+    cnr_graph *g = NULL;
+    *out = NULL;
+    if (options) /* an older caller's struct is shorter */
+        memcpy(&given, options, options->size < sizeof given ? options->size : sizeof given);
+    cnr_status status = cnri_check_process(rt, err);
+    if (!status) status = cnri_load_graph(rt, path, &given, &g, err);
+    if (!status && (status = cnri_graph_verdict(g, true, err)) != CNR_OK) cnri_graph_free(g);
+    if (!status) status = cnri_model_from_graph(rt, g, &given, out, err);
+    if (!status && !((*out)->path = cnri_strdup(path))) {
+        cnr_release(*out);
+        *out = NULL;
+        status = no_memory(err);
+    }
+    return status;
+}
+
+void cnr_release(cnr_model *m) {
+    if (!m) return;
+    while (m->sessions.n > 0) cnr_session_close(m->sessions.at[m->sessions.n - 1]);
+    for (int32_t i = 0; i < m->plans.n; i++) cnri_plan_free(m->plans.at[i]);
+    pthread_mutex_lock(m->rt->lock);
+    for (int32_t i = 0; i < m->rt->models.n; i++)
+        if (m->rt->models.at[i] == m) {
+            for (int32_t k = i + 1; k < m->rt->models.n; k++)
+                m->rt->models.at[k - 1] = m->rt->models.at[k];
+            m->rt->models.n--;
+        }
+    pthread_mutex_unlock(m->rt->lock);
+    free_options(&m->plan_options);
+    for (int32_t i = 0; i < m->n_labels; i++) cnri_free(m->labels[i]);
+    for (int32_t i = 0; i < m->n_symbols; i++) cnri_free(m->symbols[i]);
+    cnri_free(m->labels);
+    cnri_free(m->symbols);
+    cnri_free(m->symbol_values);
+    cnri_free(m->path);
+    cnri_vec_free(&m->plans);
+    cnri_vec_free(&m->sessions);
+    cnri_vec_free(&m->input_types);
+    cnri_graph_free(m->graph);
+    cnri_free(m);
+}
+
+/* ---- plans by shape ---- */
+
+static bool made_for(const cnr_plan *plan, const cnr_tensor *types, int32_t n) {
+    for (int32_t i = 0; i < n; i++)
+        if (!cnr_same_shape(&types[i], plan->graph->values.at[plan->graph->inputs.at[i]].type))
+            return false;
+    return true;
+}
+
+/* The lock is held. */
+static cnr_plan *find_plan(cnr_model *m, const cnr_tensor *types, int32_t n) {
+    for (int32_t i = 0; i < m->plans.n; i++) {
+        cnr_plan *plan = m->plans.at[i];
+        if (!plan->cached || !made_for(plan, types, n)) continue;
+        plan->used = ++m->clock;
+        plan->refs++;
+        return plan;
+    }
+    return NULL;
+}
+
+static void forget(cnr_model *m, cnr_plan *plan) {
+    for (int32_t i = 0; i < m->plans.n; i++)
+        if (m->plans.at[i] == plan) {
+            m->plans.at[i] = m->plans.at[--m->plans.n];
+            break;
+        }
+    cnri_plan_free(plan);
+}
+
+/* Lets the plan go that was wanted longest ago. The lock is held. */
+static void trim_cache(cnr_model *m) {
+    int32_t cached = 0;
+    cnr_plan *oldest = NULL;
+    for (int32_t i = 0; i < m->plans.n; i++) {
+        cnr_plan *plan = m->plans.at[i];
+        if (!plan->cached) continue;
+        cached++;
+        if (!oldest || plan->used < oldest->used) oldest = plan;
+    }
+    if (cached <= MOST_CACHED) return;
+    oldest->cached = false;
+    if (--oldest->refs == 0) forget(m, oldest);
+}
+
+static cnr_status add_plan(cnr_model *m, const cnr_tensor *types, int32_t n, cnr_plan **out,
+                           cnr_error *err) {
+    const cnr_tensor **list = cnri_alloc(((size_t)n + 1) * sizeof *list);
+    if (!list) return no_memory(err);
+    for (int32_t i = 0; i < n; i++) list[i] = &types[i];
+    cnr_plan *plan = NULL;
+    const cnr_status status =
+        cnri_plan_make(m->graph, &m->rt->devices, &m->plan_options, list, n, &plan, err);
+    cnri_free(list);
+    if (status) return status;
+    cnr_plan **slot = cnri_push(&m->plans);
+    if (!slot) {
+        cnri_plan_free(plan);
+        return no_memory(err);
+    }
+    *slot = *out = plan;
+    plan->model = m;
+    plan->cached = true;
+    plan->refs = 2; /* the cache's and the caller's */
+    plan->used = ++m->clock;
+    trim_cache(m);
+    return CNR_OK;
+}
+
+cnr_status cnr_plan_for(cnr_model *m, const cnr_tensor *const *shapes, int32_t n_shapes,
+                         cnr_plan **out, cnr_error *err) {
+    const int32_t n = m->graph->inputs.n;
+    *out = NULL;
+    if (shapes && n_shapes != n)
+        return cnri_fail(err, CNR_E_ARG, m->path ? m->path : "model",
+                         "want the shapes of %d inputs, got %d", (int)n, (int)n_shapes);
+    cnr_status status = cnri_check_process(m->rt, err);
+    if (status) return status;
+    cnr_tensor *types = cnri_alloc(((size_t)n + 1) * sizeof *types);
+    if (!types) return no_memory(err);
+    for (int32_t i = 0; i < n; i++) {
+        types[i] = m->input_types.at[i];
+        types[i].data = NULL;
+        if (!shapes || !shapes[i]) continue;
+        types[i].rank = shapes[i]->rank;
+        memcpy(types[i].dim, shapes[i]->dim, sizeof types[i].dim);
+        types[i].bytes = cnr_dense_bytes(&types[i]);
+    }
+    pthread_mutex_lock(m->rt->lock);
+    *out = find_plan(m, types, n);
+    if (!*out) status = add_plan(m, types, n, out, err);
+    pthread_mutex_unlock(m->rt->lock);
+    cnri_free(types);
+    return status;
+}
+
+void cnr_plan_release(cnr_plan *plan) {
+    if (!plan) return;
+    cnr_model *m = plan->model;
+    if (!m) {
+        cnri_plan_free(plan);
+        return;
+    }
+    pthread_mutex_lock(m->rt->lock);
+    if (--plan->refs == 0) forget(m, plan);
+    pthread_mutex_unlock(m->rt->lock);
+}
+
+uint64_t cnr_plan_arena_bytes(const cnr_plan *plan) {
+    return plan->arena_bytes;
+}
+
+uint64_t cnr_plan_weight_bytes(const cnr_plan *plan) {
+    return plan->weight_bytes;
+}
+
+cnr_status cnr_plan_set_weight(cnr_plan *plan, const char *name, const cnr_tensor *value,
+                               cnr_error *err) {
+    const cnr_value v = cnri_graph_find(plan->graph, name);
+    if (v < 0 || plan->graph->values.at[v].producer >= 0 || plan->graph->values.at[v].is_input)
+        return cnri_fail(err, CNR_E_NOT_FOUND, name,
+                         "is no weight of this plan (a rewrite may have folded it: see no_rewrite)");
+    const cnr_status status = cnri_graph_fill(plan->graph, v, value, err);
+    return status ? status : cnri_residency_renew(plan, v, err);
+}
+
+/* ---- what the net takes and gives ---- */
+
+const char *cnr_label(const cnr_model *m, int64_t index) {
+    return index >= 0 && index < m->n_labels ? m->labels[index] : NULL;
+}
+
+int32_t cnr_input_count(const cnr_model *m) {
+    return m->graph->inputs.n;
+}
+
+int32_t cnr_output_count(const cnr_model *m) {
+    return m->graph->outputs.n;
+}
+
+const char *cnr_input_name(const cnr_model *m, int32_t i) {
+    return i >= 0 && i < m->graph->inputs.n ? m->graph->values.at[m->graph->inputs.at[i]].name : NULL;
+}
+
+const char *cnr_output_name(const cnr_model *m, int32_t i) {
+    return i >= 0 && i < m->graph->outputs.n ? m->graph->outputs.names[i] : NULL;
+}
+
+const cnr_tensor *cnr_input_type(const cnr_model *m, int32_t i) {
+    return i >= 0 && i < m->graph->inputs.n ? m->graph->values.at[m->graph->inputs.at[i]].type : NULL;
+}
+
+const cnr_tensor *cnr_output_type(const cnr_model *m, int32_t i) {
+    return i >= 0 && i < m->graph->outputs.n ? m->graph->values.at[m->graph->outputs.at[i]].type
+                                             : NULL;
+}
