@@ -63,7 +63,7 @@ static cnr_status wait_for(cnr_session *s, int32_t index, cnr_error *err) {
 /* Shapes that are known only now: what the operator says of the inputs as they came out. */
 static cnr_status lower_shapes(cnri_call *call, cnr_error *err) {
     enum { MOST = 16 };
-    cnr_tensor made[MOST], *own[MOST];
+    cnr_tensor made[MOST], *own[MOST] = {0};
     const int32_t n = call->view.n_outputs;
     if (n > MOST)
         return cnri_fail(err, CNR_E_LIMIT, call->view.name,
