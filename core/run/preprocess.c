@@ -18,6 +18,14 @@ enum { MAX_SIDE = 1 << 16, DEFAULT_FILL = 114 };
 
 /* ---- texts to fields ---- */
 
+static const char no_memory[] = "out of memory"; /* told from mistakes by its address */
+
+static cnr_status complain(const char *why, int32_t code, const char *where, const char *text,
+                           cnr_error *err) {
+    if (why == no_memory) return cnri_fail(err, CNR_E_MEMORY, where, "%s", why);
+    return cnri_fail(err, code, where, "%s, got \"%.80s\"", why, text);
+}
+
 /* "256x224" or "256" (then *w is -1). */
 static bool parse_size(const char *text, int64_t *h, int64_t *w) {
     const char *end;
@@ -85,7 +93,7 @@ static const char *set_mean(cnri_preprocess *p, const char *text) {
     p->n_mean = 0;
     if (count <= 4) return set_few(p->mean, &p->n_mean, text);
     p->mean_image = cnri_alloc((size_t)count * sizeof *p->mean_image);
-    if (!p->mean_image) return "out of memory";
+    if (!p->mean_image) return no_memory;
     p->mean_count = (uint64_t)count;
     parse_numbers(text, p->mean_image, count);
     return NULL;
@@ -157,7 +165,7 @@ cnr_status cnri_preprocess_read(const cnr_graph *g, const char *input, cnri_prep
         if (!name) status = cnri_fail(err, CNR_E_MEMORY, input, "out of memory");
         const char *text = name ? cnri_host.graph_meta(g, name) : NULL;
         const char *why = text ? keys[i].set(out, text) : NULL;
-        if (why) status = cnri_fail(err, CNR_E_FORMAT, name, "%s, got \"%.80s\"", why, text);
+        if (why) status = complain(why, CNR_E_FORMAT, name, text, err);
         cnri_free(name);
     }
     if (status) cnri_preprocess_free(out);
@@ -174,7 +182,7 @@ cnr_status cnri_preprocess_set(cnr_graph *g, const char *input, const char *key,
         defaults(&p);
         const char *why = keys[i].set(&p, text);
         cnri_preprocess_free(&p);
-        if (why) return cnri_fail(err, CNR_E_ARG, key, "%s, got \"%.80s\"", why, text);
+        if (why) return complain(why, CNR_E_ARG, key, text, err);
         char *name = cnri_format("input.%s%s", input, keys[i].suffix);
         const cnr_status status = name ? cnri_host.graph_set_meta(g, name, text) : CNR_E_MEMORY;
         cnri_free(name);
