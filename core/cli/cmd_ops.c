@@ -15,8 +15,9 @@ static const char *const type_names[] = {
 static const struct { uint32_t flag; const char *text; } op_flags[] = {
     {CNR_OP_ELEMENTWISE, "element-wise"},
     {CNR_OP_EPILOGUE, "fusible"},
-    {CNR_OP_IDENTITY, "no-op at inference"},
-    {CNR_OP_PURE, "foldable"}};
+    {CNR_OP_PASS, "no-op at inference"},
+    {CNR_OP_PURE, "foldable"},
+    {CNR_OP_LOSS, "a loss"}};
 
 static const char *const *aliases_of(const cnr_op *op) {
     static const char *const none[] = {NULL};
@@ -97,8 +98,8 @@ static void print_attr(const cnr_attr_spec *a) {
 static void print_kernels(const cnr_op *op) {
     const cnr_kernel *const *kernels;
     const int32_t n = cnri_kernels_for(op, &kernels);
-    printf("\nkernels:\n  %-18sany device with host memory\n", "(reference)");
-    for (int32_t i = 0; i < n; i++) printf("  %-18s%s\n", kernels[i]->name, kernels[i]->device);
+    printf("\nkernels:\n  %-25s any device with host memory\n", "(reference)");
+    for (int32_t i = 0; i < n; i++) printf("  %-25s %s\n", kernels[i]->name, kernels[i]->device);
 }
 
 static void print_op(const cnr_op *op) {

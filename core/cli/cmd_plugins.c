@@ -34,9 +34,16 @@ static const char *text_or(const char *text, const char *other) {
 
 /* ---- for people ---- */
 
-static void print_item(void *kind, int32_t n, const char *name) {
-    if (n == 0) printf("    %-9s ", (const char *)kind);
-    printf("%s%s", n ? ", " : "", name);
+/* A list under its kind, broken into lines. */
+typedef struct columns { const char *kind; int used; } columns;
+static void print_item(void *arg, int32_t n, const char *name) {
+    columns *c = arg;
+    const int wide = (int)strlen(name) + 2;
+    if (n == 0) c->used = printf("    %-9s ", c->kind);
+    else c->used += printf(",");
+    if (n && c->used + wide > 100) c->used = printf("\n%-14s", "");
+    else if (n) c->used += printf(" ");
+    c->used += printf("%s", name);
 }
 
 static void print_plugin(int32_t index) {
@@ -46,8 +53,10 @@ static void print_plugin(int32_t index) {
     if (!p->desc) return;
     printf("    about     %s (%s)\n", text_or(p->desc->summary, "-"),
            text_or(p->desc->licence, "no licence given"));
-    for (int32_t kind = 1; cnri_kind_name(kind); kind++)
-        if (each_item(index, kind, print_item, (void *)cnri_kind_name(kind))) printf("\n");
+    for (int32_t kind = 1; cnri_kind_name(kind); kind++) {
+        columns c = {cnri_kind_name(kind), 0};
+        if (each_item(index, kind, print_item, &c)) printf("\n");
+    }
 }
 
 /* ---- for programs ---- */

@@ -15,7 +15,7 @@ static bool is_output(const cnr_graph *g, cnr_value value) {
 /* ---- identities ---- */
 
 static bool can_bypass(const cnr_graph *g, const cnri_node *node) {
-    if (!(node->view.desc->flags & CNR_OP_IDENTITY)) return false;
+    if (!(node->view.desc->flags & CNR_OP_PASS)) return false;
     if (node->view.n_inputs < 1 || node->view.n_outputs < 1 || node->in[0] < 0) return false;
     for (int32_t i = 1; i < node->view.n_outputs; i++)
         if (g->values.at[node->out[i]].uses > 0) return false;

@@ -377,8 +377,8 @@ static cnr_status check_size(const cnri_preprocess *p, const layout *l, const cn
                          (long long)l->c, (long long)l->h, (long long)l->w,
                          (long long)cnr_count(out));
     if (p->mean_image && p->mean_count != (uint64_t)(l->c * l->h * l->w))
-        return cnri_fail(err, CNR_E_SHAPE, "mean",
-                         "the mean image has %llu values, the input %lld x %lld x %lld",
+        return cnri_fail(err, CNR_E_SHAPE, "mean image",
+                         "it has %llu values, the input %lld x %lld x %lld",
                          (unsigned long long)p->mean_count, (long long)l->c, (long long)l->h,
                          (long long)l->w);
     return CNR_OK;

@@ -105,7 +105,7 @@ static cnr_status div_gradient(OPS_GRADIENT_ARGS) {
     MANY(min, "min", "the smallest of the operands", OPS_NUMBERS, LESSER(x, y), LESSER(x, y),   \
          LESSER(x, y), NULL, "fmin(x, y)", 0, 0)                                                \
     MANY(sum, "sum", "the sum of the operands", OPS_NUMBERS, x + y, SIGNED_WRAP(+), x + y,      \
-         add_gradient, "x + y", 0, CNR_OP_SUM)                                                  \
+         add_gradient, "x + y", 0, CNR_OP_ADDS)                                                  \
     MANY(mean, "mean", "the mean of the operands", OPS_FLOATS, x + y, x, x, mean_gradient,      \
          NULL, 1, 0)
 

@@ -37,7 +37,7 @@ const cnr_op ops_dropout = {
     OPS_SIZES,
     .name = "dropout",
     .summary = "Its input, unchanged, at inference.",
-    .flags = CNR_OP_IDENTITY | CNR_OP_PURE,
+    .flags = CNR_OP_PASS | CNR_OP_PURE,
     OPS_ATTRS(attrs),
     OPS_PORTS(in, out),
     .infer = infer,

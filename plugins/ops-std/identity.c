@@ -8,7 +8,7 @@ const cnr_op ops_identity = {
     OPS_SIZES,
     .name = "identity",
     .summary = "The input, unchanged.",
-    .flags = CNR_OP_IDENTITY | CNR_OP_PURE,
+    .flags = CNR_OP_PASS | CNR_OP_PURE,
     OPS_PORTS(in, out),
     .infer = ops_infer_same,
     .aliases_of = ops_alias_view,

@@ -39,7 +39,11 @@ sub plugins {
     my ($command) = @_;
     my ($out, $err, $code) = run($command);
     diag($err) if $code;
-    return map { my $p = decode_json($_); ($p->{name} => $p) } split /\n/, $out;
+    my %seen; # the first of a name: later ones are told to be duplicates
+    for my $plugin (map { decode_json($_) } split /\n/, $out) {
+        $seen{ $plugin->{name} } //= $plugin;
+    }
+    return %seen;
 }
 
 my ($probe) = run("$program plugins --json");

@@ -80,7 +80,8 @@ sub name_of_constant {
     my @parts = split /_/, lc $constant;
     shift @parts while @parts && $parts[0] =~ /^(cnr|cnri|op|kind|layer|device|format|encoding)$/;
     my $name = join '_', @parts;
-    return grep { exists $registered{$_} } $name, $name =~ tr/_/-/r;
+    my $dashed = $name =~ tr/_/-/r;
+    return (grep { exists $registered{$_} } $name, $dashed)[0] // ();
 }
 
 my (@strings, @constants);

@@ -112,18 +112,18 @@ typedef struct cnr_port {
  *              broadcast; gives in-place (same bytes an element), splitting on any axis, and that
  *              any channel block passes through when the operands have the output's shape.
  * EPILOGUE     may be computed behind another node before it stores.
- * IDENTITY     output 0 is input 0 at inference (dropout); such nodes are removed.
+ * PASS         output 0 is input 0 at inference (dropout); such nodes are removed.
  * PURE         same inputs, same outputs, no state: constants may be folded through it.
- * SUM          output 0 is the sum of any number of inputs of one shape; training adds gradients up
+ * ADDS         output 0 is the sum of any number of inputs of one shape; training adds gradients up
  *              with the first such operator.
  * LOSS         inputs are what the net says and the labels, output 0 is the scalar that training
  *              makes small. */
 enum {
     CNR_OP_ELEMENTWISE = 1 << 0,
     CNR_OP_EPILOGUE = 1 << 1,
-    CNR_OP_IDENTITY = 1 << 2,
+    CNR_OP_PASS = 1 << 2,
     CNR_OP_PURE = 1 << 3,
-    CNR_OP_SUM = 1 << 4,
+    CNR_OP_ADDS = 1 << 4,
     CNR_OP_LOSS = 1 << 5
 };
 

@@ -201,7 +201,7 @@ static const cnr_port toy_reshape_ports[] = {{.name = "x"},
 static const cnr_op toy_ops[] = {
     TOY("toy_rectify", 1, CNR_OP_PURE | CNR_OP_ELEMENTWISE | CNR_OP_EPILOGUE, 1, toy_same,
         toy_rectify_run, .inputs = toy_x, .outputs = toy_y),
-    TOY("toy_pass", 1, CNR_OP_PURE | CNR_OP_IDENTITY, 1, toy_same, toy_pass_run, .inputs = toy_x,
+    TOY("toy_pass", 1, CNR_OP_PURE | CNR_OP_PASS, 1, toy_same, toy_pass_run, .inputs = toy_x,
         .outputs = toy_y),
     TOY("toy_sum", 1, CNR_OP_PURE, 1, toy_sum_infer, toy_sum_run, .inputs = toy_many,
         .outputs = toy_y),
