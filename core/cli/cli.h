@@ -34,6 +34,7 @@
     X(check, "verify the digests of native model files")                                     \
     X(plugins, "list plugins with what they provide, or why they were refused")              \
     X(ops, "list operators, their inputs, attributes and help")                              \
+    X(export, "write a net in another format")                                                \
     X(verify, "run models on given inputs, compare with given outputs")
 
 #define X(name, help) int cnri_cmd_##name(int argc, char **argv);
