@@ -1,0 +1,242 @@
+/* depth_to_space, space_to_depth, reorg, channel_shuffle, crop: channels and pixels moved about. */
+#include "move.h"
+
+static const cnr_port in[] = {{.name = "x", .help = "N C spatial"}};
+static const cnr_port out[] = {{.name = "y", .help = "the same elements elsewhere"}};
+static const char *const d2s_modes[] = {"DCR", "CRD", NULL};
+#define BLOCK_ROW                                                                            \
+    {.name = "blocksize", .type = CNR_ATTR_INT, .flags = CNR_ATTR_REQUIRED | CNR_ATTR_BOUNDED, \
+     .alias = "block", .min = 1, .max = 1 << 20, .help = "side of a block of pixels"}
+static const cnr_attr_spec d2s_attrs[] = {
+    BLOCK_ROW,
+    {.name = "mode", .type = CNR_ATTR_ENUM, .default_s = "DCR", .choices = d2s_modes,
+     .help = "DCR: the place in the block is the channel's major part; CRD: its minor part"}};
+static const cnr_attr_spec s2d_attrs[] = {BLOCK_ROW};
+static const cnr_attr_spec reorg_attrs[] = {
+    {.name = "stride", .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 1, .max = 1 << 20,
+     .default_i = 2, .help = "width and height are divided by it"},
+    {.name = "reverse", .type = CNR_ATTR_BOOL, .help = "the other way round"}};
+static const cnr_attr_spec group_attrs[] = {
+    {.name = "group", .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .alias = "groups",
+     .min = 1, .max = 1 << 20, .default_i = 1, .help = "channels are dealt out from so many piles"}};
+
+/* x * times / over; both unknown-proof. */
+static cnr_status scaled(const cnr_node *node, int64_t x, int64_t times, int64_t over,
+                         int64_t *dim, cnr_error *err) {
+    KIT_TRY(kit_mul(node, x, times, dim, err));
+    if (*dim < 0) {
+        if (over != 1) *dim = CNR_DIM_UNKNOWN;
+        return CNR_OK;
+    }
+    if (*dim % over != 0)
+        return ops_fail(err, CNR_E_SHAPE, node, "%lld can't be divided by %lld", (long long)*dim,
+                        (long long)over);
+    *dim /= over;
+    return CNR_OK;
+}
+
+static cnr_status rescale(const cnr_node *node, cnr_tensor *y, int64_t block, int to_space,
+                          cnr_error *err) {
+    const cnr_tensor *x = node->inputs[0];
+    const int64_t area = block * block;
+    KIT_TRY(ops_want(node, 0, OPS_WHOLE, 4, 4, err));
+    ops_like(y, x);
+    for (int32_t a = 1; a < 4; a++) {
+        const int64_t factor = a == 1 ? area : block;
+        const int grows = (a == 1) != (to_space != 0);
+        KIT_TRY(scaled(node, x->dim[a], grows ? factor : 1, grows ? 1 : factor, &y->dim[a], err));
+    }
+    return CNR_OK;
+}
+
+static cnr_status d2s_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
+    return rescale(node, outputs[0], cnr_attr_int(node, "blocksize"), 1, err);
+}
+
+static cnr_status s2d_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
+    return rescale(node, outputs[0], cnr_attr_int(node, "blocksize"), 0, err);
+}
+
+static cnr_status reorg_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
+    const int64_t stride = cnr_attr_int(node, "stride"), channels = node->inputs[0]->dim[1];
+    KIT_TRY(rescale(node, outputs[0], stride, cnr_attr_int(node, "reverse") != 0, err));
+    if (channels >= 0 && channels % (stride * stride) != 0)
+        return ops_fail(err, CNR_E_SHAPE, node, "%lld channels can't be divided by %lld",
+                        (long long)channels, (long long)(stride * stride));
+    return CNR_OK;
+}
+
+/* Between `deep` [N, C b b, H, W] and `wide` [N, C, H b, W b]; the place in the block is the major
+ * or the minor part of the deep channel. Axes: N, C, H, block row, W, block column. */
+static void blocks(const cnr_tensor *x, const cnr_tensor *y, int64_t n, int64_t c, int64_t h,
+                   int64_t w, int64_t b, int minor, int from_deep) {
+    const int64_t plane = h * w;
+    const int64_t deep[6] = {c * b * b * plane, minor ? b * b * plane : plane, w,
+                             minor ? b * plane : b * c * plane, 1, minor ? plane : c * plane};
+    const int64_t wide[6] = {c * b * b * plane, b * b * plane, b * w * b, w * b, b, 1};
+    const int64_t dims[6] = {n, c, h, b, w, b};
+    move_map m = {.rank = 0};
+    for (int i = 0; i < 6; i++)
+        move_axis(&m, dims[i], from_deep ? deep[i] : wide[i], from_deep ? wide[i] : deep[i]);
+    move_copy(ops_size(y->dtype), x->data, y->data, &m);
+}
+
+static cnr_status d2s_reference(const cnr_run *run, cnr_error *err) {
+    const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
+    (void)err;
+    blocks(x, y, x->dim[0], y->dim[1], x->dim[2], x->dim[3],
+           cnr_attr_int(run->node, "blocksize"), cnr_attr_is(run->node, "mode", "CRD"), 1);
+    return CNR_OK;
+}
+
+static cnr_status s2d_reference(const cnr_run *run, cnr_error *err) {
+    const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
+    (void)err;
+    blocks(x, y, x->dim[0], x->dim[1], y->dim[2], y->dim[3],
+           cnr_attr_int(run->node, "blocksize"), 0, 0);
+    return CNR_OK;
+}
+
+/* As Darknet computes it: the plain order takes x for [C / ss, H s, W s], whatever its shape says,
+ * and writes [C, H, W] of the shape it came with; the weights of its nets expect just that. */
+static cnr_status reorg_reference(const cnr_run *run, cnr_error *err) {
+    const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
+    const int64_t s = cnr_attr_int(run->node, "stride");
+    const int reverse = cnr_attr_int(run->node, "reverse") != 0;
+    (void)err;
+    blocks(x, y, x->dim[0], x->dim[1] / (s * s), x->dim[2], x->dim[3], s, 0, reverse);
+    return CNR_OK;
+}
+
+static cnr_status group_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
+    const int64_t group = cnr_attr_int(node, "group");
+    int64_t each;
+    KIT_TRY(ops_want(node, 0, OPS_WHOLE, 2, CNR_MAX_RANK, err));
+    ops_like(outputs[0], node->inputs[0]);
+    return scaled(node, node->inputs[0]->dim[1], 1, group, &each, err);
+}
+
+static void deal(const cnr_tensor *x, const cnr_tensor *y, int64_t group) {
+    const int64_t each = x->dim[1] / group, inner = cnr_span(x, 2, x->rank);
+    move_map m = {.rank = 0};
+    move_axis(&m, x->dim[0], x->dim[1] * inner, x->dim[1] * inner);
+    move_axis(&m, group, each * inner, inner);
+    move_axis(&m, each, inner, group * inner);
+    move_axis(&m, inner, 1, 1);
+    move_copy(ops_size(y->dtype), x->data, y->data, &m);
+}
+
+static cnr_status group_reference(const cnr_run *run, cnr_error *err) {
+    (void)err;
+    deal(run->node->inputs[0], run->outputs[0], cnr_attr_int(run->node, "group"));
+    return CNR_OK;
+}
+
+static cnr_status d2s_gradient(OPS_GRADIENT_ARGS) {
+    kit_build b = {host, graph, CNR_OK};
+    (void)inputs, (void)outputs;
+    if (!want[0] || grad_out[0] < 0) return CNR_OK;
+    if (cnr_attr_is(node, "mode", "CRD"))
+        return ops_fail(err, CNR_E_UNSUPPORTED, node, "no gradient of mode CRD");
+    const cnr_attr block = kit_attr_int("blocksize", cnr_attr_int(node, "blocksize"));
+    grad_in[0] = kit_node(&b, "space_to_depth", &grad_out[0], 1, &block, 1);
+    return kit_built(&b, node, err);
+}
+
+static cnr_status s2d_gradient(OPS_GRADIENT_ARGS) {
+    kit_build b = {host, graph, CNR_OK};
+    (void)inputs, (void)outputs;
+    if (!want[0] || grad_out[0] < 0) return CNR_OK;
+    const cnr_attr block = kit_attr_int("blocksize", cnr_attr_int(node, "blocksize"));
+    grad_in[0] = kit_node(&b, "depth_to_space", &grad_out[0], 1, &block, 1);
+    return kit_built(&b, node, err);
+}
+
+/* Dealing back: as many piles as each pile had. */
+static cnr_status group_gradient(OPS_GRADIENT_ARGS) {
+    kit_build b = {host, graph, CNR_OK};
+    (void)inputs, (void)outputs;
+    if (!want[0] || grad_out[0] < 0) return CNR_OK;
+    const int64_t group = cnr_attr_int(node, "group");
+    const cnr_attr back = kit_attr_int("group", node->inputs[0]->dim[1] / group);
+    grad_in[0] = kit_node(&b, "channel_shuffle", &grad_out[0], 1, &back, 1);
+    return kit_built(&b, node, err);
+}
+
+#define SHUFFLE_OP(SYMBOL, NAME, SUMMARY, HOOKS, ATTRS, GRADIENT)                             \
+    const cnr_op ops_##SYMBOL = {                                                             \
+        OPS_SIZES, .name = NAME, .summary = SUMMARY, .flags = CNR_OP_PURE, OPS_ATTRS(ATTRS),   \
+        OPS_PORTS(in, out), .infer = HOOKS##_infer,                                            \
+        .gradient = GRADIENT, .reference = HOOKS##_reference}
+
+SHUFFLE_OP(depth_to_space, "depth_to_space", "Channels become blocks of pixels.", d2s, d2s_attrs,
+           d2s_gradient);
+SHUFFLE_OP(space_to_depth, "space_to_depth", "Blocks of pixels become channels.", s2d, s2d_attrs,
+           s2d_gradient);
+SHUFFLE_OP(reorg, "reorg", "Pixels become channels in Darknet's order.", reorg, reorg_attrs, NULL);
+SHUFFLE_OP(channel_shuffle, "channel_shuffle", "Channels dealt out from groups in turn.", group,
+           group_attrs, group_gradient);
+
+/* ---- crop ---- */
+
+static const cnr_port crop_in[] = {{.name = "x", .help = "what is cut"},
+                                   {.name = "like", .help = "gives the new lengths"}};
+static const cnr_attr_spec crop_attrs[] = {
+    OPS_AXIS_ROW(2, "this and all later axes are cut"),
+    {.name = "offset", .type = CNR_ATTR_INTS, .flags = CNR_ATTR_BOUNDED, .min = 0,
+     .max = 1 << 30, .help = "where the cut begins: one number for all axes, or one each"}};
+
+static int64_t crop_offset(const cnr_node *node, int32_t i) {
+    int64_t n;
+    const int64_t *list = cnr_attr_ints(node, "offset", &n);
+    return n == 0 ? 0 : n == 1 ? list[0] : i < n ? list[i] : 0;
+}
+
+static cnr_status crop_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
+    const cnr_tensor *x = node->inputs[0], *like = node->inputs[1];
+    int32_t axis;
+    int64_t n;
+    KIT_TRY(ops_want(node, 0, OPS_WHOLE, 1, CNR_MAX_RANK, err));
+    KIT_TRY(ops_want(node, 1, ~0u, x->rank, x->rank, err));
+    KIT_TRY(ops_axis(node, "axis", x->rank, 0, &axis, err));
+    cnr_attr_ints(node, "offset", &n);
+    if (n > 1 && n != x->rank - axis)
+        return ops_fail(err, CNR_E_ARG, node, "%lld offsets for %d axes", (long long)n,
+                        (int)(x->rank - axis));
+    ops_like(outputs[0], x);
+    for (int32_t a = axis; a < x->rank; a++) {
+        const int64_t offset = crop_offset(node, a - axis);
+        outputs[0]->dim[a] = like->dim[a];
+        if (like->dim[a] >= 0 && x->dim[a] >= 0 && offset + like->dim[a] > x->dim[a])
+            return ops_fail(err, CNR_E_SHAPE, node, "axis %d: %lld from %lld on, of only %lld", a,
+                            (long long)like->dim[a], (long long)offset, (long long)x->dim[a]);
+    }
+    return CNR_OK;
+}
+
+static cnr_status crop_reference(const cnr_run *run, cnr_error *err) {
+    const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
+    int64_t from[CNR_MAX_RANK], to[CNR_MAX_RANK];
+    move_map m = {.rank = 0};
+    int32_t axis;
+    KIT_TRY(ops_axis(run->node, "axis", x->rank, 0, &axis, err));
+    kit_dense_strides(x, from);
+    kit_dense_strides(y, to);
+    for (int32_t a = 0; a < x->rank; a++) {
+        if (a >= axis) m.in_at += crop_offset(run->node, a - axis) * from[a];
+        move_axis(&m, y->dim[a], from[a], to[a]);
+    }
+    move_copy(ops_size(y->dtype), x->data, y->data, &m);
+    return CNR_OK;
+}
+
+const cnr_op ops_crop = {
+    OPS_SIZES,
+    .name = "crop",
+    .summary = "x cut to the size of another tensor.",
+    .flags = CNR_OP_PURE,
+    OPS_ATTRS(crop_attrs),
+    OPS_PORTS(crop_in, out),
+    .infer = crop_infer,
+    .reference = crop_reference,
+};
