@@ -1,36 +1,15 @@
-/* The CPU as a device: host memory, streams that finish at once, a pool of threads.
- *
- * One pool serves all streams. A stream that finds it busy works alone, so sessions never wait for
- * each other, and together they still fill the cores. */
+/* The CPU as a device: host memory, streams that finish at once, one pool of threads for all. */
 #define _GNU_SOURCE
 #include "neon.h"
+#include "threads.h"
 
 #include <sched.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#ifdef NEON_PTHREADPOOL
-#include <pthreadpool.h>
-#endif
 
 #define HUGE_PAGE ((uint64_t)2 << 20)
-
-typedef struct pool {
-    int32_t threads;
-    atomic_int busy;
-#ifdef NEON_PTHREADPOOL
-    pthreadpool_t workers;
-#endif
-    /* The task under way. `published` orders it for threads that come through code that a race
-     * detector can't see into. */
-    atomic_int published;
-    void (*fn)(void *arg, int64_t i, int32_t thread);
-    void *arg;
-    int64_t n;
-    atomic_llong next;
-} pool;
 
 static const cnr_memory_class memory_classes[] = {
     {.name = "buffer",
@@ -96,37 +75,20 @@ static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) 
 
 static cnr_status device_open(cnr_device *device, const cnr_device_options *options,
                               cnr_error *err) {
-    int32_t threads = options && options->threads > 0 ? options->threads : cores();
-    pool *p = neon_host->alloc(sizeof *p);
-    if (!p) return neon_host->fail(err, CNR_E_MEMORY, "cpu", "no memory for the thread pool");
-    memset(p, 0, sizeof *p);
-    if (threads > 1024) threads = 1024;
-#ifdef NEON_PTHREADPOOL
-    if (threads > 1) {
-        p->workers = pthreadpool_create((size_t)threads);
-        if (!p->workers) {
-            neon_host->log(CNR_LOG_WARN, "cpu-neon", "no thread pool: one thread only");
-            threads = 1;
-        }
-    }
-#else
-    threads = 1;
-#endif
-    p->threads = threads;
-    device->state = p;
+    const int32_t wanted = options && options->threads > 0 ? options->threads : cores();
+    device->state = neon_threads_open((int32_t)neon_min(wanted, 1024), &device->concurrency);
+    if (!device->state)
+        return neon_host->fail(err, CNR_E_MEMORY, "cpu", "no memory for the threads");
+    if (device->concurrency < wanted)
+        neon_host->log(CNR_LOG_WARN, "cpu-neon", "%d threads instead of %d", device->concurrency,
+                       wanted);
     device->memory = memory_classes;
     device->n_memory = 1;
-    device->concurrency = threads;
     return CNR_OK;
 }
 
 static void device_close(cnr_device *device) {
-    pool *p = device->state;
-    if (!p) return;
-#ifdef NEON_PTHREADPOOL
-    if (p->workers) pthreadpool_destroy(p->workers);
-#endif
-    neon_host->free(p);
+    neon_threads_close(device->state);
     device->state = NULL;
 }
 
@@ -222,39 +184,9 @@ static cnr_status copy_mem(cnr_stream *stream, const cnr_mem *from, const cnr_me
 
 /* ---- streams ---- */
 
-#ifdef NEON_PTHREADPOOL
-/* One of `threads` such calls, each on at most one thread at a time: its index is the thread
- * number that tasks see. */
-static void work(void *context, size_t index) {
-    pool *p = context;
-    (void)atomic_load_explicit(&p->published, memory_order_acquire);
-    for (;;) {
-        const int64_t i = atomic_fetch_add_explicit(&p->next, 1, memory_order_relaxed);
-        if (i >= p->n) break;
-        p->fn(p->arg, i, (int32_t)index);
-    }
-    atomic_fetch_add_explicit(&p->published, 1, memory_order_release);
-}
-#endif
-
 static void parallel(cnr_stream *stream, int64_t n, void (*fn)(void *, int64_t, int32_t),
                      void *arg) {
-#ifdef NEON_PTHREADPOOL
-    pool *p = stream->device->state;
-    if (n > 1 && p->workers && !atomic_exchange_explicit(&p->busy, 1, memory_order_acquire)) {
-        p->fn = fn;
-        p->arg = arg;
-        p->n = n;
-        atomic_store_explicit(&p->next, 0, memory_order_relaxed);
-        atomic_store_explicit(&p->published, 1, memory_order_release);
-        pthreadpool_parallelize_1d(p->workers, work, p, (size_t)neon_min(n, p->threads), 0);
-        (void)atomic_load_explicit(&p->published, memory_order_acquire);
-        atomic_store_explicit(&p->busy, 0, memory_order_release);
-        return;
-    }
-#endif
-    (void)stream;
-    for (int64_t i = 0; i < n; i++) fn(arg, i, 0);
+    neon_threads_run(stream->device->state, n, fn, arg);
 }
 
 static cnr_status stream_open(const cnr_device *device, cnr_stream *stream, cnr_error *err) {

@@ -69,7 +69,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     /* the chain's shape is that of the product itself */
     const cnr_tensor *y = node->outputs[0];
     out->epilogue = s.outer == 1 ? neon_chain_accepts(node, y->rank, y->dim) : 0;
-    if (s.outer == 1 && y->rank == 2) out->ranges = 1 << 0;
+    if (s.outer == 1 && y->rank == 2 && y->dim[0] == s.m) out->ranges = 1 << 0;
     if (s.packed) out->prepared = 1 << 1;
     return CNR_OK;
 }

@@ -1,0 +1,146 @@
+/* A pool of threads that share out the indices of a loop.
+ *
+ * A loop ends when all its indices are done, whether or not every worker has come: on a machine
+ * that others use too, a worker may be off its core for milliseconds, and a pool that waits for
+ * each of them (pthreadpool does) made small loops 80 times slower there.
+ *
+ *     gate = workers inside the loop, + CLOSED while there is none to join
+ *     open:  loop set, CLOSED cleared, epoch + 1, sleepers woken
+ *     join:  gate + 1; if it was CLOSED, gate - 1 and back to waiting
+ *     close: CLOSED set; the caller waits until gate shows no one inside */
+#include "threads.h"
+#include "neon.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+#define CLOSED 0x40000000u
+/* Layers follow each other within this, so that workers find the next loop awake. */
+#define SPIN_NS 100000
+
+typedef struct worker {
+    neon_threads *pool;
+    pthread_t thread;
+    int32_t index;
+} worker;
+
+struct neon_threads {
+    void (*fn)(void *arg, int64_t i, int32_t thread);
+    void *arg;
+    int64_t n;
+    _Alignas(64) atomic_llong next;
+    _Alignas(64) atomic_uint gate;
+    _Alignas(64) atomic_uint epoch;
+    atomic_int busy, stop, asleep;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    int32_t workers;
+    worker at[];
+};
+
+static inline void relax(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static void take_indices(neon_threads *p, int32_t thread) {
+    for (;;) {
+        const int64_t i = atomic_fetch_add_explicit(&p->next, 1, memory_order_relaxed);
+        if (i >= p->n) return;
+        p->fn(p->arg, i, thread);
+    }
+}
+
+/* Returns when epoch is no longer `seen`: first spins, then gives way, then sleeps. */
+static unsigned await(neon_threads *p, unsigned seen) {
+    unsigned now;
+    const uint64_t begin = neon_host->now_ns();
+    for (unsigned turn = 1;; turn++) {
+        now = atomic_load_explicit(&p->epoch, memory_order_acquire);
+        if (now != seen) return now;
+        relax();
+        if (turn % 64) continue;
+        sched_yield();
+        if (neon_host->now_ns() - begin > SPIN_NS) break;
+    }
+    pthread_mutex_lock(&p->lock);
+    atomic_fetch_add(&p->asleep, 1);
+    while ((now = atomic_load(&p->epoch)) == seen) pthread_cond_wait(&p->wake, &p->lock);
+    atomic_fetch_sub(&p->asleep, 1);
+    pthread_mutex_unlock(&p->lock);
+    return now;
+}
+
+static void *work(void *arg) {
+    const worker *self = arg;
+    neon_threads *p = self->pool;
+    for (unsigned seen = 0;;) {
+        seen = await(p, seen);
+        if (atomic_load_explicit(&p->stop, memory_order_acquire)) return NULL;
+        if (!(atomic_fetch_add_explicit(&p->gate, 1, memory_order_acquire) & CLOSED))
+            take_indices(p, self->index);
+        atomic_fetch_sub_explicit(&p->gate, 1, memory_order_release);
+    }
+}
+
+static void call_workers(neon_threads *p) {
+    atomic_fetch_add(&p->epoch, 1);
+    if (!atomic_load(&p->asleep)) return;
+    pthread_mutex_lock(&p->lock); /* none is between its look at epoch and its sleep */
+    pthread_cond_broadcast(&p->wake);
+    pthread_mutex_unlock(&p->lock);
+}
+
+neon_threads *neon_threads_open(int32_t n, int32_t *got) {
+    const size_t bytes = sizeof(neon_threads) + (size_t)n * sizeof(worker);
+    neon_threads *p = neon_host->alloc(bytes);
+    *got = 1;
+    if (!p) return NULL;
+    memset(p, 0, bytes);
+    atomic_init(&p->gate, CLOSED);
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->wake, NULL);
+    for (; *got < n; ++*got) {
+        worker *w = &p->at[p->workers];
+        w->pool = p;
+        w->index = *got;
+        if (pthread_create(&w->thread, NULL, work, w) != 0) break;
+        p->workers++;
+    }
+    return p;
+}
+
+void neon_threads_close(neon_threads *p) {
+    if (!p) return;
+    atomic_store_explicit(&p->stop, 1, memory_order_release);
+    call_workers(p);
+    for (int32_t i = 0; i < p->workers; i++) pthread_join(p->at[i].thread, NULL);
+    pthread_cond_destroy(&p->wake);
+    pthread_mutex_destroy(&p->lock);
+    neon_host->free(p);
+}
+
+void neon_threads_run(neon_threads *p, int64_t n, void (*fn)(void *, int64_t, int32_t),
+                      void *arg) {
+    if (n < 2 || !p->workers || atomic_exchange_explicit(&p->busy, 1, memory_order_acquire)) {
+        for (int64_t i = 0; i < n; i++) fn(arg, i, 0);
+        return;
+    }
+    p->fn = fn;
+    p->arg = arg;
+    p->n = n;
+    atomic_store_explicit(&p->next, 0, memory_order_relaxed);
+    atomic_fetch_and_explicit(&p->gate, ~CLOSED, memory_order_release);
+    call_workers(p);
+    take_indices(p, 0);
+    atomic_fetch_or_explicit(&p->gate, CLOSED, memory_order_relaxed);
+    for (unsigned turn = 1; atomic_load_explicit(&p->gate, memory_order_acquire) != CLOSED; turn++) {
+        relax();
+        if (turn % 256 == 0) sched_yield();
+    }
+    atomic_store_explicit(&p->busy, 0, memory_order_release);
+}

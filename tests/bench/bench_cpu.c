@@ -1,0 +1,232 @@
+/* Times kernels of cpu-neon: matrix products (beside OpenBLAS where it is installed) and layers.
+ *
+ *     bench_cpu [threads [part of a row's name]]
+ *
+ * Each row is the least of many runs: machines that others use too are noisy. */
+#include "plugins/cpu-neon/neoncall.h"
+#include <time.h>
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Minimum seconds of fn(arg): at least 5 runs, then as many as half a second holds. */
+static double least(void (*fn)(void *), void *arg) {
+    double best = 1e9;
+    const double begin = now();
+    for (int i = 0; i < 5 || (i < 2000 && now() - begin < 0.5); i++) {
+        const double t = now();
+        fn(arg);
+        const double took = now() - t;
+        if (took < best) best = took;
+    }
+    return best;
+}
+
+/* ---- a kernel, ready to run ---- */
+
+typedef struct ready {
+    const cnr_kernel *kernel;
+    cnr_run run;
+    cnr_tensor out;
+    cnr_tensor *outs[1];
+} ready;
+
+static cnr_device device;
+static cnr_stream stream;
+
+static int make_ready(ready *r, const cnr_node *node) {
+    cnr_error err = CNR_ERROR_INIT;
+    int32_t layout[4][16] = {{0}}, best = 0;
+    cnr_space blob = {.size = sizeof blob}, space = {.size = sizeof space};
+    for (int32_t i = 0; i < neon_state.n_kernels; i++) {
+        const cnr_kernel *k = neon_state.kernels[i];
+        cnr_accept a = {.size = sizeof a, .in_block = layout[0], .out_block = layout[1],
+                        .in_class = layout[2], .out_class = layout[3]};
+        if (strcmp(k->op, node->desc->name) != 0) continue;
+        if (k->accepts(&device, node, &a) != CNR_OK || a.score <= best) continue;
+        best = a.score;
+        r->kernel = k;
+    }
+    if (!best) return 0;
+    r->out = *node->outputs[0];
+    r->outs[0] = &r->out;
+    r->out.data = neon_memory(cnr_dense_bytes(&r->out));
+    r->run = (cnr_run){.size = sizeof r->run, .range_axis = -1, .node = node, .outputs = r->outs,
+                       .stream = &stream};
+    if (r->kernel->prepare_size) r->kernel->prepare_size(&device, node, &blob, &err);
+    if (blob.bytes) {
+        r->run.blob_data = neon_memory(blob.bytes);
+        r->kernel->prepare(&device, node, r->run.blob_data, &err);
+    }
+    if (r->kernel->plan(&device, node, &space, &r->run.state, &err) != CNR_OK) return 0;
+    if (space.bytes) r->run.workspace_data = neon_memory(space.bytes);
+    return 1;
+}
+
+static void run_ready(void *arg) {
+    ready *r = arg;
+    cnr_error err = CNR_ERROR_INIT;
+    if (r->kernel->run(&r->run, &err) != CNR_OK) exit(1);
+}
+
+static cnr_node *node_of(const char *name, const char *attrs, int32_t n,
+                         const cnr_tensor *const *inputs) {
+    const cnr_op *op = op_find(name);
+    cnr_attr room[32];
+    const cnr_attr *given[32];
+    if (!op) return NULL;
+    const int32_t n_attrs = op_parse(op, attrs, room, 32);
+    for (int32_t i = 0; i < n_attrs; i++) given[i] = &room[i];
+    return op_node(op, given, n_attrs, inputs, n, 1);
+}
+
+/* ---- products ---- */
+
+typedef void (*sgemm_fn)(int, int, int, int, int, int, float, const float *, int, const float *,
+                         int, float, float *, int);
+
+typedef struct blas_call {
+    sgemm_fn sgemm;
+    int m, n, k;
+    const float *a, *b;
+    float *c;
+} blas_call;
+
+static void run_blas(void *arg) {
+    const blas_call *p = arg;
+    p->sgemm(101, 111, 111, p->m, p->n, p->k, 1.0f, p->a, p->k, p->b, p->n, 0.0f, p->c, p->n);
+}
+
+static sgemm_fn open_blas(int threads) {
+    void *library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
+    sgemm_fn sgemm = NULL;
+    void (*set)(int) = NULL;
+    if (!library) return NULL;
+    *(void **)&sgemm = dlsym(library, "cblas_sgemm");
+    *(void **)&set = dlsym(library, "openblas_set_num_threads");
+    if (set) set(threads);
+    return sgemm;
+}
+
+static void products(int threads, const char *only) {
+    static const int sizes[][3] = {{1024, 1024, 1024}, {256, 729, 2400}, {384, 169, 2304},
+                                   {512, 512, 1024},   {64, 3136, 576},  {512, 49, 4608},
+                                   {2048, 2048, 2048}};
+    const sgemm_fn sgemm = open_blas(threads);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        const int m = sizes[i][0], n = sizes[i][1], k = sizes[i][2];
+        char a_dims[32], b_dims[32], name[64];
+        ready r = {0};
+        snprintf(name, sizeof name, "gemm %d,%d,%d", m, n, k);
+        if (only && !strstr(name, only)) continue;
+        snprintf(a_dims, sizeof a_dims, "%dx%d", m, k);
+        snprintf(b_dims, sizeof b_dims, "%dx%d", k, n);
+        const cnr_tensor *in[2] = {t_random(CNR_f32, a_dims, 1), t_random(CNR_f32, b_dims, 2)};
+        cnr_node *node = node_of("gemm", "", 2, in);
+        if (!node || !make_ready(&r, node)) continue;
+        const double flops = 2.0 * m * n * k, ours = least(run_ready, &r);
+        printf("%-28s %9.3f ms %7.1f GFLOP/s", name, ours * 1e3, flops / ours * 1e-9);
+        if (sgemm) {
+            blas_call call = {sgemm, m, n, k, in[0]->data, in[1]->data, r.out.data};
+            const double theirs = least(run_blas, &call);
+            printf("   OpenBLAS %7.1f, of which %3.0f%%", flops / theirs * 1e-9,
+                   100 * theirs / ours);
+        }
+        printf("\n");
+    }
+}
+
+/* ---- layers ---- */
+
+typedef struct layer {
+    const char *name, *op, *x, *weight, *attrs;
+} layer;
+
+static const layer layers[] = {
+    {"alexnet conv1 11x11 s4", "conv", "1x3x227x227", "96x3x11x11", "strides=4"},
+    {"alexnet conv2 5x5 g2", "conv", "1x96x27x27", "256x48x5x5", "pads=2; group=2"},
+    {"alexnet conv3 256-384 13", "conv", "1x256x13x13", "384x256x3x3", "pads=1"},
+    {"3x3 64-64 56x56", "conv", "1x64x56x56", "64x64x3x3", "pads=1"},
+    {"3x3 64-64 224x224", "conv", "1x64x224x224", "64x64x3x3", "pads=1"},
+    {"3x3 512-512 28x28", "conv", "1x512x28x28", "512x512x3x3", "pads=1"},
+    {"3x3 512-512 7x7", "conv", "1x512x7x7", "512x512x3x3", "pads=1"},
+    {"1x1 256-64 56x56", "conv", "1x256x56x56", "64x256x1x1", ""},
+    {"1x1 512-512 14x14", "conv", "1x512x14x14", "512x512x1x1", ""},
+    {"depthwise 3x3 32 112", "conv", "1x32x112x112", "32x1x3x3", "pads=1; group=32"},
+    {"depthwise 3x3 s2 64 112", "conv", "1x64x112x112", "64x1x3x3", "pads=1; strides=2; group=64"},
+    {"squeezenet conv1 3x3 s2", "conv", "1x3x227x227", "64x3x3x3", "strides=2"},
+    {"squeezenet expand 3x3 16-64", "conv", "1x16x56x56", "64x16x3x3", "pads=1"},
+    {"squeezenet conv10 1x1", "conv", "1x512x14x14", "1000x512x1x1", ""},
+    {"lenet conv1 batch 64", "conv", "64x1x28x28", "20x1x5x5", ""},
+    {"lenet conv2 batch 64", "conv", "64x20x12x12", "50x20x5x5", ""},
+    {"lenet conv1 grad weight", "conv_grad_weight", "64x1x28x28", "20x1x5x5", ""},
+    {"lenet conv2 grad weight", "conv_grad_weight", "64x20x12x12", "50x20x5x5", ""},
+    {"lenet conv2 grad input", "conv_grad_input", "64x20x12x12", "50x20x5x5", ""},
+    {"dense 9216-4096", "dense", "1x9216", "4096x9216", ""},
+    {"dense 9216-4096 batch 16", "dense", "16x9216", "4096x9216", ""},
+    {"max_pool 3x3 s2 64 113", "max_pool", "1x64x113x113", NULL, "kernel_shape=3; strides=2"},
+    {"max_pool_grad lenet", "max_pool_grad", "64x20x24x24", NULL, "kernel_shape=2; strides=2"},
+    {"global_average_pool 1000 14", "global_average_pool", "1x1000x14x14", NULL, ""},
+    {"lrn 96 55", "lrn", "1x96x55x55", NULL, "size=5; alpha=0.0001; beta=0.75"},
+    {"softmax 1000", "softmax", "1x1000", NULL, ""},
+    {"relu 64 112", "relu", "1x64x112x112", NULL, ""},
+    {"tanh 64 112", "tanh", "1x64x112x112", NULL, ""},
+    {"add 64 112", "add", "1x64x112x112", "1x64x112x112", ""},
+    {"add channel", "add", "1x64x112x112", "64x1x1", ""},
+};
+
+/* The operands in the order that the operator has them. */
+static cnr_node *layer_node(const layer *l) {
+    cnr_tensor *x = t_random(CNR_f32, l->x, 3);
+    cnr_tensor *w = l->weight ? t_random(CNR_f32, l->weight, 4) : NULL;
+    const cnr_tensor *in[3] = {x, w, NULL};
+    if (w) w->flags |= CNR_TENSOR_CONST;
+    if (!strstr(l->op, "_grad")) return node_of(l->op, l->attrs, w ? 2 : 1, in);
+    cnr_node *forward = node_of(w ? "conv" : "max_pool", l->attrs, w ? 2 : 1, in);
+    if (!forward) return NULL;
+    cnr_tensor *dy = t_copy(forward->outputs[0]);
+    t_alloc(dy);
+    for (int64_t i = 0; i < cnr_count(dy); i++) t_set(dy, i, (double)(i % 7) - 3);
+    in[0] = dy;
+    in[1] = strcmp(l->op, "conv_grad_input") == 0 ? w : x;
+    in[2] = strcmp(l->op, "conv_grad_input") == 0 ? x : w;
+    return node_of(l->op, l->attrs, w ? 3 : 2, in);
+}
+
+static void all_layers(const char *only) {
+    for (size_t i = 0; i < sizeof layers / sizeof layers[0]; i++) {
+        ready r = {0};
+        cnr_cost cost = {0};
+        if (only && !strstr(layers[i].name, only)) continue;
+        cnr_node *node = layer_node(&layers[i]);
+        if (!node || !make_ready(&r, node)) {
+            printf("%-28s no kernel\n", layers[i].name);
+            continue;
+        }
+        if (node->desc->cost) node->desc->cost(node, &cost);
+        const double t = least(run_ready, &r);
+        printf("%-28s %9.3f ms %7.1f GFLOP/s   %s\n", layers[i].name, t * 1e3,
+               (2.0 * (double)cost.macs + (double)cost.flops) / t * 1e-9, r.kernel->name);
+    }
+}
+
+int main(int argc, char **argv) {
+    cnr_error err = CNR_ERROR_INIT;
+    const int threads = argc > 1 ? atoi(argv[1]) : 1;
+    const char *only = argc > 2 ? argv[2] : NULL, *isa = getenv("CNNRUN_CPU_ISA");
+    neon_open();
+    if (!isa || !*isa || !neon_use_isa(isa[0] == 'g' ? 0 : strcmp(isa, "avx2") ? 2 : 1))
+        if (!neon_use_isa(2) && !neon_use_isa(1)) neon_use_isa(0);
+    cnr_device_options options = {.size = sizeof options, .threads = threads};
+    device = (cnr_device){.size = sizeof device, .cls = neon_state.cls, .name = "cpu"};
+    neon_state.cls->open(&device, &options, &err);
+    neon_state.cls->stream_open(&device, &stream, &err);
+    printf("%s, %d threads\n", neon_state.isa, threads);
+    products(threads, only);
+    all_layers(only);
+    neon_state.cls->close(&device);
+    return 0;
+}
