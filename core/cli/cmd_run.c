@@ -118,9 +118,9 @@ static void describe(cnri_json *j, const char *name, const cnr_tensor *t) {
     cnri_json_list(j, "shape");
     for (int32_t i = 0; i < t->rank; i++) cnri_json_int(j, NULL, t->dim[i]);
     cnri_json_end(j);
-    cnri_json_real(j, "min", values ? low : NAN);
-    cnri_json_real(j, "max", values ? high : NAN);
-    cnri_json_real(j, "mean", values ? sum / (double)n : NAN);
+    cnri_json_real(j, "lowest", values ? low : NAN);
+    cnri_json_real(j, "highest", values ? high : NAN);
+    cnri_json_real(j, "average", values ? sum / (double)n : NAN);
     cnri_json_end(j);
 }
 
