@@ -142,13 +142,18 @@ static cnr_status nobody(const char *path, cnr_error *err) {
     return status;
 }
 
+/* The graph is only to be looked at. */
+static bool is_none(const char *weights) {
+    return weights && strcmp(weights, "none") == 0;
+}
+
 static bool is_random(const char *weights) {
     return weights && strncmp(weights, "random:", 7) == 0;
 }
 
 /* What an importer may take as a second file: neither ours nor a wish for random numbers. */
 static bool is_foreign(const char *weights) {
-    return weights && !is_random(weights) && !ends_with(weights, ".cnr");
+    return weights && !is_none(weights) && !is_random(weights) && !ends_with(weights, ".cnr");
 }
 
 static cnr_status import(const cnr_importer *importer, const char *path,
@@ -168,7 +173,7 @@ static cnr_status import(const cnr_importer *importer, const char *path,
 
 static cnr_status fill(cnr_graph *g, const char *weights, bool imported, cnr_error *err) {
     int64_t seed;
-    if (!weights || (imported && is_foreign(weights))) return CNR_OK;
+    if (!weights || is_none(weights) || (imported && is_foreign(weights))) return CNR_OK;
     if (!is_random(weights)) return cnri_store_fill(g, weights, err);
     if (!cnri_parse_int(weights + 7, &seed))
         return cnri_fail(err, CNR_E_ARG, weights, "want random:SEED with a whole number");
