@@ -202,6 +202,16 @@ static void old_softmax(job *j) {
     j->n_in = 2;
 }
 
+/* Before operator set 7 a slope without more was one a channel. */
+static void prelu(job *j) {
+    const cnr_tensor *x = type_of(j, j->in[0]), *slope = type_of(j, j->n_in > 1 ? j->in[1] : -1);
+    int64_t axes[CNR_MAX_RANK], n = 0;
+    if (j->net->opset >= 7 || !x || !slope || slope->rank != 1 || x->rank < 3) return;
+    for (int32_t i = 2; i < x->rank; i++) axes[n] = 1 + n, n++;
+    const cnr_attr over = {.name = "axes", .type = CNR_ATTR_INTS, .n = n, .ints = axes};
+    j->in[1] = helper(j, "unsqueeze", &j->in[1], 1, &over);
+}
+
 static void batch_norm(job *j) {
     const Onnx__AttributeProto *training = proto(j, "training_mode");
     if (training && training->i) problem(j, "training_mode is not supported%s", "");
@@ -358,7 +368,7 @@ static const struct handler {
     {"pow", old_broadcast, " axis "}, {"and", old_broadcast, " axis "},
     {"or", old_broadcast, " axis "}, {"xor", old_broadcast, " axis "},
     {"equal", old_broadcast, " axis "}, {"less", old_broadcast, " axis "},
-    {"greater", old_broadcast, " axis "}, {"prelu", old_broadcast, " axis "},
+    {"greater", old_broadcast, " axis "}, {"prelu", prelu, ""},
     {"softmax", old_softmax, ""}, {"log_softmax", old_softmax, ""}, {"hardmax", old_softmax, ""},
     {"batch_normalization", batch_norm, ""}, {"dropout", dropout, ""}, {"resize", resize, ""},
     {"constant", constant, " value value_float value_int value_floats value_ints sparse_value "
@@ -455,6 +465,9 @@ static void convert(job *j) {
         if (node->attribute[i]->name && !is_taken(handler, node->attribute[i]->name))
             convert_attr(j, op, node->attribute[i]);
     if (handler && !j->failed) handler->change(j);
+    /* Ours would make a bias that is left out; in ONNX left out means none. */
+    const cnr_attr_spec *bias = spec_of(op, "bias");
+    if (bias && bias->type == CNR_ATTR_BOOL) put(j, "bias", CNR_ATTR_BOOL)->i = j->n_in > 2;
     if (j->failed || j->done) return;
     if (onnx_host->graph_node(j->net->graph, j->op, j->name, j->net->path, j->in, j->n_in, j->attrs,
                               j->n_attrs, j->out, j->n_out) == CNR_E_MEMORY)
