@@ -1,0 +1,281 @@
+/* arg_max, arg_min, top_k, cum_sum: order and sums along one axis. */
+#include "kit.h"
+
+/* ---- arg_max, arg_min ---- */
+
+static const cnr_port arg_in[] = {{.name = "x", .help = "any shape"}};
+static const cnr_port arg_out[] = {{.name = "y", .help = "i64: positions along the axis"}};
+static const cnr_attr_spec arg_attrs[] = {
+    OPS_AXIS_ROW(0, "along which is searched"),
+    {.name = "keepdims", .type = CNR_ATTR_BOOL, .default_i = 1, .help = "the axis stays, as 1"},
+    {.name = "select_last_index", .type = CNR_ATTR_BOOL, .help = "of equal ones the last"}};
+
+static cnr_status arg_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
+    const cnr_tensor *x = node->inputs[0];
+    cnr_tensor *y = outputs[0];
+    int32_t axis;
+    KIT_TRY(ops_want(node, 0, OPS_NUMBERS, 1, CNR_MAX_RANK, err));
+    KIT_TRY(ops_axis(node, "axis", x->rank, 0, &axis, err));
+    if (x->dim[axis] == 0) return ops_fail(err, CNR_E_SHAPE, node, "axis %d is empty", (int)axis);
+    y->dtype = CNR_i64;
+    for (int32_t a = 0; a < x->rank; a++) {
+        if (a != axis) y->dim[y->rank++] = x->dim[a];
+        else if (cnr_attr_int(node, "keepdims")) y->dim[y->rank++] = 1;
+    }
+    return CNR_OK;
+}
+
+static void in_cost(const cnr_node *node, cnr_cost *c) {
+    c->flops = ops_elements(node->inputs[0]);
+}
+
+/* -1, 0, 1: a before, with, after b in rising order; NaN comes last. */
+static int compare(elem_domain domain, const elem_run *a, const elem_run *b) {
+    if (domain == ELEM_I) return (a->i[0] > b->i[0]) - (a->i[0] < b->i[0]);
+    if (domain == ELEM_U) return (a->u[0] > b->u[0]) - (a->u[0] < b->u[0]);
+    const double x = a->f[0], y = b->f[0];
+    if (x != x || y != y) return (x != x) - (y != y);
+    return (x > y) - (x < y);
+}
+
+static cnr_status arg_find(const cnr_run *run, int largest, cnr_error *err) {
+    const cnr_tensor *x = run->node->inputs[0];
+    const int last = cnr_attr_int(run->node, "select_last_index") != 0;
+    const elem_domain domain = elem_domain_of(x->dtype);
+    int32_t axis;
+    KIT_TRY(ops_axis(run->node, "axis", x->rank, 0, &axis, err));
+    const int64_t outer = cnr_span(x, 0, axis), n = x->dim[axis];
+    const int64_t inner = cnr_span(x, axis + 1, x->rank);
+    int64_t *y = run->outputs[0]->data;
+    for (int64_t o = 0; o < outer; o++)
+        for (int64_t i = 0; i < inner; i++) {
+            elem_run best, v;
+            int64_t at = 0;
+            elem_load(x->dtype, x->data, o * n * inner + i, 0, 1, domain, &best);
+            for (int64_t k = 1; k < n; k++) {
+                elem_load(x->dtype, x->data, (o * n + k) * inner + i, 0, 1, domain, &v);
+                const int order = largest ? compare(domain, &v, &best) : compare(domain, &best, &v);
+                if (order < 0 || (order == 0 && !last)) continue;
+                at = k;
+                best.u[0] = v.u[0];
+            }
+            y[o * inner + i] = at;
+        }
+    return CNR_OK;
+}
+
+static cnr_status arg_max_reference(const cnr_run *run, cnr_error *err) {
+    return arg_find(run, 1, err);
+}
+static cnr_status arg_min_reference(const cnr_run *run, cnr_error *err) {
+    return arg_find(run, 0, err);
+}
+
+static const char *const arg_max_aliases[] = {"argmax", NULL};
+static const char *const arg_min_aliases[] = {"argmin", NULL};
+
+#define ARG_OP(NAME, SUMMARY)                                                               \
+    const cnr_op ops_##NAME = {                                                             \
+        OPS_SIZES, .name = #NAME, .summary = SUMMARY, .aliases = NAME##_aliases,            \
+        .flags = CNR_OP_PURE, OPS_ATTRS(arg_attrs), OPS_PORTS(arg_in, arg_out),             \
+        .infer = arg_infer, .cost = in_cost, .reference = NAME##_reference}
+ARG_OP(arg_max, "Where along an axis the largest element is.");
+ARG_OP(arg_min, "Where along an axis the smallest element is.");
+
+/* ---- top_k ---- */
+
+static const cnr_port top_in[] = {
+    {.name = "x", .help = "any shape"},
+    {.name = "k", .flags = CNR_PORT_OPTIONAL | CNR_PORT_CONST,
+     .help = "how many, instead of the attribute"}};
+static const cnr_port top_out[] = {
+    {.name = "values", .help = "the k of them"},
+    {.name = "indices", .flags = CNR_PORT_OPTIONAL, .help = "i64: where they were"}};
+static const cnr_attr_spec top_attrs[] = {
+    {.name = "k", .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 1e15,
+     .default_i = 1, .help = "how many"},
+    OPS_AXIS_ROW(-1, "along which is sorted"),
+    {.name = "largest", .type = CNR_ATTR_BOOL, .default_i = 1, .help = "else the smallest"},
+    {.name = "sorted", .type = CNR_ATTR_BOOL, .default_i = 1, .help = "they are, in any case"}};
+
+static cnr_status top_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
+    const cnr_tensor *x = node->inputs[0];
+    int32_t axis;
+    int known;
+    KIT_TRY(ops_want(node, 0, OPS_NUMBERS, 1, CNR_MAX_RANK, err));
+    KIT_TRY(kit_want(node, 1, OPS_INTS, 0, 1, err));
+    KIT_TRY(ops_axis(node, "axis", x->rank, 0, &axis, err));
+    const double k = kit_scalar(node, 1, "k", &known);
+    const int64_t dim = x->dim[axis];
+    if (known && (k < 0 || (dim >= 0 && k > (double)dim)))
+        return ops_fail(err, CNR_E_ARG, node, "%g of an axis of %lld", k, (long long)dim);
+    for (int32_t i = 0; i < node->n_outputs; i++) {
+        ops_like(outputs[i], x);
+        outputs[i]->dim[axis] = known ? (int64_t)k : CNR_DIM_UNKNOWN;
+        if (i == 1) outputs[i]->dtype = CNR_i64;
+    }
+    return CNR_OK;
+}
+
+/* Is element `a` of the line to come before `b`? Of equal ones the first does. */
+typedef struct top_line {
+    const cnr_tensor *x;
+    elem_domain domain;
+    int64_t base, step;
+    int largest;
+} top_line;
+
+static int before(const top_line *l, int64_t a, int64_t b) {
+    elem_run x, y;
+    elem_load(l->x->dtype, l->x->data, l->base + a * l->step, 0, 1, l->domain, &x);
+    elem_load(l->x->dtype, l->x->data, l->base + b * l->step, 0, 1, l->domain, &y);
+    const int order = compare(l->domain, &x, &y);
+    return order ? (l->largest ? order > 0 : order < 0) : a < b;
+}
+
+/* A heap of the best k, the worst of them at its top. */
+static void sink(const top_line *l, int64_t *heap, int64_t n, int64_t at) {
+    for (;;) {
+        int64_t child = 2 * at + 1;
+        if (child >= n) return;
+        if (child + 1 < n && before(l, heap[child], heap[child + 1])) child++;
+        if (!before(l, heap[at], heap[child])) return;
+        const int64_t moved = heap[at];
+        heap[at] = heap[child];
+        heap[child] = moved;
+        at = child;
+    }
+}
+
+static void select_line(const top_line *l, int64_t n, int64_t *heap, int64_t k) {
+    for (int64_t i = 0; i < k; i++) heap[i] = i;
+    for (int64_t i = k / 2 - 1; i >= 0; i--) sink(l, heap, k, i);
+    for (int64_t i = k; k > 0 && i < n; i++) {
+        if (!before(l, i, heap[0])) continue;
+        heap[0] = i;
+        sink(l, heap, k, 0);
+    }
+    for (int64_t i = k - 1; i > 0; i--) {
+        const int64_t moved = heap[0];
+        heap[0] = heap[i];
+        heap[i] = moved;
+        sink(l, heap, i, 0);
+    }
+}
+
+static int32_t top_axis(const cnr_node *node) {
+    const int64_t axis = cnr_attr_int(node, "axis");
+    return (int32_t)(axis < 0 ? axis + node->inputs[0]->rank : axis);
+}
+
+static uint64_t top_workspace(const cnr_node *node) {
+    return (uint64_t)node->outputs[0]->dim[top_axis(node)] * sizeof(int64_t);
+}
+
+static cnr_status top_reference(const cnr_run *run, cnr_error *err) {
+    const cnr_tensor *x = run->node->inputs[0], *values = run->outputs[0];
+    const cnr_tensor *indices = run->node->n_outputs > 1 ? run->outputs[1] : NULL;
+    const int32_t axis = top_axis(run->node);
+    const int64_t outer = cnr_span(x, 0, axis), inner = cnr_span(x, axis + 1, x->rank);
+    const int64_t n = x->dim[axis], k = values->dim[axis];
+    const size_t size = ops_size(x->dtype);
+    int64_t *heap = run->workspace_data;
+    (void)err;
+    for (int64_t o = 0; o < outer; o++)
+        for (int64_t i = 0; i < inner; i++) {
+            const top_line l = {x, elem_domain_of(x->dtype), o * n * inner + i, inner,
+                                cnr_attr_int(run->node, "largest") != 0};
+            select_line(&l, n, heap, k);
+            for (int64_t j = 0; j < k; j++) {
+                const int64_t to = (o * k + j) * inner + i, from = l.base + heap[j] * inner;
+                memcpy((uint8_t *)values->data + (size_t)to * size,
+                       (const uint8_t *)x->data + (size_t)from * size, size);
+                if (indices && indices->data) ((int64_t *)indices->data)[to] = heap[j];
+            }
+        }
+    return CNR_OK;
+}
+
+const cnr_op ops_top_k = {
+    OPS_SIZES,
+    .name = "top_k",
+    .summary = "The largest or smallest elements along an axis, in order.",
+    .flags = CNR_OP_PURE,
+    OPS_ATTRS(top_attrs),
+    OPS_PORTS(top_in, top_out),
+    .infer = top_infer,
+    .cost = in_cost,
+    .reference = top_reference,
+    .reference_workspace = top_workspace,
+};
+
+/* ---- cum_sum ---- */
+
+static const cnr_port cum_in[] = {
+    {.name = "x", .help = "any shape"},
+    {.name = "axis", .flags = CNR_PORT_OPTIONAL | CNR_PORT_CONST,
+     .help = "instead of the attribute"}};
+static const cnr_port cum_out[] = {{.name = "y", .help = "the shape of x"}};
+static const cnr_attr_spec cum_attrs[] = {
+    OPS_AXIS_ROW(0, "along which is summed"),
+    {.name = "exclusive", .type = CNR_ATTR_BOOL, .help = "an element's sum leaves out itself"},
+    {.name = "reverse", .type = CNR_ATTR_BOOL, .help = "from the end"}};
+
+static cnr_status cum_axis(const cnr_node *node, int32_t *axis, cnr_error *err) {
+    int known;
+    const double given = kit_scalar(node, 1, "axis", &known);
+    *axis = 0;
+    if (!known) return CNR_OK;
+    if (!(fabs(given) <= CNR_MAX_RANK))
+        return ops_fail(err, CNR_E_ARG, node, "axis %g", given);
+    return kit_axis(node, (int64_t)given, node->inputs[0]->rank, axis, err);
+}
+
+static cnr_status cum_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
+    int32_t axis;
+    KIT_TRY(ops_want(node, 0, OPS_NUMBERS, 1, CNR_MAX_RANK, err));
+    KIT_TRY(kit_want(node, 1, OPS_INTS, 0, 1, err));
+    KIT_TRY(cum_axis(node, &axis, err));
+    ops_like(outputs[0], node->inputs[0]);
+    return CNR_OK;
+}
+
+static cnr_status cum_reference(const cnr_run *run, cnr_error *err) {
+    const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
+    const int exclusive = cnr_attr_int(run->node, "exclusive") != 0;
+    const int reverse = cnr_attr_int(run->node, "reverse") != 0;
+    const int is_float = ops_is_float(x->dtype);
+    int32_t axis;
+    KIT_TRY(cum_axis(run->node, &axis, err));
+    const int64_t outer = cnr_span(x, 0, axis), n = x->dim[axis];
+    const int64_t inner = cnr_span(x, axis + 1, x->rank);
+    for (int64_t o = 0; o < outer; o++)
+        for (int64_t i = 0; i < inner; i++) {
+            double sum = 0;
+            uint64_t whole = 0;
+            for (int64_t k = 0; k < n; k++) {
+                const int64_t at = (o * n + (reverse ? n - 1 - k : k)) * inner + i;
+                const double v = is_float ? elem_f64(x, at) : 0;
+                const uint64_t w = is_float ? 0 : (uint64_t)elem_i64(x, at);
+                const double shown = exclusive ? sum : sum + v;
+                const uint64_t shown_whole = exclusive ? whole : whole + w;
+                sum += v;
+                whole += w;
+                if (is_float) elem_set_f64(y, at, shown);
+                else elem_set_i64(y, at, (int64_t)shown_whole);
+            }
+        }
+    return CNR_OK;
+}
+
+const cnr_op ops_cum_sum = {
+    OPS_SIZES,
+    .name = "cum_sum",
+    .summary = "Sums of all elements up to each one along an axis.",
+    .flags = CNR_OP_PURE,
+    OPS_ATTRS(cum_attrs),
+    OPS_PORTS(cum_in, cum_out),
+    .infer = cum_infer,
+    .cost = in_cost,
+    .reference = cum_reference,
+};

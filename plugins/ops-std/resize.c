@@ -1,0 +1,374 @@
+/* resize, upsample: a tensor sampled on another grid, of any rank, as ONNX has it.
+ *
+ * Each axis gets a table: for every output position a few taps (source position and weight). An
+ * output element is the sum over all combinations of taps, one an axis. */
+#include "kit.h"
+
+static const char *const modes[] = {"nearest", "linear", "cubic", NULL};
+static const char *const upsample_modes[] = {"nearest", "linear", "bilinear", NULL};
+static const char *const grids[] = {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel",
+                                    "align_corners", "asymmetric", "tf_crop_and_resize",
+                                    "tf_half_pixel_for_nn", NULL};
+static const char *const roundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil",
+                                        NULL};
+static const char *const policies[] = {"stretch", "not_larger", "not_smaller", NULL};
+enum { HALF_PIXEL, HALF_PIXEL_SYMMETRIC, PYTORCH_HALF_PIXEL, ALIGN_CORNERS, ASYMMETRIC,
+       CROP_AND_RESIZE, TF_HALF_PIXEL };
+enum { NEAREST, LINEAR, CUBIC };
+
+#define OPTION(NAME, FLAG, TEXT) {.name = NAME, .flags = CNR_PORT_OPTIONAL | (FLAG), .help = TEXT}
+static const cnr_port resize_in[] = {
+    {.name = "x", .help = "any rank"},
+    OPTION("roi", CNR_PORT_CONST, "region for tf_crop_and_resize: all begins, then all ends"),
+    OPTION("scales", CNR_PORT_CONST, "instead of the attribute"),
+    OPTION("sizes", CNR_PORT_CONST, "instead of the attribute")};
+static const cnr_port upsample_in[] = {
+    {.name = "x", .help = "any rank"},
+    OPTION("scales", CNR_PORT_CONST, "instead of the attribute")};
+static const cnr_port out[] = {{.name = "y", .help = "x on its new grid"}};
+
+#define CHOICE(NAME, DEFAULT, CHOICES, TEXT) \
+    {.name = NAME, .type = CNR_ATTR_ENUM, .default_s = DEFAULT, .choices = CHOICES, .help = TEXT}
+static const cnr_attr_spec resize_attrs[] = {
+    CHOICE("mode", "nearest", modes, "how values between pixels are made"),
+    CHOICE("coordinate_transformation_mode", "half_pixel", grids,
+           "how output positions are laid over the input"),
+    CHOICE("nearest_mode", "round_prefer_floor", roundings, "which pixel is nearest"),
+    CHOICE("keep_aspect_ratio_policy", "stretch", policies, "what sizes mean"),
+    {.name = "scales", .type = CNR_ATTR_FLOATS, .alias = "scale",
+     .help = "factor of each axis (of axes, when given)"},
+    {.name = "sizes", .type = CNR_ATTR_INTS, .alias = "size", .help = "new lengths instead"},
+    {.name = "axes", .type = CNR_ATTR_INTS, .help = "axes meant; none: all, or the last ones"},
+    {.name = "cubic_coeff_a", .type = CNR_ATTR_FLOAT, .default_f = -0.75,
+     .help = "shape of the cubic"},
+    {.name = "exclude_outside", .type = CNR_ATTR_BOOL, .help = "pixels outside weigh nothing"},
+    {.name = "extrapolation_value", .type = CNR_ATTR_FLOAT,
+     .help = "outside, for tf_crop_and_resize"},
+    {.name = "antialias", .type = CNR_ATTR_BOOL, .help = "wider taps when shrinking"}};
+static const cnr_attr_spec upsample_attrs[] = {
+    CHOICE("mode", "nearest", upsample_modes, "how values between pixels are made"),
+    {.name = "scales", .type = CNR_ATTR_FLOATS, .alias = "scale",
+     .help = "factor of each axis; fewer: of the last ones"}};
+
+typedef struct resize_plan {
+    int known; /* scales, sizes and axes are there */
+    int mode, grid, rounding, exclude, antialias;
+    double a, outside;
+    double scale[CNR_MAX_RANK];     /* 0: unknown */
+    int64_t size[CNR_MAX_RANK];     /* output dims; < 0 unknown */
+    double begin[CNR_MAX_RANK], end[CNR_MAX_RANK]; /* roi */
+} resize_plan;
+
+static int choice(const cnr_node *node, const char *name) {
+    const cnr_attr *a = cnr_attr_find(node, name);
+    return a ? (int)a->i : 0;
+}
+
+/* Numbers from an input or an attribute; n -1 when they are not known yet, 0 when not given. */
+static cnr_status numbers(const cnr_node *node, int32_t port, const char *attr, double *values,
+                          int32_t max, int64_t *n, cnr_error *err) {
+    const cnr_tensor *t = port >= 0 ? ops_in(node, port) : NULL;
+    const cnr_attr *a = attr ? cnr_attr_find(node, attr) : NULL;
+    *n = 0;
+    if (t) {
+        KIT_TRY(ops_want(node, port, OPS_NUMBERS, 0, 1, err));
+        *n = cnr_count(t);
+    }
+    if (*n == 0 && a) *n = a->n;
+    else if (t && *n > 0 && !t->data) *n = -1;
+    if (*n > max)
+        return ops_fail(err, CNR_E_LIMIT, node, "more than %d numbers", (int)max);
+    for (int64_t i = 0; i < *n; i++)
+        values[i] = t && cnr_count(t) > 0 ? elem_f64(t, i)
+                    : a->type == CNR_ATTR_INTS ? (double)a->ints[i] : a->floats[i];
+    return CNR_OK;
+}
+
+static cnr_status from_scales(const cnr_node *node, resize_plan *p, const double *scales,
+                              const int32_t *axes, int64_t n, cnr_error *err) {
+    const cnr_tensor *x = node->inputs[0];
+    for (int64_t i = 0; i < n; i++) {
+        const int32_t a = axes[i];
+        if (!(scales[i] > 0 && scales[i] <= 1 << 20))
+            return ops_fail(err, CNR_E_ARG, node, "a scale of %g", scales[i]);
+        p->scale[a] = scales[i];
+        double length = (double)x->dim[a] * scales[i];
+        if (p->grid == CROP_AND_RESIZE) length *= p->end[a] - p->begin[a];
+        if (x->dim[a] < 0) p->size[a] = scales[i] == 1 ? x->dim[a] : CNR_DIM_UNKNOWN;
+        else if (!(length >= 0 && length <= (double)OPS_MAX_DIM))
+            return ops_fail(err, CNR_E_LIMIT, node, "axis %d would have %g elements", a, length);
+        else p->size[a] = (int64_t)floor(length);
+    }
+    return CNR_OK;
+}
+
+static cnr_status from_sizes(const cnr_node *node, resize_plan *p, const double *sizes,
+                             const int32_t *axes, int64_t n, cnr_error *err) {
+    const cnr_tensor *x = node->inputs[0];
+    const int policy = choice(node, "keep_aspect_ratio_policy");
+    double scale = 0;
+    int known = 1;
+    for (int64_t i = 0; i < n; i++) {
+        const int32_t a = axes[i];
+        if (!(sizes[i] >= 0 && sizes[i] <= (double)OPS_MAX_DIM))
+            return ops_fail(err, CNR_E_ARG, node, "a size of %g", sizes[i]);
+        p->size[a] = (int64_t)sizes[i];
+        p->scale[a] = x->dim[a] > 0 ? sizes[i] / (double)x->dim[a] : 0;
+        if (x->dim[a] < 0) known = 0;
+        if (i == 0 || (policy == 1 ? p->scale[a] < scale : p->scale[a] > scale))
+            scale = p->scale[a];
+    }
+    for (int64_t i = 0; policy && i < n; i++) {
+        const int32_t a = axes[i];
+        if (known && scale * (double)x->dim[a] > (double)OPS_MAX_DIM)
+            return ops_fail(err, CNR_E_LIMIT, node, "axis %d would be too large", (int)a);
+        p->scale[a] = scale;
+        p->size[a] = known ? (int64_t)floor(scale * (double)x->dim[a] + 0.5) : CNR_DIM_UNKNOWN;
+    }
+    return CNR_OK;
+}
+
+static cnr_status plan_axes(const cnr_node *node, int64_t n, int32_t *axes, cnr_error *err) {
+    const int32_t rank = node->inputs[0]->rank;
+    kit_list given;
+    uint32_t set;
+    KIT_TRY(kit_ints(node, -1, "axes", &given, err));
+    KIT_TRY(kit_axis_set(node, &given, rank, &set, err));
+    if (given.n > 0 ? given.n != n : n > rank)
+        return ops_fail(err, CNR_E_SHAPE, node, "%lld scales or sizes for %d axes", (long long)n,
+                        given.n > 0 ? (int)given.n : (int)rank);
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t a = given.n > 0 ? given.at[i] : rank - n + i;
+        axes[i] = (int32_t)(a < 0 ? a + rank : a);
+    }
+    return CNR_OK;
+}
+
+static cnr_status plan_with(const cnr_node *node, int is_resize, resize_plan *p, cnr_error *err) {
+    const cnr_tensor *x = node->inputs[0];
+    double scales[CNR_MAX_RANK], sizes[CNR_MAX_RANK], roi[2 * CNR_MAX_RANK];
+    int32_t axes[CNR_MAX_RANK];
+    int64_t n_scales, n_sizes = 0, n_roi = 0;
+    memset(p, 0, sizeof *p);
+    p->mode = choice(node, "mode");
+    if (!is_resize && p->mode > LINEAR) p->mode = LINEAR;
+    p->grid = is_resize ? choice(node, "coordinate_transformation_mode") : ASYMMETRIC;
+    p->rounding = is_resize ? choice(node, "nearest_mode") : 2;
+    p->exclude = cnr_attr_int(node, "exclude_outside") != 0;
+    p->antialias = cnr_attr_int(node, "antialias") != 0;
+    p->a = cnr_attr_float(node, "cubic_coeff_a");
+    p->outside = cnr_attr_float(node, "extrapolation_value");
+    for (int32_t a = 0; a < x->rank; a++) {
+        p->scale[a] = 1;
+        p->size[a] = x->dim[a];
+        p->end[a] = 1;
+    }
+    KIT_TRY(numbers(node, is_resize ? 2 : 1, "scales", scales, CNR_MAX_RANK, &n_scales, err));
+    if (is_resize) {
+        KIT_TRY(numbers(node, 3, "sizes", sizes, CNR_MAX_RANK, &n_sizes, err));
+        if (p->grid == CROP_AND_RESIZE)
+            KIT_TRY(numbers(node, 1, NULL, roi, 2 * CNR_MAX_RANK, &n_roi, err));
+    }
+    if (n_scales < 0 || n_sizes < 0 || n_roi < 0) {
+        for (int32_t a = 0; a < x->rank; a++) p->size[a] = CNR_DIM_UNKNOWN;
+        return CNR_OK;
+    }
+    if ((n_scales > 0) == (n_sizes > 0))
+        return ops_fail(err, CNR_E_ARG, node, "either scales or sizes are wanted");
+    p->known = 1;
+    const int64_t n = n_scales > 0 ? n_scales : n_sizes;
+    KIT_TRY(plan_axes(node, n, axes, err));
+    if (p->grid == CROP_AND_RESIZE && n_roi != 2 * n)
+        return ops_fail(err, CNR_E_SHAPE, node, "roi has %lld numbers, wanted %lld",
+                        (long long)n_roi, (long long)(2 * n));
+    for (int64_t i = 0; n_roi > 0 && i < n; i++) {
+        p->begin[axes[i]] = roi[i];
+        p->end[axes[i]] = roi[i + n];
+    }
+    if (n_scales > 0) return from_scales(node, p, scales, axes, n, err);
+    return from_sizes(node, p, sizes, axes, n, err);
+}
+
+static cnr_status infer_with(const cnr_node *node, int is_resize, cnr_tensor *y, cnr_error *err) {
+    const cnr_tensor *x = node->inputs[0];
+    resize_plan p;
+    KIT_TRY(ops_want(node, 0, OPS_WHOLE, 1, CNR_MAX_RANK, err));
+    KIT_TRY(plan_with(node, is_resize, &p, err));
+    ops_like(y, x);
+    for (int32_t a = 0; a < x->rank; a++) {
+        y->dim[a] = p.size[a];
+        if (x->dim[a] == 0 && y->dim[a] > 0)
+            return ops_fail(err, CNR_E_SHAPE, node, "axis %d has nothing to take from", (int)a);
+    }
+    return CNR_OK;
+}
+
+/* ---- the tables ---- */
+
+typedef struct resize_tap {
+    int64_t at; /* times the axis's stride; -1: outside the region */
+    double weight;
+} resize_tap;
+
+/* Most taps of an output position along axis a. */
+static int64_t taps_of(const resize_plan *p, int32_t a, int64_t in) {
+    if (p->scale[a] == 1 && p->size[a] == in && p->grid != CROP_AND_RESIZE) return 1;
+    if (p->mode == NEAREST) return 1;
+    const double scale = p->antialias && p->scale[a] < 1 ? p->scale[a] : 1;
+    const double reach = p->mode == LINEAR ? 1 : 2;
+    const double half = ceil(reach / scale);
+    return 2 * (int64_t)fmin(half, 4 * (double)in + 4); /* no output has a longer reach */
+}
+
+/* Where output position i falls in the input. */
+static double source_of(const resize_plan *p, int32_t a, int64_t i, int64_t in) {
+    const double scale = p->scale[a], size = (double)in;
+    const double length = p->grid == CROP_AND_RESIZE ? (double)p->size[a] : scale * size;
+    switch (p->grid) {
+    case ALIGN_CORNERS: return length == 1 ? 0 : (double)i * (size - 1) / (length - 1);
+    case ASYMMETRIC: return (double)i / scale;
+    case TF_HALF_PIXEL: return ((double)i + 0.5) / scale;
+    case PYTORCH_HALF_PIXEL: return length == 1 ? -0.5 : ((double)i + 0.5) / scale - 0.5;
+    case CROP_AND_RESIZE: {
+        const double span = p->end[a] - p->begin[a];
+        if (length == 1) return (p->begin[a] + p->end[a]) * (size - 1) / 2;
+        return p->begin[a] * (size - 1) + (double)i * span * (size - 1) / (length - 1);
+    }
+    case HALF_PIXEL_SYMMETRIC:
+        return size / 2 * (1 - (double)p->size[a] / length) + ((double)i + 0.5) / scale - 0.5;
+    default: return ((double)i + 0.5) / scale - 0.5;
+    }
+}
+
+static double cubic(double x, double a) {
+    x = fabs(x);
+    if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+    if (x < 2) return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
+    return 0;
+}
+
+static int64_t nearest(const resize_plan *p, double x) {
+    const double base = floor(x), part = x - base;
+    int up = 0;
+    if (part != 0) {
+        if (p->rounding == 0) up = part > 0.5;
+        else if (p->rounding == 1) up = part >= 0.5;
+        else up = p->rounding == 3;
+    }
+    return (int64_t)base + up;
+}
+
+static int64_t inside(int64_t at, int64_t in) {
+    return at < 0 ? 0 : at >= in ? in - 1 : at;
+}
+
+static void fill_taps(const resize_plan *p, int32_t a, int64_t i, int64_t in, int64_t stride,
+                      int64_t n, resize_tap *taps) {
+    const double x = source_of(p, a, i, in);
+    const int identity = p->scale[a] == 1 && p->size[a] == in && p->grid != CROP_AND_RESIZE;
+    double sum = 0;
+    if (p->grid == CROP_AND_RESIZE && !(x >= 0 && x <= (double)in - 1)) {
+        taps[0].at = -1;
+        return;
+    }
+    if (identity || p->mode == NEAREST) {
+        taps[0] = (resize_tap){inside(identity ? i : nearest(p, x), in) * stride, 1};
+        return;
+    }
+    const double scale = p->antialias && p->scale[a] < 1 ? p->scale[a] : 1;
+    const int64_t first = (int64_t)floor(x) - n / 2 + 1;
+    for (int64_t k = 0; k < n; k++) {
+        const double d = ((double)(first + k) - x) * scale;
+        double w = p->mode == LINEAR ? fmax(0, 1 - fabs(d)) : cubic(d, p->a);
+        if (p->exclude && (first + k < 0 || first + k >= in)) w = 0;
+        taps[k] = (resize_tap){inside(first + k, in) * stride, w};
+        sum += w;
+    }
+    for (int64_t k = 0; k < n && sum != 0; k++) taps[k].weight /= sum;
+}
+
+static uint64_t workspace_with(const cnr_node *node, int is_resize) {
+    const cnr_tensor *x = node->inputs[0];
+    resize_plan p;
+    uint64_t taps = 0;
+    if (plan_with(node, is_resize, &p, NULL) != CNR_OK) return 0;
+    for (int32_t a = 0; a < x->rank; a++)
+        taps += (uint64_t)p.size[a] * (uint64_t)taps_of(&p, a, x->dim[a]);
+    return taps * sizeof(resize_tap);
+}
+
+/* ---- the walk ---- */
+
+typedef struct resize_walk {
+    const cnr_tensor *x;
+    int32_t rank;
+    int64_t n[CNR_MAX_RANK];
+    const resize_tap *tap[CNR_MAX_RANK]; /* of the position at hand */
+} resize_walk;
+
+static double sample(const resize_walk *w, int32_t axis, int64_t at) {
+    double sum = 0;
+    if (axis == w->rank) return ops_get(w->x->dtype, w->x->data, at);
+    for (int64_t k = 0; k < w->n[axis]; k++) {
+        const resize_tap *tap = &w->tap[axis][k];
+        if (tap->weight != 0) sum += tap->weight * sample(w, axis + 1, at + tap->at);
+    }
+    return sum;
+}
+
+static cnr_status reference_with(const cnr_run *run, int is_resize, cnr_error *err) {
+    const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
+    const size_t size = ops_size(y->dtype);
+    const int64_t count = cnr_count(y);
+    int64_t strides[CNR_MAX_RANK], index[CNR_MAX_RANK] = {0};
+    const resize_tap *table[CNR_MAX_RANK];
+    resize_tap *taps = run->workspace_data;
+    resize_walk w = {.x = x, .rank = x->rank};
+    resize_plan p;
+    KIT_TRY(plan_with(run->node, is_resize, &p, err));
+    kit_dense_strides(x, strides);
+    for (int32_t a = 0; a < x->rank; a++) {
+        w.n[a] = taps_of(&p, a, x->dim[a]);
+        table[a] = taps;
+        for (int64_t i = 0; i < y->dim[a]; i++, taps += w.n[a])
+            fill_taps(&p, a, i, x->dim[a], strides[a], w.n[a], taps);
+    }
+    for (int64_t i = 0; i < count; i++) {
+        int64_t at = 0;
+        int outside = 0;
+        for (int32_t a = 0; a < x->rank; a++) {
+            w.tap[a] = table[a] + index[a] * w.n[a];
+            if (w.tap[a]->at < 0) outside = 1;
+            at += w.tap[a]->at;
+        }
+        if (outside) elem_set_f64(y, i, p.outside);
+        else if (p.mode == NEAREST) memcpy((uint8_t *)y->data + (size_t)i * size,
+                                           (const uint8_t *)x->data + (size_t)at * size, size);
+        else elem_set_f64(y, i, sample(&w, 0, 0));
+        for (int32_t a = x->rank - 1; a >= 0 && ++index[a] == y->dim[a]; a--) index[a] = 0;
+    }
+    return CNR_OK;
+}
+
+static void cost(const cnr_node *node, cnr_cost *c) {
+    static const uint64_t each[] = {1, 4, 16};
+    c->flops = ops_mul(ops_elements(node->outputs[0]), each[choice(node, "mode") % 3]);
+}
+
+#define RESIZE_OP(NAME, SUMMARY, IS_RESIZE)                                                   \
+    static cnr_status NAME##_infer(const cnr_node *node, cnr_tensor *const *outputs,          \
+                                   cnr_error *err) {                                          \
+        return infer_with(node, IS_RESIZE, outputs[0], err);                                  \
+    }                                                                                         \
+    static uint64_t NAME##_workspace(const cnr_node *node) {                                  \
+        return workspace_with(node, IS_RESIZE);                                               \
+    }                                                                                         \
+    static cnr_status NAME##_reference(const cnr_run *run, cnr_error *err) {                  \
+        return reference_with(run, IS_RESIZE, err);                                           \
+    }                                                                                         \
+    const cnr_op ops_##NAME = {                                                               \
+        OPS_SIZES, .name = #NAME, .summary = SUMMARY, .flags = CNR_OP_PURE,                   \
+        OPS_ATTRS(NAME##_attrs), OPS_PORTS(NAME##_in, out), .infer = NAME##_infer,            \
+        .cost = cost, .reference = NAME##_reference, .reference_workspace = NAME##_workspace};
+RESIZE_OP(resize, "x sampled on another grid.", 1)
+RESIZE_OP(upsample, "x enlarged (an older form of resize).", 0)
