@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""Draws pictures/: one small picture in the forms that JPEG and PNG come in (with Pillow).
+
+48 x 32: red, green above blue, white; grey ones 40, 200 above 120, 255."""
+import struct, zlib
+from PIL import Image
+
+W, H = 48, 32
+colours = [[(220, 30, 40), (30, 200, 60)], [(40, 60, 210), (255, 255, 255)]]
+greys = [[40, 200], [120, 255]]
+
+def draw(mode, table):
+    im = Image.new(mode, (W, H))
+    for y in range(2):
+        for x in range(2):
+            im.paste(table[y][x], (x * W // 2, y * H // 2, (x + 1) * W // 2, (y + 1) * H // 2))
+    return im
+
+rgb, grey = draw("RGB", colours), draw("L", greys)
+out = "pictures/"
+rgb.save(out + "rgb.jpg", quality=95, subsampling=0)
+rgb.save(out + "progressive.jpg", quality=95, progressive=True)
+grey.save(out + "grey.jpg", quality=95)
+rgb.convert("CMYK").save(out + "cmyk.jpg", quality=95)
+turns = {2: Image.FLIP_LEFT_RIGHT, 3: Image.ROTATE_180, 4: Image.FLIP_TOP_BOTTOM,
+         5: Image.TRANSPOSE, 6: Image.ROTATE_90, 7: Image.TRANSVERSE, 8: Image.ROTATE_270}
+for n, turn in turns.items():  # stored so that orientation n makes it upright again
+    exif = Image.Exif()
+    exif[0x0112] = n
+    rgb.transpose(turn).save(out + "exif%d.jpg" % n, quality=95, subsampling=0, exif=exif)
+exif = Image.Exif()
+exif[0x0112] = 6
+rgb.transpose(turns[6]).save(out + "exif6.png", exif=exif)
+
+rgb.save(out + "rgb.png")
+grey.save(out + "grey.png")
+rgb.convert("P", palette=Image.ADAPTIVE, colors=4).save(out + "palette.png")
+draw("RGBA", [[c + (255,) for c in row] for row in colours[:1]] +
+     [[colours[1][0] + (255,), (9, 9, 9, 0)]]).save(out + "alpha.png")  # clear: seen as white
+draw("LA", [[(40, 255), (200, 255)], [(120, 255), (0, 0)]]).save(out + "greyalpha.png")
+clear = draw("P", [[0, 1], [2, 3]])
+clear.putpalette([v for row in colours for c in row for v in c])
+clear.save(out + "clear.png", transparency=3)
+grey.point(lambda v: 255 if v > 150 else 0).convert("1").save(out + "bits.png")
+
+def chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+def png(name, depth, kind, interlace, rows):
+    with open(out + name, "wb") as f:
+        f.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", W, H, depth, kind, 0, 0, interlace)))
+        f.write(chunk(b"IDAT", zlib.compress(rows, 9)) + chunk(b"IEND", b""))
+
+def pixel(x, y):
+    return colours[y * 2 // H][x * 2 // W]
+
+deep = b"".join(b"\0" + b"".join(struct.pack(">H", v * 257) for x in range(W) for v in pixel(x, y))
+                for y in range(H))
+png("deep.png", 16, 2, 0, deep)
+passes = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)]
+woven = b"".join(b"\0" + bytes(v for x in range(x0, W, dx) for v in pixel(x, y))
+                 for x0, y0, dx, dy in passes for y in range(y0, H, dy))
+png("interlaced.png", 8, 2, 1, woven)
