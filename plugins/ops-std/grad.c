@@ -7,8 +7,8 @@ cnr_status ops_grad_node(const cnr_host *host, struct cnr_graph *graph, const cn
                          const cnr_attr *const *attrs, int32_t n_attrs, cnr_value *out,
                          cnr_error *err) {
     char name[256];
-    for (int32_t i = 0; i < n_inputs && i < 1; i++)
-        if (inputs[i] < 0) return ops_fail(err, CNR_E_STATE, node, "no gradient flows into %s", op);
+    for (int32_t i = 0; i < n_inputs; i++)
+        if (inputs[i] < 0) return ops_fail(err, CNR_E_STATE, node, "%s lacks an operand", op);
     snprintf(name, sizeof name, "%.200s.%.50s", node->name ? node->name : "", op);
     const cnr_status status =
         host->graph_node(graph, op, name, NULL, inputs, n_inputs, attrs, n_attrs, out, 1);

@@ -196,6 +196,18 @@ static inline void ops_range(const cnr_run *run, int64_t *lo, int64_t *hi) {
         hi[a] = a == run->range_axis ? run->range_end : y->dim[a];
     }
 }
+/* The same as runs of elements in storage: run i is [first + i * pitch, first + i * pitch + length). */
+typedef struct ops_runs {
+    int64_t n, first, length, pitch;
+} ops_runs;
+static inline ops_runs ops_runs_of(const cnr_run *run) {
+    const cnr_tensor *y = run->outputs[0];
+    const int32_t a = run->range_axis;
+    if (a < 0) return (ops_runs){1, 0, cnr_count(y), 0};
+    const int64_t inner = cnr_span(y, a + 1, y->rank);
+    return (ops_runs){cnr_span(y, 0, a), run->range_begin * inner,
+                      (run->range_end - run->range_begin) * inner, y->dim[a] * inner};
+}
 /* Long loops call this now and then. */
 static inline int ops_cancelled(const cnr_run *run) {
     return run->stream && run->stream->cancel && *run->stream->cancel;

@@ -1,0 +1,137 @@
+/* layer_normalization: the axes from one on, by their mean and variance. */
+#include "ops_norm.h"
+
+static const cnr_attr_spec attrs[] = {
+    OPS_AXIS_ROW(-1, "the first axis that is normalised, with all after it"), OPS_EPSILON_ROW(1e-5),
+    {.name = "stash_type", .type = CNR_ATTR_INT, .default_i = 1,
+     .help = "ONNX's: the type of mean and inv_std_dev; always f32 here"}};
+static const cnr_port in[] = {
+    {.name = "x", .help = "any tensor"},
+    {.name = "scale", .flags = CNR_PORT_PARAMETER, .help = "broadcasts to the normalised axes"},
+    {.name = "b", .flags = CNR_PORT_OPTIONAL | CNR_PORT_PARAMETER, .help = "as scale, added last"}};
+static const cnr_port out[] = {
+    {.name = "y", .help = "the same shape"},
+    {.name = "mean", .flags = CNR_PORT_OPTIONAL, .help = "the normalised axes being 1 (f32)"},
+    {.name = "inv_std_dev", .flags = CNR_PORT_OPTIONAL, .help = "1 / deviation, like mean"}};
+static const char *const aliases[] = {"layer_norm", NULL};
+
+static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
+    int32_t axis;
+    KIT_TRY(ops_want(node, 0, OPS_FLOATS, 1, CNR_MAX_RANK, err));
+    const cnr_tensor *x = node->inputs[0];
+    KIT_TRY(ops_axis(node, "axis", x->rank, 0, &axis, err));
+    for (int32_t p = 1; p < 3; p++) {
+        const cnr_tensor *t = ops_in(node, p);
+        if (!t && p == 2) continue;
+        KIT_TRY(ops_want(node, p, OPS_FLOATS, 0, x->rank, err));
+        for (int32_t i = 0; i < t->rank; i++) {
+            const int32_t own = x->rank - t->rank + i;
+            if (t->dim[i] != 1 && (own < axis || !ops_dims_agree(t->dim[i], x->dim[own])))
+                return ops_fail(err, CNR_E_SHAPE, node,
+                                "input %s does not broadcast to the axes from %d on", in[p].name,
+                                axis);
+        }
+    }
+    ops_like(outputs[0], x);
+    for (int32_t o = 1; o < node->n_outputs; o++) {
+        ops_like(outputs[o], x);
+        outputs[o]->dtype = CNR_f32;
+        for (int32_t i = axis; i < x->rank; i++) outputs[o]->dim[i] = 1;
+    }
+    return CNR_OK;
+}
+
+static cnr_status parameters(const cnr_node *node, int32_t port, cnr_tensor *t, cnr_init *init,
+                             cnr_error *err) {
+    int32_t axis;
+    KIT_TRY(ops_want(node, 0, OPS_FLOATS, 1, CNR_MAX_RANK, err));
+    const cnr_tensor *x = node->inputs[0];
+    KIT_TRY(ops_axis(node, "axis", x->rank, 0, &axis, err));
+    t->dtype = x->dtype;
+    t->rank = x->rank - axis;
+    for (int32_t i = 0; i < t->rank; i++) {
+        t->dim[i] = x->dim[axis + i];
+        if (t->dim[i] < 1)
+            return ops_fail(err, CNR_E_SHAPE, node, "axis %d of x must be known", axis + i);
+    }
+    init->kind = port == 1 ? CNR_INIT_ONE : CNR_INIT_ZERO;
+    return CNR_OK;
+}
+
+static int32_t split_axes(const cnr_node *node, cnr_split_axis *axes, int32_t max) {
+    int32_t axis, n = 0;
+    if (ops_axis(node, "axis", node->outputs[0]->rank, 0, &axis, NULL) != CNR_OK) return 0;
+    for (; n < axis && n < max; n++) axes[n] = (cnr_split_axis){.axis = n, .alignment = 1};
+    return n;
+}
+
+static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
+                   cnr_region *r) {
+    (void)node;
+    *r = (cnr_region){.axis = -1};
+    if (port == 0) *r = (cnr_region){axis, begin, end};
+}
+
+/* Element i of a lane of x, in an operand that is broadcast to it. */
+static int64_t place(const cnr_tensor *x, const cnr_tensor *t, int64_t i) {
+    int64_t at = 0, step = 1;
+    for (int32_t a = t->rank - 1; a >= 0; a--) {
+        const int64_t d = x->dim[x->rank - t->rank + a];
+        if (t->dim[a] != 1) {
+            at += i % d * step;
+            step *= d;
+        }
+        i /= d;
+    }
+    return at;
+}
+
+OPS_INLINE void body(const cnr_run *run, int32_t axis, int32_t dtype) {
+    const cnr_tensor *x = run->node->inputs[0], *scale = run->node->inputs[1];
+    const cnr_tensor *shift = ops_in(run->node, 2);
+    const int64_t block = cnr_span(x, axis, x->rank);
+    const double epsilon = cnr_attr_float(run->node, "epsilon");
+    const ops_runs runs = ops_runs_of(run);
+    for (int64_t r = 0; r < runs.n; r++)
+        for (int64_t b = 0; b < runs.length; b += block) {
+            const int64_t first = runs.first + r * runs.pitch + b;
+            double mean, variance;
+            if (ops_cancelled(run)) return;
+            ops_moments(dtype, x->data, first, block, &mean, &variance);
+            const double inverse = 1 / sqrt(variance + epsilon);
+            const double stats[] = {mean, inverse};
+            for (int32_t o = 1; o < run->node->n_outputs; o++)
+                ops_put(CNR_f32, run->outputs[o]->data, first / block, stats[o - 1]);
+            for (int64_t i = 0; i < block; i++) {
+                double v = (ops_get(dtype, x->data, first + i) - mean) * inverse *
+                           ops_vector(scale, place(x, scale, i), 1);
+                if (shift) v += ops_vector(shift, place(x, shift, i), 0);
+                ops_put(dtype, run->outputs[0]->data, first + i, v);
+            }
+        }
+}
+
+static cnr_status reference(const cnr_run *run, cnr_error *err) {
+    int32_t axis;
+    KIT_TRY(ops_axis(run->node, "axis", run->outputs[0]->rank, 0, &axis, err));
+    if (cnr_count(run->outputs[0]) > 0)
+        OPS_SPECIALISE(run->outputs[0]->dtype, body(run, axis, dtype));
+    return CNR_OK;
+}
+
+const cnr_op ops_layer_normalization = {
+    OPS_SIZES,
+    .name = "layer_normalization",
+    .summary = "The axes from one on, less their mean, by their deviation; scaled, shifted.",
+    .aliases = aliases,
+    .flags = CNR_OP_PURE,
+    OPS_ATTRS(attrs),
+    OPS_PORTS(in, out),
+    .infer = infer,
+    .cost = ops_norm_cost,
+    .aliases_of = ops_alias_inplace,
+    .split_axes = split_axes,
+    .region = region,
+    .parameters = parameters,
+    .reference = reference,
+};

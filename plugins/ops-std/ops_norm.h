@@ -1,0 +1,41 @@
+/* What the normalising operators share. */
+#ifndef OPS_NORM_H
+#define OPS_NORM_H
+
+#include "kit.h"
+
+/* Mean and variance (of the population) of n elements, in two passes. Of nothing: 0 and 0. */
+OPS_INLINE void ops_moments(int32_t dtype, const void *x, int64_t first, int64_t n, double *mean,
+                            double *variance) {
+    double sum = 0, squares = 0;
+    for (int64_t i = 0; i < n; i++) sum += ops_get(dtype, x, first + i);
+    *mean = n > 0 ? sum / (double)n : 0;
+    for (int64_t i = 0; i < n; i++) {
+        const double d = ops_get(dtype, x, first + i) - *mean;
+        squares += d * d;
+    }
+    *variance = n > 0 ? squares / (double)n : 0;
+}
+
+/* Input `port` is a vector of floats with `n` elements (negative: any). */
+cnr_status ops_want_vector(const cnr_node *node, int32_t port, int64_t n, cnr_error *err);
+/* Element i of a float vector that may be of another dtype than x; `missing` without one. */
+static inline double ops_vector(const cnr_tensor *t, int64_t i, double missing) {
+    return t ? ops_get(t->dtype, t->data, i) : missing;
+}
+/* parameters hook: a vector of x's channels, 1 for a port named scale or var, else 0. */
+cnr_status ops_channel_parameters(const cnr_node *node, int32_t port, cnr_tensor *t,
+                                  cnr_init *init, cnr_error *err);
+/* region hook: vectors of channels follow axis 1, x follows every axis. */
+void ops_channel_region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end,
+                        int32_t port, cnr_region *r);
+/* split_axes hooks: every axis of output 0; axes 0 and 1; axis 0. */
+int32_t ops_split_all(const cnr_node *node, cnr_split_axis *axes, int32_t max);
+int32_t ops_split_two(const cnr_node *node, cnr_split_axis *axes, int32_t max);
+int32_t ops_split_first(const cnr_node *node, cnr_split_axis *axes, int32_t max);
+void ops_norm_cost(const cnr_node *node, cnr_cost *c);
+/* A constant vector of n elements. */
+cnr_value ops_grad_vector(const cnr_host *host, struct cnr_graph *graph, int32_t dtype, int64_t n,
+                          double value);
+
+#endif

@@ -1,0 +1,150 @@
+/* scale_bias: a factor and a shift for each place along an axis, or along several. */
+#include "ops_norm.h"
+
+static const cnr_attr_spec attrs[] = {
+    OPS_AXIS_ROW(1, "the axis of x that the first axis of scale lies along"),
+    {.name = "bias", .type = CNR_ATTR_BOOL, .default_i = 1,
+     .help = "whether a shift is made with the scale"}};
+static const cnr_port in[] = {
+    {.name = "x", .help = "any tensor"},
+    {.name = "scale", .flags = CNR_PORT_PARAMETER, .help = "as x along its axes; a scalar: for all"},
+    {.name = "bias", .flags = CNR_PORT_OPTIONAL | CNR_PORT_PARAMETER, .help = "as scale"}};
+static const cnr_port out[] = {{.name = "y", .help = "x * scale + bias"}};
+static const char *const aliases[] = {"scale", NULL};
+
+static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
+    int32_t axis = 0;
+    KIT_TRY(ops_want(node, 0, OPS_FLOATS, 0, CNR_MAX_RANK, err));
+    const cnr_tensor *x = node->inputs[0];
+    KIT_TRY(ops_want(node, 1, OPS_FLOATS, 0, x->rank, err));
+    const cnr_tensor *scale = node->inputs[1];
+    if (scale->rank > 0) KIT_TRY(ops_axis(node, "axis", x->rank, 0, &axis, err));
+    if (axis + scale->rank > x->rank)
+        return ops_fail(err, CNR_E_SHAPE, node, "scale: rank %d does not fit from axis %d on",
+                        scale->rank, axis);
+    KIT_TRY(ops_want_shape(node, 1, x->dtype, scale->rank, x->dim + axis, err));
+    KIT_TRY(ops_want_shape(node, 2, x->dtype, scale->rank, x->dim + axis, err));
+    ops_like(outputs[0], x);
+    return CNR_OK;
+}
+
+/* Element `at` of x takes scale[at / inner % many]. */
+static void places(const cnr_node *node, int64_t *inner, int64_t *many) {
+    const cnr_tensor *x = node->inputs[0], *scale = node->inputs[1];
+    int32_t axis = 0;
+    if (scale->rank > 0) ops_axis(node, "axis", x->rank, 0, &axis, NULL);
+    *many = cnr_count(scale);
+    *inner = scale->rank > 0 ? cnr_span(x, axis + scale->rank, x->rank) : 1;
+}
+
+static int32_t channel_affine(const cnr_node *node, int64_t channels, float *scale, float *shift) {
+    const cnr_tensor *s = node->inputs[1], *b = ops_in(node, 2);
+    int32_t axis = -1;
+    if (!s->data || (b && !b->data) || s->encoding || (b && b->encoding)) return 0;
+    if (s->rank > 0) ops_axis(node, "axis", node->inputs[0]->rank, 0, &axis, NULL);
+    if (s->rank > 1 || (s->rank == 1 && (axis != 1 || s->dim[0] != channels))) return 0;
+    for (int64_t c = 0; c < channels; c++) {
+        scale[c] = (float)ops_vector(s, s->rank ? c : 0, 1);
+        shift[c] = (float)ops_vector(b, s->rank ? c : 0, 0);
+    }
+    return 1;
+}
+
+static cnr_status parameters(const cnr_node *node, int32_t port, cnr_tensor *t, cnr_init *init,
+                             cnr_error *err) {
+    int32_t axis;
+    if (port == 2 && !cnr_attr_int(node, "bias")) return CNR_E_NOT_FOUND;
+    KIT_TRY(ops_want(node, 0, OPS_FLOATS, 1, CNR_MAX_RANK, err));
+    const cnr_tensor *x = node->inputs[0], *scale = ops_in(node, 1);
+    init->kind = port == 1 ? CNR_INIT_ONE : CNR_INIT_ZERO;
+    t->dtype = x->dtype;
+    if (port == 2 && scale) {
+        ops_like(t, scale);
+        return CNR_OK;
+    }
+    KIT_TRY(ops_axis(node, "axis", x->rank, 0, &axis, err));
+    if (x->dim[axis] < 1)
+        return ops_fail(err, CNR_E_SHAPE, node, "axis %d of x must be known", axis);
+    t->rank = 1;
+    t->dim[0] = x->dim[axis];
+    return CNR_OK;
+}
+
+static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
+                   cnr_region *r) {
+    const cnr_tensor *scale = node->inputs[1];
+    int32_t first = 0;
+    *r = (cnr_region){.axis = -1};
+    if (port == 0) *r = (cnr_region){axis, begin, end};
+    if (port != 1 && port != 2) return;
+    if (scale->rank > 0) ops_axis(node, "axis", node->inputs[0]->rank, 0, &first, NULL);
+    if (axis >= first && axis < first + scale->rank) *r = (cnr_region){axis - first, begin, end};
+}
+
+static cnr_status gradient(OPS_GRADIENT_ARGS) {
+    const cnr_tensor *x = node->inputs[0], *scale = node->inputs[1];
+    const cnr_attr axis_attr = kit_attr_int("axis", cnr_attr_int(node, "axis"));
+    const cnr_attr no_bias = {.name = "bias", .type = CNR_ATTR_BOOL, .set = 1};
+    const cnr_attr *const list[] = {&axis_attr, &no_bias};
+    int64_t axes[CNR_MAX_RANK];
+    int32_t first = 0, n = 0;
+    const cnr_value dy = grad_out[0];
+    (void)outputs;
+    if (dy < 0) return CNR_OK;
+    if (scale->rank > 0) KIT_TRY(ops_axis(node, "axis", x->rank, 0, &first, err));
+    for (int32_t i = 0; i < x->rank; i++)
+        if (i < first || i >= first + scale->rank) axes[n++] = i;
+    if (want[0]) {
+        const cnr_value pair[] = {dy, inputs[1]};
+        KIT_TRY(ops_grad_node(host, graph, node, "scale_bias", pair, 2, list, 2, &grad_in[0], err));
+    }
+    if (want[1]) {
+        const cnr_value pair[] = {dy, inputs[0]};
+        cnr_value product;
+        KIT_TRY(ops_grad_node(host, graph, node, "mul", pair, 2, NULL, 0, &product, err));
+        KIT_TRY(ops_grad_sum(host, graph, node, product, axes, n, &grad_in[1], err));
+    }
+    if (node->n_inputs > 2 && want[2])
+        return ops_grad_sum(host, graph, node, dy, axes, n, &grad_in[2], err);
+    return CNR_OK;
+}
+
+OPS_INLINE void body(const cnr_run *run, int32_t dtype) {
+    const cnr_tensor *x = run->node->inputs[0], *scale = run->node->inputs[1];
+    const cnr_tensor *bias = ops_in(run->node, 2);
+    const ops_runs runs = ops_runs_of(run);
+    int64_t inner, many;
+    places(run->node, &inner, &many);
+    for (int64_t r = 0; r < runs.n; r++)
+        for (int64_t i = 0; i < runs.length; i++) {
+            const int64_t at = runs.first + r * runs.pitch + i, c = at / inner % many;
+            const double shift = bias ? ops_get(dtype, bias->data, c) : 0;
+            ops_put(dtype, run->outputs[0]->data, at,
+                    ops_get(dtype, x->data, at) * ops_get(dtype, scale->data, c) + shift);
+        }
+}
+
+static cnr_status reference(const cnr_run *run, cnr_error *err) {
+    (void)err;
+    OPS_SPECIALISE(run->outputs[0]->dtype, body(run, dtype));
+    return CNR_OK;
+}
+
+const cnr_op ops_scale_bias = {
+    OPS_SIZES,
+    .name = "scale_bias",
+    .summary = "x * scale + bias, scale and bias lying along an axis of x (or several).",
+    .aliases = aliases,
+    .flags = CNR_OP_PURE,
+    OPS_ATTRS(attrs),
+    OPS_PORTS(in, out),
+    .infer = infer,
+    .cost = ops_norm_cost,
+    .aliases_of = ops_alias_inplace,
+    .split_axes = ops_split_all,
+    .region = region,
+    .channel_affine = channel_affine,
+    .parameters = parameters,
+    .gradient = gradient,
+    .reference = reference,
+};
