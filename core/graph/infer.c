@@ -185,8 +185,19 @@ static cnr_status bind_symbols(const cnr_graph *g, const cnr_tensor *const *type
     return CNR_OK;
 }
 
-static void bind_inputs(cnr_graph *g, const cnr_tensor *const *types, int32_t n,
-                        const int64_t *sizes) {
+/* The data of an input that decides shapes: constant from here on. */
+static cnr_status bind_data(cnri_value *v, const void *data) {
+    void *copy = cnri_alloc((size_t)v->type->bytes + 1);
+    if (!copy) return CNR_E_MEMORY;
+    memcpy(copy, data, (size_t)v->type->bytes);
+    v->type->data = copy;
+    v->type->flags |= CNR_TENSOR_CONST;
+    v->is_input = v->borrowed = false;
+    return CNR_OK;
+}
+
+static cnr_status bind_inputs(cnr_graph *g, const cnr_tensor *const *types, int32_t n,
+                              const int64_t *sizes) {
     for (int32_t k = 0; k < g->inputs.n; k++) {
         cnr_tensor *t = g->values.at[g->inputs.at[k]].type;
         for (int32_t i = 0; i < t->rank; i++) {
@@ -194,7 +205,11 @@ static void bind_inputs(cnr_graph *g, const cnr_tensor *const *types, int32_t n,
             else if (t->dim[i] < 0) t->dim[i] = k < n && types[k] ? types[k]->dim[i] : 1;
         }
         t->bytes = cnr_dense_bytes(t);
+        if (k < n && types[k] && types[k]->data &&
+            bind_data(&g->values.at[g->inputs.at[k]], types[k]->data) != CNR_OK)
+            return CNR_E_MEMORY;
     }
+    return CNR_OK;
 }
 
 /* Attributes that waited for the rank of input 0 are resolved now. */
@@ -250,7 +265,8 @@ cnr_status cnri_graph_bind(cnr_graph *g, const cnr_tensor *const *input_types, i
     int64_t *sizes = cnri_alloc((size_t)(g->symbols.n + 1) * sizeof *sizes);
     if (!sizes) return cnri_fail(err, CNR_E_MEMORY, g->name, "out of memory");
     cnr_status status = bind_symbols(g, input_types, n, sizes, err);
-    if (status == CNR_OK) bind_inputs(g, input_types, n, sizes);
+    if (status == CNR_OK && bind_inputs(g, input_types, n, sizes) != CNR_OK)
+        status = cnri_fail(err, CNR_E_MEMORY, g->name, "out of memory");
     cnri_free(sizes);
     if (status != CNR_OK) return status;
     for (int32_t i = 0; i < g->nodes.n; i++) {

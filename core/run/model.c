@@ -235,9 +235,12 @@ void cnr_release(cnr_model *m) {
 /* ---- plans by shape ---- */
 
 static bool made_for(const cnr_plan *plan, const cnr_tensor *types, int32_t n) {
-    for (int32_t i = 0; i < n; i++)
-        if (!cnr_same_shape(&types[i], plan->graph->values.at[plan->graph->inputs.at[i]].type))
+    for (int32_t i = 0; i < n; i++) {
+        const cnr_tensor *t = plan->graph->values.at[plan->graph->inputs.at[i]].type;
+        if (!cnr_same_shape(&types[i], t)) return false;
+        if (types[i].data && (!t->data || memcmp(types[i].data, t->data, (size_t)t->bytes) != 0))
             return false;
+    }
     return true;
 }
 
@@ -319,6 +322,9 @@ cnr_status cnr_plan_for(cnr_model *m, const cnr_tensor *const *shapes, int32_t n
         types[i].rank = shapes[i]->rank;
         memcpy(types[i].dim, shapes[i]->dim, sizeof types[i].dim);
         types[i].bytes = cnr_dense_bytes(&types[i]);
+        if (shapes[i]->data && shapes[i]->dtype == types[i].dtype &&
+            cnri_graph_input_decides(m->graph, i))
+            types[i].data = shapes[i]->data;
     }
     pthread_mutex_lock(m->rt->lock);
     *out = find_plan(m, types, n);

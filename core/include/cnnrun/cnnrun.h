@@ -85,7 +85,8 @@ const cnr_tensor *cnr_output_type(const cnr_model *model, int32_t index);
 
 /* ---- plans and sessions ---- */
 
-/* shapes[i] gives dim of input i (dtype and data are ignored); NULL: symbols are bound to 1. Plans
+/* shapes[i] gives dim of input i (its data counts only where it decides shapes, as the axes of a
+ * reduction do: the plan is then for that data); NULL: symbols are bound to 1. Plans
  * are kept by shape, so asking again is cheap. */
 cnr_status cnr_plan_for(cnr_model *model, const cnr_tensor *const *shapes, int32_t n_shapes,
                         cnr_plan **out, cnr_error *err);
