@@ -1,0 +1,40 @@
+#!/usr/bin/perl
+# Memory runs out at the first allocation, the second ...: plugins load whole or fail with a reason.
+use strict;
+use warnings;
+use Test::More;
+
+my $root = $0 =~ s{tests/core/host/[^/]*$}{}r || '.';
+my $build = $ENV{CNNRUN_BUILD} || "$root/build";
+
+# stdout, stderr and exit code (128 and more: by a signal) with the n-th allocation failing
+sub run {
+    my ($n) = @_;
+    my $out = `CNNRUN_FAIL_ALLOC=$n $build/cnnrun plugins --json 2>/tmp/cnnrun-hostile-$$`;
+    my $code = $? >> 8 | ($? & 127 ? 128 : 0);
+    open my $in, '<', "/tmp/cnnrun-hostile-$$" or die;
+    local $/;
+    my $err = <$in> // '';
+    unlink "/tmp/cnnrun-hostile-$$";
+    return ($out, $err, $code);
+}
+
+my ($whole, undef, $fine) = run(0);
+is($fine, 0, 'with memory, plugins are listed');
+my (undef, undef, $code) = run(1);
+if ($code == 0) {
+SKIP: { skip 'this build ignores CNNRUN_FAIL_ALLOC (no -DCNNRUN_HOSTILE=ON)', 1 }
+    done_testing;
+    exit;
+}
+
+my ($n, $out, $err, @bad) = (0);
+do {
+    ($out, $err, $code) = run(++$n);
+    my $told = $code == 0 || $err =~ /memory/;
+    push @bad, "allocation $n: exit code $code: $err" if $code >= 23 || !$told || $err =~ /Sanitizer/;
+} while ($code != 0 && $n < 2000 && @bad < 5);
+ok(!@bad, "memory ran out at $n allocations, and each time that was the reason given")
+    or diag(join "\n", @bad);
+is($out, $whole, 'with enough of it nothing is missing');
+done_testing;
