@@ -26,6 +26,7 @@
 /* One row a subcommand, in the order of the help: name, one line of help. */
 #define CNRI_COMMANDS(X)                                                                     \
     X(run, "what a net says of pictures (the word run may be left out)")                     \
+    X(train, "train a net on labelled pictures")                                             \
     X(eval, "how often a net is right on labelled pictures")                                 \
     X(bench, "time and memory of a net")                                                     \
     X(show, "a net node by node, before anything runs")                                      \

@@ -1,0 +1,171 @@
+/* Epochs: shuffled batches of samples to train on, then the other samples to judge by. */
+#include "core/train/train.h"
+
+/* xoshiro256**, seeded by splitmix64: the same order everywhere for a seed. */
+typedef struct random_state { uint64_t s[4]; } random_state;
+
+static void random_begin(random_state *r, uint64_t seed) {
+    for (int i = 0; i < 4; i++) {
+        uint64_t z = (seed += UINT64_C(0x9e3779b97f4a7c15));
+        z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+        z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+        r->s[i] = z ^ z >> 31;
+    }
+}
+
+static uint64_t rotated(uint64_t x, int by) { return x << by | x >> (64 - by); }
+
+static uint64_t random_next(random_state *r) {
+    uint64_t *s = r->s;
+    const uint64_t result = rotated(s[1] * 5, 7) * 9, t = s[1] << 17;
+    s[2] ^= s[0];
+    s[3] ^= s[1];
+    s[1] ^= s[2];
+    s[0] ^= s[3];
+    s[2] ^= t;
+    s[3] = rotated(s[3], 45);
+    return result;
+}
+
+static void shuffle(int64_t *order, int64_t n, random_state *r) {
+    for (int64_t i = n - 1; i > 0; i--) {
+        const int64_t k = (int64_t)(random_next(r) % (uint64_t)(i + 1)), kept = order[i];
+        order[i] = order[k];
+        order[k] = kept;
+    }
+}
+
+/* Sample `index` into row `row` of the batch. */
+static cnr_status read_sample(cnri_trainer *t, cnri_samples *samples, int64_t index, int64_t row,
+                              cnr_error *err) {
+    cnr_sample sample;
+    memset(&sample, 0, sizeof sample);
+    sample.size = sizeof sample;
+    cnr_status status = cnri_samples_read(samples, index, &sample, err);
+    if (status != CNR_OK) return status;
+    cnr_tensor out = *cnri_graph_type(t->net, t->net->inputs.at[0]);
+    out.dim[0] = 1;
+    out.bytes = (uint64_t)t->sample * sizeof(float);
+    out.data = t->inputs + row * t->sample;
+    status = cnri_preprocess_apply(&t->preprocess, &sample.picture, &out, err);
+    t->labels[row] = sample.label;
+    cnri_free(sample.picture.data);
+    return status;
+}
+
+typedef struct loop {
+    cnri_trainer *t;
+    cnri_samples *samples, *judge;
+    cnri_train_fn fn;
+    void *arg;
+    cnri_train_progress p;
+    int64_t *order;
+    random_state random;
+    uint64_t begun;
+    bool stopped;
+} loop;
+
+static bool tell(loop *l) {
+    const int64_t done = l->p.epoch * l->p.steps + l->p.step;
+    const double part = (double)done / (double)(l->p.epochs * l->p.steps);
+    l->p.seconds = (double)(cnri_now_ns() - l->begun) * 1e-9;
+    l->p.left = done > 0 ? l->p.seconds / part - l->p.seconds : 0;
+    return !l->fn || l->fn(l->arg, &l->p);
+}
+
+static cnr_status train_epoch(loop *l, cnr_error *err) {
+    const int64_t batch = l->t->options.batch;
+    double loss_sum = 0;
+    int64_t correct_sum = 0;
+    shuffle(l->order, l->samples->info.count, &l->random);
+    for (l->p.step = 0; l->p.step < l->p.steps;) {
+        double loss = 0;
+        int64_t correct = 0;
+        cnr_status status = CNR_OK;
+        for (int64_t i = 0; i < batch && status == CNR_OK; i++) {
+            /* A set smaller than a batch comes round again. */
+            const int64_t at = (l->p.step * batch + i) % l->samples->info.count;
+            status = read_sample(l->t, l->samples, l->order[at], i, err);
+        }
+        if (status == CNR_OK) status = cnri_trainer_step(l->t, &loss, &correct, err);
+        if (status != CNR_OK) return status;
+        loss_sum += loss;
+        correct_sum += correct;
+        l->p.step++;
+        l->p.loss = loss_sum / (double)l->p.step;
+        l->p.accuracy = (double)correct_sum / (double)(l->p.step * batch);
+        if (!tell(l)) {
+            l->stopped = true;
+            return CNR_OK;
+        }
+    }
+    return CNR_OK;
+}
+
+/* The share of the judging samples that the net gets right. */
+static cnr_status judge_epoch(loop *l, cnr_error *err) {
+    const int64_t batch = l->t->options.batch, count = l->judge->info.count;
+    int64_t correct_sum = 0;
+    for (int64_t first = 0; first < count; first += batch) {
+        const int64_t n = count - first < batch ? count - first : batch;
+        int64_t correct = 0;
+        cnr_status status = CNR_OK;
+        for (int64_t i = 0; i < n && status == CNR_OK; i++)
+            status = read_sample(l->t, l->judge, first + i, i, err);
+        if (status == CNR_OK) status = cnri_trainer_judge(l->t, n, &correct, err);
+        if (status != CNR_OK) return status;
+        correct_sum += correct;
+    }
+    l->p.judged = (double)correct_sum / (double)count;
+    return CNR_OK;
+}
+
+static cnr_status all_epochs(loop *l, cnr_error *err) {
+    for (l->p.epoch = 0; l->p.epoch < l->p.epochs && !l->stopped;) {
+        cnr_status status = train_epoch(l, err);
+        if (status != CNR_OK) return status;
+        /* Stopped before anything was judged: what there is, is the best. */
+        if (l->stopped && l->p.best >= 0) break;
+        if (!l->stopped) status = judge_epoch(l, err);
+        if (status != CNR_OK) return status;
+        if (l->stopped || l->p.judged > l->p.best) {
+            cnri_trainer_keep(l->t);
+            l->p.best = l->p.judged;
+        }
+        if (l->stopped) break;
+        l->p.epoch++;
+        l->p.step = 0;
+        l->p.epoch_done = true;
+        if (!tell(l)) l->stopped = true;
+        l->p.epoch_done = false;
+    }
+    return CNR_OK;
+}
+
+static cnr_status check_samples(const cnri_samples *s, const char *what, cnr_error *err) {
+    if (s->info.count > 0) return CNR_OK;
+    return cnri_fail(err, CNR_E_ARG, what, s->info.count == 0 ? "there are none"
+                                                              : "a known number of them is wanted");
+}
+
+cnr_status cnri_train_run(cnri_trainer *t, cnri_samples *samples, cnri_samples *judge,
+                          cnri_train_fn fn, void *arg, cnri_train_progress *last, cnr_error *err) {
+    cnr_status status = check_samples(samples, "samples to train on", err);
+    if (status == CNR_OK) status = check_samples(judge, "samples to judge by", err);
+    if (status != CNR_OK) return status;
+    const int64_t count = samples->info.count, batch = t->options.batch;
+    loop l = {.t = t, .samples = samples, .judge = judge, .fn = fn, .arg = arg,
+              .begun = cnri_now_ns()};
+    l.p = (cnri_train_progress){.epochs = t->options.epochs, .judged = -1, .best = -1};
+    l.p.steps = count >= batch ? count / batch : 1;
+    t->steps = l.p.steps * l.p.epochs;
+    l.order = cnri_alloc((size_t)count * sizeof *l.order);
+    if (!l.order) return cnri_fail(err, CNR_E_MEMORY, t->net->name, "out of memory");
+    for (int64_t i = 0; i < count; i++) l.order[i] = i;
+    random_begin(&l.random, t->options.seed);
+    status = all_epochs(&l, err);
+    cnri_free(l.order);
+    if (status == CNR_OK) status = cnri_trainer_finish(t, err);
+    if (last) *last = l.p;
+    return status;
+}

@@ -1,0 +1,335 @@
+/* One trainer: its two plans, a step of gradient descent, judging, and the best weights so far. */
+#include "core/train/train.h"
+#include <math.h>
+
+/* ---- which weights ---- */
+
+static bool fed_as_parameter(const cnr_graph *g, cnr_value value) {
+    for (int32_t i = 0; i < g->nodes.n; i++) {
+        const cnri_node *node = g->nodes.at[i];
+        const cnr_op *op = node->view.desc;
+        for (int32_t k = 0; k < node->view.n_inputs && k < op->n_inputs; k++) {
+            const cnr_port *port =
+                (const cnr_port *)(const void *)((const char *)op->inputs + (size_t)k * op->port_size);
+            if (node->in[k] == value && port->flags & CNR_PORT_PARAMETER) return true;
+        }
+    }
+    return false;
+}
+
+static bool trainable(const cnr_graph *g, cnr_value v) {
+    const cnri_value *value = &g->values.at[v];
+    const cnr_tensor *t = value->type;
+    return value->producer < 0 && !value->is_input && value->uses > 0 && t->data &&
+           t->dtype == CNR_f32 && !t->encoding && !t->quant && fed_as_parameter(g, v);
+}
+
+static cnr_status no_memory(const cnri_trainer *t, cnr_error *err) {
+    return cnri_fail(err, CNR_E_MEMORY, t->net->name, "out of memory");
+}
+
+static cnr_status collect_weights(cnri_trainer *t, cnr_error *err) {
+    for (cnr_value v = 0; v < t->net->values.n; v++) {
+        if (!trainable(t->net, v)) continue;
+        const cnr_tensor *type = t->net->values.at[v].type;
+        cnri_trained *w = cnri_push(&t->weights);
+        if (!w) return no_memory(t, err);
+        w->n = cnr_count(type);
+        w->decays = type->rank > 1;
+        w->output = -1;
+        const size_t bytes = (size_t)w->n * sizeof(float);
+        w->name = cnri_strdup(t->net->values.at[v].name);
+        w->data = cnri_alloc(bytes + 1);
+        w->velocity = cnri_alloc_zero(bytes + 1);
+        w->best = cnri_alloc(bytes + 1);
+        if (!w->name || !w->data || !w->velocity || !w->best) return no_memory(t, err);
+        memcpy(w->data, type->data, bytes);
+        memcpy(w->best, type->data, bytes);
+    }
+    if (t->weights.n > 0) return CNR_OK;
+    return cnri_fail(err, CNR_E_ARG, t->net->name, "the net has no weights to train");
+}
+
+/* ---- graphs ---- */
+
+/* A copy whose weights are the trainer's arrays, for the batch that is trained with. */
+static cnr_status copy_net(cnri_trainer *t, cnr_graph **out, cnr_error *err) {
+    cnr_graph *g = cnri_graph_copy(t->net);
+    *out = g;
+    if (!g) return no_memory(t, err);
+    for (int32_t i = 0; i < t->weights.n; i++) {
+        cnri_value *v = &g->values.at[cnri_graph_find(g, t->weights.at[i].name)];
+        v->type->data = t->weights.at[i].data;
+        v->type->flags |= CNR_TENSOR_VARIABLE;
+    }
+    cnr_tensor *x = g->values.at[g->inputs.at[0]].type;
+    if (x->rank < 2)
+        return cnri_fail(err, CNR_E_SHAPE, g->values.at[g->inputs.at[0]].name,
+                         "the net's input has no batch axis");
+    x->dim[0] = t->options.batch; /* a net written for one picture is trained in batches too */
+    return cnri_graph_bind(g, NULL, 0, err);
+}
+
+/* Takes the graph over, on success or not. */
+static cnr_status open_session(cnri_trainer *t, cnr_runtime *rt, cnr_graph *g, cnr_model **model,
+                               cnr_plan **plan, cnr_session **session, cnr_error *err) {
+    cnr_load_options options;
+    memset(&options, 0, sizeof options);
+    options.size = sizeof options;
+    options.device = t->options.device;
+    options.deterministic = t->options.deterministic;
+    cnr_status status = cnri_model_from_graph(rt, g, &options, model, err);
+    if (status != CNR_OK) return status;
+    (*model)->plan_options.training = true;
+    status = cnr_plan_for(*model, NULL, 0, plan, err);
+    return status == CNR_OK ? cnr_session_open(*plan, session, err) : status;
+}
+
+static cnr_status open_training(cnri_trainer *t, cnr_runtime *rt, cnr_error *err) {
+    const char *name = t->options.loss ? t->options.loss : cnri_graph_meta(t->net, "loss");
+    const cnr_op *loss = NULL;
+    cnr_graph *g = NULL;
+    cnri_backward b = {0};
+    cnr_status status = cnri_train_loss(name, &loss, err);
+    if (status == CNR_OK) status = copy_net(t, &g, err);
+    if (status == CNR_OK) status = cnri_train_backward(g, loss, &b, err);
+    if (status != CNR_OK) {
+        cnri_graph_free(g);
+        return status;
+    }
+    for (int32_t i = 0; i < b.weights.n; i++)
+        for (int32_t k = 0; k < t->weights.n; k++)
+            if (strcmp(t->weights.at[k].name, g->values.at[b.weights.at[i].weight].name) == 0)
+                t->weights.at[k].output = 2 + i;
+    const cnr_tensor *scores = cnri_graph_type(g, b.scores);
+    t->classes = cnr_count(scores) / t->options.batch;
+    cnri_backward_free(&b);
+    return open_session(t, rt, g, &t->model, &t->plan, &t->session, err);
+}
+
+static cnr_status open_judge(cnri_trainer *t, cnr_runtime *rt, cnr_error *err) {
+    cnr_graph *g = NULL;
+    const cnr_status status = copy_net(t, &g, err);
+    if (status == CNR_OK)
+        return open_session(t, rt, g, &t->judge, &t->judge_plan, &t->judge_session, err);
+    cnri_graph_free(g);
+    return status;
+}
+
+static cnr_status open_inputs(cnri_trainer *t, cnr_error *err) {
+    const cnri_value *input = &t->net->values.at[t->net->inputs.at[0]];
+    t->sample = 1;
+    for (int32_t i = 1; i < input->type->rank; i++) t->sample *= input->type->dim[i];
+    if (t->sample < 1 || input->type->dtype != CNR_f32)
+        return cnri_fail(err, CNR_E_SHAPE, input->name,
+                         "to be trained, a net's input must be f32 of a known size");
+    bool overflow = false;
+    const size_t n = cnri_mul((size_t)t->sample, (size_t)t->options.batch, &overflow);
+    const size_t bytes = cnri_mul(n, sizeof *t->inputs, &overflow);
+    t->inputs = overflow ? NULL : cnri_alloc_zero(bytes);
+    t->labels = cnri_alloc_zero((size_t)t->options.batch * sizeof *t->labels);
+    if (!t->inputs || !t->labels) return no_memory(t, err);
+    return cnri_preprocess_read(t->net, input->name, &t->preprocess, err);
+}
+
+static cnr_status check(const cnri_trainer *t, cnr_error *err) {
+    const cnri_train_options *o = &t->options;
+    if (o->batch < 1 || o->batch > 1 << 20)
+        return cnri_fail(err, CNR_E_ARG, "batch", "1 to 1048576 wanted");
+    if (!(o->rate >= 0) || !(o->momentum >= 0 && o->momentum < 1) || !(o->decay >= 0))
+        return cnri_fail(err, CNR_E_ARG, "training",
+                         "rate and decay must be 0 or more, momentum below 1");
+    if (t->net->inputs.n != 1 || t->net->outputs.n != 1)
+        return cnri_fail(err, CNR_E_UNSUPPORTED, t->net->name,
+                         "a net to be trained has one input and one output, this one %d and %d",
+                         t->net->inputs.n, t->net->outputs.n);
+    return CNR_OK;
+}
+
+cnr_status cnri_trainer_open(cnr_runtime *rt, cnr_graph *net, const cnri_train_options *options,
+                             cnri_trainer **out, cnr_error *err) {
+    cnri_trainer *t = cnri_alloc_zero(sizeof *t);
+    *out = NULL;
+    if (!t) return cnri_fail(err, CNR_E_MEMORY, net->name, "out of memory");
+    t->net = net;
+    t->options = *options;
+    cnr_status status = check(t, err);
+    if (status == CNR_OK) status = cnri_graph_fill_random(net, options->seed, err);
+    if (status == CNR_OK) status = collect_weights(t, err);
+    if (status == CNR_OK) status = open_inputs(t, err);
+    if (status == CNR_OK) status = open_training(t, rt, err);
+    if (status == CNR_OK) status = open_judge(t, rt, err);
+    if (status == CNR_OK) *out = t;
+    else cnri_trainer_free(t);
+    return status;
+}
+
+void cnri_trainer_free(cnri_trainer *t) {
+    if (!t) return;
+    if (t->session) cnr_session_close(t->session);
+    if (t->judge_session) cnr_session_close(t->judge_session);
+    if (t->model) cnr_release(t->model);
+    if (t->judge) cnr_release(t->judge);
+    for (int32_t i = 0; i < t->weights.n; i++) {
+        cnri_trained *w = &t->weights.at[i];
+        cnri_free(w->name);
+        cnri_free(w->data);
+        cnri_free(w->velocity);
+        cnri_free(w->best);
+        cnri_free(w->mask);
+    }
+    cnri_vec_free(&t->weights);
+    cnri_preprocess_free(&t->preprocess);
+    cnri_free(t->inputs);
+    cnri_free(t->labels);
+    cnri_free(t);
+}
+
+/* ---- a step ---- */
+
+static double rate_now(const cnri_trainer *t) {
+    const cnri_train_options *o = &t->options;
+    const double part = t->steps > 0 ? (double)t->step / (double)t->steps : 0;
+    const double factors[] = {
+        [CNRI_RATE_FIXED] = 1,
+        [CNRI_RATE_INVERSE] = pow(1 + 1e-4 * (double)t->step, -0.75),
+        [CNRI_RATE_STEP] = pow(0.1, floor(3 * part)),
+        [CNRI_RATE_COSINE] = 0.5 * (1 + cos(3.14159265358979323846 * (part < 1 ? part : 1))),
+    };
+    return o->rate * factors[o->policy];
+}
+
+static void update(const cnri_trainer *t, cnri_trained *w, const float *gradient, double rate) {
+    const float momentum = (float)t->options.momentum, step = (float)rate;
+    const float decay = w->decays ? (float)t->options.decay : 0;
+    for (int64_t i = 0; i < w->n; i++) {
+        w->velocity[i] = momentum * w->velocity[i] - step * (gradient[i] + decay * w->data[i]);
+        w->data[i] += w->velocity[i];
+    }
+    for (int64_t i = 0; w->mask && i < w->n; i++)
+        if (!w->mask[i]) w->data[i] = w->velocity[i] = 0;
+}
+
+/* Kernels that keep a prepared form of the weight make it anew. */
+static cnr_status renew(cnr_plan *plan, const cnri_trained *w, cnr_error *err) {
+    const cnr_value v = cnri_graph_find(plan->graph, w->name);
+    return v < 0 ? CNR_OK : cnri_residency_renew(plan, v, err);
+}
+
+static cnr_status set_input(cnr_session *s, const cnr_plan *plan, int32_t index, void *data,
+                            cnr_error *err) {
+    cnr_tensor t = *cnri_graph_type(plan->graph, cnri_graph_input_at(plan->graph, index));
+    t.data = data;
+    return cnr_session_set_input(s, index, &t, err);
+}
+
+/* The largest of each row's scores against the labels, first n rows. */
+static int64_t count_correct(const cnri_trainer *t, const cnr_tensor *scores, int64_t n) {
+    int64_t correct = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const float *row = (const float *)scores->data + i * t->classes;
+        int64_t best = 0;
+        for (int64_t c = 1; c < t->classes; c++)
+            if (row[c] > row[best]) best = c;
+        correct += best == t->labels[i];
+    }
+    return correct;
+}
+
+static cnr_status check_labels(const cnri_trainer *t, int64_t n, cnr_error *err) {
+    for (int64_t i = 0; i < n; i++)
+        if (t->labels[i] < 0 || t->labels[i] >= t->classes)
+            return cnri_fail(err, CNR_E_ARG, "samples",
+                             "label %d; the net tells %lld classes apart", t->labels[i],
+                             (long long)t->classes);
+    return CNR_OK;
+}
+
+static cnr_status update_all(cnri_trainer *t, cnr_error *err) {
+    const double rate = rate_now(t);
+    for (int32_t i = 0; i < t->weights.n; i++) {
+        cnri_trained *w = &t->weights.at[i];
+        const cnr_tensor *gradient;
+        if (w->output < 0) continue;
+        cnr_status status = cnr_session_output(t->session, w->output, &gradient, err);
+        if (status != CNR_OK) return status;
+        update(t, w, gradient->data, rate);
+        status = renew(t->plan, w, err);
+        if (status != CNR_OK) return status;
+    }
+    return CNR_OK;
+}
+
+cnr_status cnri_trainer_step(cnri_trainer *t, double *loss, int64_t *correct, cnr_error *err) {
+    const cnr_tensor *value = NULL, *scores = NULL;
+    cnr_status status = check_labels(t, t->options.batch, err);
+    if (status == CNR_OK) status = set_input(t->session, t->plan, 0, t->inputs, err);
+    if (status == CNR_OK) status = set_input(t->session, t->plan, 1, t->labels, err);
+    if (status == CNR_OK) status = cnr_session_run(t->session, err);
+    if (status == CNR_OK) status = cnr_session_output(t->session, 0, &value, err);
+    if (status == CNR_OK) status = cnr_session_output(t->session, 1, &scores, err);
+    if (status != CNR_OK) return status;
+    *loss = value->dtype == CNR_f64 ? *(const double *)value->data : *(const float *)value->data;
+    *correct = count_correct(t, scores, t->options.batch);
+    if (!isfinite(*loss))
+        return cnri_fail(err, CNR_E_STATE, t->net->name,
+                         "the loss is no longer a number after %lld steps; a smaller rate is wanted",
+                         (long long)t->step);
+    status = update_all(t, err);
+    t->step++;
+    return status;
+}
+
+/* ---- judging and keeping ---- */
+
+static cnr_status renew_judge(cnri_trainer *t, cnr_error *err) {
+    cnr_status status = CNR_OK;
+    for (int32_t i = 0; i < t->weights.n && status == CNR_OK; i++)
+        status = renew(t->judge_plan, &t->weights.at[i], err);
+    return status;
+}
+
+cnr_status cnri_trainer_judge(cnri_trainer *t, int64_t n, int64_t *correct, cnr_error *err) {
+    const cnr_tensor *scores = NULL;
+    cnr_status status = check_labels(t, n, err);
+    if (status == CNR_OK) status = renew_judge(t, err);
+    if (status == CNR_OK) status = set_input(t->judge_session, t->judge_plan, 0, t->inputs, err);
+    if (status == CNR_OK) status = cnr_session_run(t->judge_session, err);
+    if (status == CNR_OK) status = cnr_session_output(t->judge_session, 0, &scores, err);
+    if (status == CNR_OK) *correct = count_correct(t, scores, n);
+    return status;
+}
+
+void cnri_trainer_keep(cnri_trainer *t) {
+    for (int32_t i = 0; i < t->weights.n; i++)
+        memcpy(t->weights.at[i].best, t->weights.at[i].data,
+               (size_t)t->weights.at[i].n * sizeof(float));
+}
+
+cnr_status cnri_trainer_finish(cnri_trainer *t, cnr_error *err) {
+    cnr_status status = CNR_OK;
+    for (int32_t i = 0; i < t->weights.n && status == CNR_OK; i++) {
+        const cnri_trained *w = &t->weights.at[i];
+        const cnr_value v = cnri_graph_find(t->net, w->name);
+        cnr_tensor type = *t->net->values.at[v].type;
+        memcpy(w->data, w->best, (size_t)w->n * sizeof(float));
+        type.data = w->best;
+        status = cnri_graph_fill(t->net, v, &type, err);
+    }
+    return status;
+}
+
+cnr_status cnri_trainer_mask(cnri_trainer *t, const char *weight, const uint8_t *mask,
+                             cnr_error *err) {
+    for (int32_t i = 0; i < t->weights.n; i++) {
+        cnri_trained *w = &t->weights.at[i];
+        if (strcmp(w->name, weight) != 0) continue;
+        if (!w->mask && !(w->mask = cnri_alloc((size_t)w->n + 1))) return no_memory(t, err);
+        memcpy(w->mask, mask, (size_t)w->n);
+        for (int64_t k = 0; k < w->n; k++)
+            if (!mask[k]) w->data[k] = w->best[k] = w->velocity[k] = 0;
+        const cnr_status status = renew(t->plan, w, err);
+        return status == CNR_OK ? renew(t->judge_plan, w, err) : status;
+    }
+    return cnri_fail(err, CNR_E_NOT_FOUND, weight, "no such weight to train");
+}
