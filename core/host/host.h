@@ -38,7 +38,7 @@ static inline const cnr_op *cnri_op(const char *name) {
 }
 const char *cnri_kind_name(int32_t kind);
 const char *cnri_item_name(int32_t kind, const void *descriptor);
-/* Kernels for an operator, in order of registration. */
+/* Kernels for an operator, in order of registration; those for any operator come last. */
 int32_t cnri_kernels_for(const cnr_op *op, const cnr_kernel *const **out);
 /* The plugin that registered a descriptor. */
 const cnri_plugin *cnri_owner(const void *descriptor);

@@ -18,20 +18,28 @@ enum {
  *     items   [ op op kernel device | op kernel ... ]      in order of registration
  *     of_kind [ op op op ... | kernel kernel ... | ... ]   first[kind] .. first[kind + 1]
  *     names   [ (kind, name) -> descriptor ... ]           sorted; operators by alias too
- *     kernels [ those of one operator | of another ... ]   stable within an operator */
+ *     kernels [ those of one operator | of another ... ]   stable within an operator, and after
+ *                                                          them those for any operator
+ *     groups  [ (operator, first, n) ... ]                 sorted; where each's kernels are */
 typedef struct named {
     int32_t kind;
     const char *name;
     const void *descriptor;
 } named;
 
+typedef struct group {
+    const char *op;
+    int32_t first, n;
+} group;
+
 typedef struct snapshot {
     struct snapshot *older;
-    int32_t n, n_names, n_kernels;
+    int32_t n, n_names, n_groups;
     int32_t first[KINDS + 1];
     cnri_item *items;
     const void **of_kind;
     named *names;
+    group *groups;
     const cnr_kernel **kernels;
 } snapshot;
 
@@ -73,18 +81,22 @@ const void *cnri_at(int32_t kind, int32_t index) {
     return at < s->first[kind + 1] ? s->of_kind[at] : NULL;
 }
 
+static int compare_groups(const void *a, const void *b) {
+    return strcmp(((const group *)a)->op, ((const group *)b)->op);
+}
+
+static const group *group_of(const snapshot *s, const char *op) {
+    const group key = {op, 0, 0};
+    if (s->n_groups == 0) return NULL;
+    return bsearch(&key, s->groups, (size_t)s->n_groups, sizeof key, compare_groups);
+}
+
 int32_t cnri_kernels_for(const cnr_op *op, const cnr_kernel *const **out) {
     const snapshot *s = now();
-    int32_t low = 0, high = s->n_kernels;
-    while (low < high) { /* the first kernel whose operator is not before ours */
-        const int32_t middle = low + (high - low) / 2;
-        if (strcmp(s->kernels[middle]->op, op->name) < 0) low = middle + 1;
-        else high = middle;
-    }
-    int32_t n = 0;
-    while (low + n < s->n_kernels && strcmp(s->kernels[low + n]->op, op->name) == 0) n++;
-    *out = n ? s->kernels + low : NULL;
-    return n;
+    const group *g = group_of(s, op->name);
+    if (!g) g = group_of(s, CNR_ANY_OP);
+    *out = g ? s->kernels + g->first : NULL;
+    return g ? g->n : 0;
 }
 
 const cnri_plugin *cnri_owner(const void *descriptor) {
@@ -186,7 +198,35 @@ static void fill_names(snapshot *s) {
     qsort(s->names, (size_t)s->n_names, sizeof *s->names, compare_names);
 }
 
-/* Lists by kind, and kernels by operator, both in order of registration within a group. */
+/* Appends to group g the kernels of a snapshot that are for `op`, in order of registration. */
+static void add_kernels(snapshot *s, group *g, const char *op, int32_t *room) {
+    for (int32_t i = s->first[CNR_KIND_KERNEL]; i < s->first[CNR_KIND_KERNEL + 1]; i++) {
+        const cnr_kernel *kernel = s->of_kind[i];
+        if (strcmp(kernel->op, op) != 0) continue;
+        s->kernels[(*room)++] = kernel;
+        g->n++;
+    }
+}
+
+static void fill_groups(snapshot *s) {
+    int32_t room = 0;
+    for (int32_t i = s->first[CNR_KIND_KERNEL]; i < s->first[CNR_KIND_KERNEL + 1]; i++)
+        s->groups[s->n_groups++] = (group){((const cnr_kernel *)s->of_kind[i])->op, 0, 0};
+    if (s->n_groups == 0) return;
+    qsort(s->groups, (size_t)s->n_groups, sizeof *s->groups, compare_groups);
+    int32_t n = 1;
+    for (int32_t i = 1; i < s->n_groups; i++)
+        if (strcmp(s->groups[i].op, s->groups[n - 1].op) != 0) s->groups[n++] = s->groups[i];
+    s->n_groups = n;
+    for (int32_t i = 0; i < n; i++) {
+        group *g = &s->groups[i];
+        g->first = room;
+        add_kernels(s, g, g->op, &room);
+        if (strcmp(g->op, CNR_ANY_OP) != 0) add_kernels(s, g, CNR_ANY_OP, &room);
+    }
+}
+
+/* Lists by kind, in order of registration. */
 static void fill_lists(snapshot *s) {
     int32_t at = 0;
     for (int32_t kind = 0; kind < KINDS; kind++) {
@@ -195,25 +235,32 @@ static void fill_lists(snapshot *s) {
             if (s->items[i].kind == kind) s->of_kind[at++] = s->items[i].descriptor;
     }
     s->first[KINDS] = at;
-    for (int32_t i = s->first[CNR_KIND_KERNEL]; i < s->first[CNR_KIND_KERNEL + 1]; i++) {
-        const cnr_kernel *kernel = s->of_kind[i];
-        int32_t to = s->n_kernels++;
-        for (; to > 0 && strcmp(s->kernels[to - 1]->op, kernel->op) > 0; to--)
-            s->kernels[to] = s->kernels[to - 1];
-        s->kernels[to] = kernel;
-    }
 }
 
-static snapshot *new_snapshot(int32_t n, int32_t n_names) {
+/* At most as many groups as kernels, each with the kernels for any operator at its end. */
+static int32_t kernel_room(const snapshot *before, const struct cnr_registrar *r) {
+    int32_t kernels = 0, any = 0;
+    for (int32_t i = 0; i < before->n + r->staged.n; i++) {
+        const cnri_item *item = i < before->n ? &before->items[i] : &r->staged.at[i - before->n];
+        if (item->kind != CNR_KIND_KERNEL) continue;
+        kernels++;
+        any += strcmp(((const cnr_kernel *)item->descriptor)->op, CNR_ANY_OP) == 0;
+    }
+    return kernels * (1 + any);
+}
+
+static snapshot *new_snapshot(int32_t n, int32_t n_names, int32_t n_kernels) {
     const size_t items = (size_t)n * sizeof(cnri_item), lists = (size_t)n * sizeof(void *);
-    const size_t names = (size_t)n_names * sizeof(named);
-    snapshot *s = cnri_alloc_zero(sizeof *s + items + names + 2 * lists);
+    const size_t names = (size_t)n_names * sizeof(named), groups = (size_t)n * sizeof(group);
+    snapshot *s = cnri_alloc_zero(sizeof *s + items + names + lists + groups +
+                                  (size_t)n_kernels * sizeof(void *));
     if (!s) return NULL;
     char *at = (char *)(s + 1);
     s->items = (cnri_item *)(void *)at;
     s->names = (named *)(void *)(at + items);
-    s->of_kind = (const void **)(void *)(at + items + names);
-    s->kernels = (const cnr_kernel **)(void *)(at + items + names + lists);
+    s->groups = (group *)(void *)(at + items + names);
+    s->of_kind = (const void **)(void *)(at + items + names + groups);
+    s->kernels = (const cnr_kernel **)(void *)(at + items + names + groups + lists);
     return s;
 }
 
@@ -222,12 +269,14 @@ cnr_status cnri_registry_commit(const struct cnr_registrar *registrar) {
     int32_t n_names = before->n_names;
     for (int32_t i = 0; i < registrar->staged.n; i++)
         n_names += count_names(&registrar->staged.at[i]);
-    snapshot *s = new_snapshot(before->n + registrar->staged.n, n_names);
+    snapshot *s = new_snapshot(before->n + registrar->staged.n, n_names,
+                               kernel_room(before, registrar));
     if (!s) return CNR_E_MEMORY;
     for (int32_t i = 0; i < before->n; i++) s->items[s->n++] = before->items[i];
     for (int32_t i = 0; i < registrar->staged.n; i++) s->items[s->n++] = registrar->staged.at[i];
     fill_names(s);
     fill_lists(s);
+    fill_groups(s);
     s->older = atomic_load_explicit(&current, memory_order_relaxed);
     atomic_store_explicit(&current, s, memory_order_release);
     return CNR_OK;

@@ -48,6 +48,10 @@ typedef struct cnr_run {
     cnr_stream *stream;         /* queue here; the CPU's stream has finished when run returns */
 } cnr_run;
 
+/* cnr_kernel.op of a kernel that is asked for the nodes of every operator, after the operator's own
+ * kernels. Its accepts goes by the descriptor (ELEMENTWISE with apply_f32, say). */
+#define CNR_ANY_OP "*"
+
 /* A kernel. Constant, owned by the plugin, valid until exit. It is found by (operator, device,
  * encodings) and may be asked for any node of that operator. */
 typedef struct cnr_kernel {

@@ -35,6 +35,8 @@ KERNEL(k1, "k1", "second");
 KERNEL(k2, "k2", "first");
 KERNEL(k3, "k3", "second");
 KERNEL(k4, "k4", "nobody");
+KERNEL(any1, "any1", CNR_ANY_OP);
+KERNEL(any2, "any2", CNR_ANY_OP);
 
 static cnri_plugin one = {.name = (char *)"one"}, two = {.name = (char *)"two"};
 
@@ -179,6 +181,19 @@ static void test_table(void) {
     is_text(err.text, "5", "with their text");
 }
 
+static void test_any(void) {
+    const cnr_kernel *const *kernels;
+    struct cnr_registrar r = {.plugin = &one, .open = true};
+    cnri_registrar_add(&r, CNR_KIND_KERNEL, &any1);
+    cnri_registrar_add(&r, CNR_KIND_KERNEL, &any2);
+    is_int(cnri_registry_commit(&r), CNR_OK, "kernels for any operator are committed");
+    cnri_vec_free(&r.staged);
+    ok(cnri_kernels_for(&second, &kernels) == 4 && kernels[0] == &k1 && kernels[1] == &k3 &&
+       kernels[2] == &any1 && kernels[3] == &any2, "they come after an operator's own");
+    ok(cnri_kernels_for(&clash, &kernels) == 2 && kernels[0] == &any1, "or alone");
+    ok(cnri_count(CNR_KIND_KERNEL) >= 5, "and are counted once");
+}
+
 int main(void) {
     test_adding();
     test_second_plugin();
@@ -186,5 +201,6 @@ int main(void) {
     test_looking_up();
     test_threads();
     test_table();
+    test_any();
     return done();
 }
