@@ -6,6 +6,11 @@
 #include "neon.h"
 #include "padded.h"
 
+/* `field` lies within the size that `object` was built with, and is set. */
+#define NEON_HAS(object, field)                                                                  \
+    ((object)->size >= offsetof(__typeof__(*(object)), field) + sizeof((object)->field) &&       \
+     (object)->field)
+
 /* Inputs that are the operator's own; those of its epilogue come after. */
 int32_t neon_own_inputs(const cnr_node *node);
 /* Own input `i`, or NULL when it is omitted. */

@@ -227,7 +227,7 @@ static int neon_kernels(const neon_case *c, const char *op, const char *what, do
             if (!good) note("%d threads", threads);
             neon_state.cls->close(&device);
         }
-        if (ran) ok(good, "%s %s %s", neon_state.isa, k->name, what);
+        if (ran) ok(good, "%s %s %s %s", neon_state.isa, k->name, op, what);
         taken += ran;
     }
     return taken;
@@ -268,7 +268,7 @@ OP_UNUSED void neon_check_list(const char *name, const char *attrs, const char *
     neon_chain(&c, chain);
     const cnr_tensor *outs[1] = {c.want};
     c.full.outputs = outs;
-    if (!neon_kernels(&c, name, what, tolerance)) ok(0, "%s %s: some kernel takes it", name, what);
+    if (!neon_kernels(&c, name, what, tolerance)) ok(0, "%s %s: a kernel takes it", name, what);
     op_node_free(c.node);
     for (int32_t i = 0; i < c.full.n_epilogue; i++)
         op_node_free((cnr_node *)(uintptr_t)c.links[i].node);

@@ -1,0 +1,106 @@
+/* Any operator that may be split: its own reference, a range of the output on each thread. */
+#include "support.h"
+
+typedef struct reference_state {
+    int32_t axis, parts;
+    int64_t step;  /* indices of the axis a part */
+    uint64_t room; /* workspace bytes a thread */
+} reference_state;
+
+/* Below this an operator takes less time than calling other threads. */
+#define LEAST_ELEMENTS 16384
+
+static int dense_on_host(const cnr_node *node) {
+    for (int32_t i = 0; i < node->n_inputs; i++)
+        if (node->inputs[i] && (node->inputs[i]->encoding ||
+                                (node->inputs[i]->flags & CNR_TENSOR_DYNAMIC)))
+            return 0;
+    for (int32_t i = 0; i < node->n_outputs; i++)
+        if (!node->outputs[i] || (node->outputs[i]->flags & CNR_TENSOR_DYNAMIC)) return 0;
+    return 1;
+}
+
+/* The most elements that a tensor of the node has. */
+static int64_t elements_of(const cnr_node *node) {
+    int64_t most = cnr_count(node->outputs[0]);
+    for (int32_t i = 0; i < node->n_inputs; i++)
+        if (node->inputs[i]) most = neon_max(most, cnr_count(node->inputs[i]));
+    return most;
+}
+
+/* The axis to split: the first that gives every thread something, else the longest. */
+static int choose(const cnr_node *node, int32_t threads, reference_state *s) {
+    cnr_split_axis axes[CNR_MAX_RANK];
+    const cnr_tensor *y = node->outputs[0];
+    const cnr_op *op = node->desc;
+    int32_t n = 0;
+    int64_t best = 1;
+    if (NEON_HAS(op, split_axes)) n = op->split_axes(node, axes, CNR_MAX_RANK);
+    else if (op->flags & CNR_OP_ELEMENTWISE)
+        for (; n < y->rank; n++) axes[n] = (cnr_split_axis){n, 1};
+    for (int32_t i = 0; i < n && best < threads; i++) {
+        if (axes[i].axis < 0 || axes[i].axis >= y->rank || axes[i].alignment < 1) continue;
+        const int64_t parts = y->dim[axes[i].axis] / axes[i].alignment;
+        if (parts <= best) continue;
+        best = parts;
+        s->axis = axes[i].axis;
+        /* a few parts a thread, so that one that comes late leaves little undone */
+        s->step = neon_div_up(parts, neon_min(parts, 4 * threads)) * axes[i].alignment;
+        s->parts = (int32_t)neon_div_up(y->dim[s->axis], s->step);
+    }
+    return best > 1;
+}
+
+static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+    reference_state s;
+    if (device->concurrency < 2 || !NEON_HAS(node->desc, reference)) return CNR_OK;
+    if (node->n_outputs != 1 || !dense_on_host(node)) return CNR_OK;
+    if (elements_of(node) < LEAST_ELEMENTS || !choose(node, device->concurrency, &s)) return CNR_OK;
+    neon_accept(node, out, 1);
+    return CNR_OK;
+}
+
+static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
+                       void **state, cnr_error *err) {
+    reference_state *s = neon_host->alloc(sizeof *s);
+    if (!s) return neon_host->fail(err, CNR_E_MEMORY, node->name, "no memory for a plan");
+    memset(s, 0, sizeof *s);
+    choose(node, device->concurrency, s);
+    if (NEON_HAS(node->desc, reference_workspace)) {
+        s->room = (node->desc->reference_workspace(node) + 63) / 64 * 64;
+        workspace->bytes = s->room * (uint64_t)device->concurrency;
+    }
+    *state = s;
+    return CNR_OK;
+}
+
+typedef struct reference_job {
+    const cnr_run *run;
+    volatile int32_t failed;
+    cnr_error err;
+} reference_job;
+
+static void one_part(void *arg, int64_t i, int32_t thread) {
+    reference_job *job = arg;
+    const reference_state *s = job->run->state;
+    cnr_run part = *job->run;
+    cnr_error err = CNR_ERROR_INIT;
+    part.state = NULL;
+    part.range_axis = s->axis;
+    part.range_begin = i * s->step;
+    part.range_end = neon_min(part.range_begin + s->step, part.outputs[0]->dim[s->axis]);
+    if (s->room) part.workspace_data = (char *)part.workspace_data + (uint64_t)thread * s->room;
+    const cnr_status status = part.node->desc->reference(&part, &err);
+    if (status != CNR_OK && !__atomic_exchange_n(&job->failed, status, __ATOMIC_ACQ_REL))
+        job->err = err;
+}
+
+static cnr_status run(const cnr_run *run, cnr_error *err) {
+    const reference_state *s = run->state;
+    reference_job job = {.run = run, .err = CNR_ERROR_INIT};
+    neon_parallel(run->stream, s->parts, one_part, &job);
+    if (!job.failed) return CNR_OK;
+    return neon_host->fail(err, job.failed, job.err.where, "%s", job.err.text);
+}
+
+NEON_KERNEL(neon_reference, "reference_parallel", CNR_ANY_OP, neon_free_state);

@@ -1,0 +1,53 @@
+/* Element-wise operators by their own apply_f32, broadcasting, and references run in parts. */
+#include "plugins/cpu-neon/neoncall.h"
+
+static uint64_t seed = 31;
+
+static cnr_tensor *draw(const char *dims) { return t_random(CNR_f32, dims, seed++); }
+
+static void one_operand(void) {
+    static const char *const names[] = {"relu", "leaky_relu", "sigmoid", "tanh", "elu", "exp", "abs"};
+    static const char *const dims[] = {"1", "17", "2x3x45x67", "1x5x100x100"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        for (size_t j = 0; j < sizeof dims / sizeof dims[0]; j++) {
+            cnr_tensor *x = draw(dims[j]);
+            for (int64_t e = 0; e < cnr_count(x); e++) t_set(x, e, t_get(x, e) * 12);
+            neon_check(names[i], "", j == 2 ? "relu" : "", 2e-6, 1, x);
+        }
+    /* near 0, and where exponentials overflow */
+    cnr_tensor *x = t_of(CNR_f32, "12", (double[]){0, -0.0, 1e-20, 1e-5, 0.6249, 0.6251, 44, 89, 100,
+                                                   -89, -104, 1e30});
+    neon_check("tanh", "", "", 2e-7, 1, x);
+    neon_check("sigmoid", "", "", 2e-7, 1, x);
+}
+
+static void two_operands(void) {
+    static const char *const shapes[][2] = {
+        {"7", "7"},           {"2x3x40x50", "2x3x40x50"}, {"2x3x40x50", "3x1x1"}, {"1", "5x6"},
+        {"3x1x5x1", "4x1x6"}, {"2x1x33", "2x9x33"},       {"64x500", "500"},      {"", "3x4"},
+        {"1x8x200x200", "1x8x1x1"}};
+    static const char *const names[] = {"add", "mul", "sub", "div"};
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+        for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
+            neon_check(names[k], "", i == 1 ? "relu" : "", 1e-6, 2, draw(shapes[i][0]),
+                       draw(shapes[i][1]));
+}
+
+static void in_parts(void) {
+    cnr_tensor *x = draw("4x10x30x31"), *dy = draw("4x10x30x31");
+    neon_check("relu_grad", "", "", 0, 2, x, dy);
+    neon_check("tanh_grad", "", "", 0, 2, x, dy);
+    neon_check("reduce_sum", "axes=0,2,3", "", 0, 1, draw("64x20x20x20"));
+    neon_check("log_softmax", "axis=1", "", 0, 1, x);
+    neon_check("concat", "axis=1", "", 0, 2, x, dy);
+}
+
+int main(void) {
+    neon_open();
+    NEON_EACH_ISA {
+        one_operand();
+        two_operands();
+        if (isa_ == 0) in_parts();
+    }
+    return op_done();
+}
