@@ -3,7 +3,8 @@
 
 static const cnr_attr_spec attrs[] = {
     {.name = "ratio", .type = CNR_ATTR_FLOAT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 1,
-     .default_f = 0.5, .help = "share of elements that training drops"}};
+     .default_f = 0.5, .help = "share of elements that training drops"},
+    {.name = "seed", .type = CNR_ATTR_INT, .help = "of training's choice; not used at inference"}};
 static const cnr_port in[] = {
     {.name = "x", .help = "anything"},
     {.name = "ratio", .flags = CNR_PORT_OPTIONAL, .help = "instead of the attribute"},
