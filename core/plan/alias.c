@@ -130,6 +130,21 @@ static bool dies_here(const alias_work *w, int32_t s, int32_t home) {
     return true;
 }
 
+/* No other operand of the step lies in the bytes of operand i, but for one that is the very same
+ * elements and read at the same places. */
+static bool alone(const cnr_plan *plan, const cnri_step *step, int32_t i, int32_t own, bool each) {
+    uint64_t mine, at;
+    const int32_t root = root_of(plan, step->in[i], &mine);
+    const uint64_t end = mine + plan->homes.at[step->in[i]].bytes;
+    for (int32_t k = 0; k < step->n_in; k++) {
+        if (k == i || step->in[k] < 0 || root_of(plan, step->in[k], &at) != root) continue;
+        const uint64_t bytes = plan->homes.at[step->in[k]].bytes;
+        if (at >= end || at + bytes <= mine) continue;
+        if (!each || k >= own || at != mine || at + bytes != end) return false;
+    }
+    return true;
+}
+
 static void try_in_place(alias_work *w, int32_t s, const cnr_alias *a, int32_t n) {
     cnr_plan *plan = w->p->plan;
     const cnri_step *step = &plan->steps.at[s];
@@ -151,11 +166,9 @@ static void try_in_place(alias_work *w, int32_t s, const cnr_alias *a, int32_t n
                               (i == 0 || own <= 2);
             if (!each && (pick->n_chain || !find_alias(a, n, CNR_ALIAS_INPLACE, i, o))) continue;
             if (in->bytes != out->bytes || in->block_of != out->block_of ||
-                in->memory_class != out->memory_class || !dies_here(w, s, home))
+                in->memory_class != out->memory_class || !dies_here(w, s, home) ||
+                !alone(plan, step, i, own, each))
                 continue;
-            int32_t times = 0;
-            for (int32_t k = 0; k < step->n_in; k++) times += step->in[k] == home;
-            if (times > 1 && !each) continue;
             out->alias_of = home;
             out->alias_offset = 0;
             break;

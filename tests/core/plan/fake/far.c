@@ -1,0 +1,208 @@
+/* "far:0" and "far:1": memory of their own, and queues whose work runs as late as possible. */
+#include "fake.h"
+
+typedef struct block {
+    uint64_t magic, bytes;
+    unsigned char *data;
+} block;
+#define MAGIC UINT64_C(0x6661722066617220)
+
+typedef struct command {
+    fake_fn fn;
+    void *arg;
+} command;
+
+typedef struct queue {
+    command *at;
+    int64_t n, room, done;
+} queue;
+
+typedef struct mark {
+    queue *queue;
+    int64_t upto;
+} mark;
+
+static int32_t count(cnr_error *err) {
+    (void)err;
+    return 2;
+}
+
+static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) {
+    (void)err;
+    out->score = 5;
+    strcpy(out->key, index ? "far-b" : "far-a");
+    strcpy(out->name, "far");
+    return CNR_OK;
+}
+
+static const cnr_memory_class memory[] = {
+    {"buffer", CNR_MEMORY_PARTS, 128, 1 << 22, 0, 0},
+    {"image", CNR_MEMORY_IMAGE, 16, 1 << 20, 4096, 4096}};
+
+static cnr_status open_it(cnr_device *device, const cnr_device_options *options, cnr_error *err) {
+    (void)options;
+    (void)err;
+    device->memory = memory;
+    device->n_memory = 2;
+    device->concurrency = 1;
+    return CNR_OK;
+}
+
+static void close_it(cnr_device *device) {
+    (void)device;
+}
+
+static cnr_status allocate(const cnr_device *device, cnr_mem *out, cnr_error *err) {
+    (void)device;
+    block *b = fake_host->alloc(sizeof *b);
+    unsigned char *data = b ? fake_host->alloc(out->bytes ? out->bytes : 1) : NULL;
+    if (!data) {
+        fake_host->free(b);
+        return fake_host->fail(err, CNR_E_MEMORY, "far", "out of memory");
+    }
+    memset(data, 0xff, out->bytes);
+    *b = (block){MAGIC, out->bytes, data};
+    out->handle = b;
+    out->offset = 0;
+    return CNR_OK;
+}
+
+static void release(const cnr_device *device, cnr_mem *mem) {
+    (void)device;
+    block *b = mem->handle;
+    fake_host->free(b->data);
+    fake_host->free(b);
+    mem->handle = NULL;
+}
+
+/* Views are counted by allocating one, so that a lost one shows as a leak. */
+static cnr_status view(const cnr_device *device, const cnr_mem *whole, uint64_t offset,
+                       uint64_t bytes, cnr_mem *out, cnr_error *err) {
+    (void)device;
+    block *w = whole->handle, *b = fake_host->alloc(sizeof *b);
+    if (!b) return fake_host->fail(err, CNR_E_MEMORY, "far", "out of memory");
+    if (offset + bytes > w->bytes || offset % 128) {
+        fake_host->free(b);
+        return fake_host->fail(err, CNR_E_ARG, "far", "a view beyond its owner or unaligned");
+    }
+    *b = (block){MAGIC, bytes, w->data + offset};
+    *out = *whole;
+    out->handle = b;
+    out->bytes = bytes;
+    return CNR_OK;
+}
+
+static void unview(const cnr_device *device, cnr_mem *part) {
+    (void)device;
+    fake_host->free(part->handle);
+    part->handle = NULL;
+}
+
+void *fake_bytes(const cnr_mem *mem) {
+    const block *b = mem->handle;
+    return b->magic == MAGIC ? b->data + mem->offset : NULL;
+}
+
+/* ---- queues ---- */
+
+static void run_until(queue *q, int64_t upto) {
+    while (q->done < upto) {
+        const command c = q->at[q->done++];
+        c.fn(c.arg);
+        fake_host->free(c.arg);
+    }
+}
+
+cnr_status fake_queue(cnr_stream *stream, fake_fn fn, const void *arg, size_t bytes) {
+    queue *q = stream->state;
+    if (q->n == q->room) {
+        command *grown = fake_host->resize(q->at, (size_t)(q->room + 64) * sizeof *grown);
+        if (!grown) return CNR_E_MEMORY;
+        q->at = grown;
+        q->room += 64;
+    }
+    void *copy = fake_host->alloc(bytes);
+    if (!copy) return CNR_E_MEMORY;
+    memcpy(copy, arg, bytes);
+    q->at[q->n++] = (command){fn, copy};
+    return CNR_OK;
+}
+
+typedef struct move { void *to; const void *from; uint64_t bytes; } move;
+
+static void do_move(void *arg) {
+    const move *m = arg;
+    memcpy(m->to, m->from, m->bytes);
+}
+
+static cnr_status put(cnr_stream *stream, const cnr_mem *to, uint64_t offset, const void *from,
+                      uint64_t bytes, cnr_error *err) {
+    const block *b = to->handle;
+    if (to->offset + offset + bytes > b->bytes)
+        return fake_host->fail(err, CNR_E_ARG, "far", "a write beyond the memory");
+    const move m = {(char *)fake_bytes(to) + offset, from, bytes};
+    return fake_queue(stream, do_move, &m, sizeof m);
+}
+
+static cnr_status get(cnr_stream *stream, const cnr_mem *from, uint64_t offset, void *to,
+                      uint64_t bytes, cnr_error *err) {
+    const block *b = from->handle;
+    if (from->offset + offset + bytes > b->bytes)
+        return fake_host->fail(err, CNR_E_ARG, "far", "a read beyond the memory");
+    const move m = {to, (const char *)fake_bytes(from) + offset, bytes};
+    return fake_queue(stream, do_move, &m, sizeof m);
+}
+
+static cnr_status stream_open(const cnr_device *device, cnr_stream *stream, cnr_error *err) {
+    (void)device;
+    queue *q = fake_host->alloc(sizeof *q);
+    if (!q) return fake_host->fail(err, CNR_E_MEMORY, "far", "out of memory");
+    memset(q, 0, sizeof *q);
+    stream->state = q;
+    return CNR_OK;
+}
+
+static cnr_status sync(cnr_stream *stream, cnr_error *err) {
+    queue *q = stream->state;
+    (void)err;
+    run_until(q, q->n);
+    q->n = q->done = 0;
+    return CNR_OK;
+}
+
+static void stream_close(cnr_stream *stream) {
+    queue *q = stream->state;
+    for (int64_t i = q->done; i < q->n; i++) fake_host->free(q->at[i].arg);
+    fake_host->free(q->at);
+    fake_host->free(q);
+}
+
+static cnr_status record(cnr_stream *stream, void **event, cnr_error *err) {
+    mark *m = fake_host->alloc(sizeof *m);
+    if (!m) return fake_host->fail(err, CNR_E_MEMORY, "far", "out of memory");
+    *m = (mark){stream->state, ((queue *)stream->state)->n};
+    *event = m;
+    return CNR_OK;
+}
+
+static void do_wait(void *arg) {
+    const mark *m = arg;
+    run_until(m->queue, m->upto < m->queue->n ? m->upto : m->queue->n);
+}
+
+static cnr_status wait(cnr_stream *stream, void *event, cnr_error *err) {
+    (void)err;
+    return fake_queue(stream, do_wait, event, sizeof(mark));
+}
+
+static void event_free(const cnr_device *device, void *event) {
+    (void)device;
+    fake_host->free(event);
+}
+
+const cnr_device_class fake_far = {
+    .size = sizeof(cnr_device_class), .name = "far-fake", .family = "far",
+    .summary = "memory of its own", .count = count, .describe = describe, .open = open_it,
+    .close = close_it, .alloc = allocate, .free = release, .view = view, .unview = unview,
+    .write = put, .read = get, .stream_open = stream_open, .stream_close = stream_close,
+    .sync = sync, .record = record, .wait = wait, .event_free = event_free};
