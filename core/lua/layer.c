@@ -222,6 +222,11 @@ int cnri_lua_make_input(lua_State *L) {
     return 1;
 }
 
+int cnri_lua_make_nothing(lua_State *L) {
+    make_source(L, CNRI_LAYER_OP, "input");
+    return 1;
+}
+
 static int construct_input(lua_State *L) {
     cnri_lua_take_args(L);
     return cnri_lua_make_input(L);
@@ -397,7 +402,7 @@ void cnri_lua_apply(lua_State *L, int what, int values, const char *path, const 
     luaL_checkstack(L, 24, "lists nest too deep");
     if (strlen(path) > 4 * DEEPEST_LIST)
         luaL_error(L, "lists nest deeper than %d (is one inside itself?)", DEEPEST_LIST);
-    cnri_script_charge(L, 8);
+    cnri_script_charge(L, 200); /* about what it takes, in instructions */
     if (luaL_testudata(L, what, CNRI_LAYER_TYPE)) apply_layer(L, what, values, path, prefix);
     else if (lua_isfunction(L, what)) call_function(L, what, values, path);
     else if (is_plain_table(L, what)) apply_items(L, what, values, path, prefix, true);

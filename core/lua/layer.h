@@ -60,6 +60,8 @@ void cnri_lua_push_node(lua_State *L, int32_t node);
 void cnri_lua_take_args(lua_State *L);
 /* Called with an argument table and a place: gives the value of a new input. */
 int cnri_lua_make_input(lua_State *L);
+/* The same, but a value of which nothing is known: what follows a mistake. */
+int cnri_lua_make_nothing(lua_State *L);
 /* The first of the list at `args` that is no name: 2 when [1] is a string. */
 int cnri_lua_first_item(lua_State *L, int args);
 /* Is the value at `i` one that a layer's port takes: a value, number, list of numbers, tensor? */

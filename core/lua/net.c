@@ -64,7 +64,7 @@ static void take_inputs(lua_State *L) {
             lua_pop(L, 1);
         }
     } else if (!lua_isnil(L, -1)) mistake(L, "inputs: want a list");
-    lua_settop(L, INPUTS);
+    lua_settop(L, OUTPUTS);
 }
 
 static void add_output(lua_State *L) {
@@ -98,8 +98,14 @@ static void take_body(lua_State *L) {
         return;
     }
     if (lua_rawlen(L, OUTPUTS) > 0) mistake(L, "want layers or outputs, not both");
-    if (lua_rawlen(L, INPUTS) == 0)
+    if (lua_rawlen(L, INPUTS) == 0) {
         mistake(L, "want input = { \"name\", shape = ... } for the first layer");
+        lua_pushcfunction(L, cnri_lua_make_nothing);
+        lua_pushvalue(L, ARGS);
+        lua_pushvalue(L, PLACE);
+        lua_call(L, 2, 1);
+        lua_rawseti(L, INPUTS, 1);
+    }
     if (!listed) { /* without the net's name, which is no prefix of its layers' */
         const int n = (int)lua_rawlen(L, ARGS), first = cnri_lua_first_item(L, ARGS);
         lua_createtable(L, n, 0);

@@ -8,7 +8,7 @@ enum {
     BLOCK_COST = 64   /* what our allocator puts before each block */
 };
 #define CHECK_TIME_NS UINT64_C(10000000)
-#define CPU_LIMIT_NS UINT64_C(5000000000)
+#define CPU_LIMIT_NS UINT64_C(2000000000)
 
 /* ---- memory ---- */
 

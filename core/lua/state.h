@@ -36,7 +36,7 @@ typedef struct cnri_script {
 
 /* Limits of a script that describes nets; an experiment's main gets more, a trusted one all. */
 enum { CNRI_SCRIPT_BYTES = 256 << 20, CNRI_SCRIPT_FILE_BYTES = 4 << 20 };
-#define CNRI_SCRIPT_INSTRUCTIONS INT64_C(200000000)
+#define CNRI_SCRIPT_INSTRUCTIONS INT64_C(50000000)
 #define CNRI_MAIN_INSTRUCTIONS INT64_C(20000000000)
 #define CNRI_MAIN_BYTES ((size_t)(sizeof(size_t) > 4 ? UINT64_C(4) << 30 : UINT64_C(1) << 30))
 
