@@ -1,0 +1,2 @@
+-- want: %s%n%d
+error("%s%n%d")

@@ -1,0 +1,2 @@
+-- want: xxxxxxxx
+error(string.rep("x", 10000000))

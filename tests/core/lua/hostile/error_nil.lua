@@ -1,0 +1,2 @@
+-- want: the error is a nil value
+error()

@@ -1,0 +1,3 @@
+-- want: may not have finalizers
+-- Finalizers run without hooks.
+setmetatable({}, { __gc = function() while true do end end })

@@ -1,0 +1,2 @@
+-- want: invalid conversion
+string.format("%99999d", 1)

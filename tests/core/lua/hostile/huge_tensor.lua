@@ -1,0 +1,3 @@
+-- want: too large
+local c = require "cnnrun"
+c.tensor { shape = { 1 << 31, 1 << 31 } }

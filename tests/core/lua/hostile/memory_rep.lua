@@ -1,0 +1,2 @@
+-- want: too large
+string.rep("x", 1 << 40)

@@ -1,0 +1,3 @@
+-- want: more memory than
+local s = "x"
+while true do s = s .. s end

@@ -1,0 +1,3 @@
+-- want: more memory than
+local t = {}
+for i = 1, math.huge do t[i] = { i, i, i, i } end

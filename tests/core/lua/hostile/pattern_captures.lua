@@ -1,0 +1,2 @@
+-- want: too many captures
+string.find("x", string.rep("()", 40))

@@ -1,0 +1,2 @@
+-- want: malformed pattern
+string.find("x", "%")

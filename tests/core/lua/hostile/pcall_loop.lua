@@ -1,0 +1,2 @@
+-- want: longer than it may
+while true do pcall(function() while true do end end) end

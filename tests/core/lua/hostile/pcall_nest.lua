@@ -1,0 +1,3 @@
+-- want: longer than it may
+local function f() pcall(f) f() end
+while true do pcall(f) end

@@ -1,0 +1,2 @@
+-- want: attempt to compare
+table.sort({ 1, "x", {}, print })

@@ -1,0 +1,2 @@
+-- want: __len
+table.sort(setmetatable({}, { __len = function() return 1 << 30 end }), rawequal)

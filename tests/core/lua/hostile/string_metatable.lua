@@ -1,0 +1,3 @@
+-- want: ok
+assert(getmetatable("") == false)
+assert(not pcall(setmetatable, "", {}))

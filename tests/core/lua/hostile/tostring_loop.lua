@@ -1,0 +1,2 @@
+-- want: longer than it may
+while true do tostring(print) end

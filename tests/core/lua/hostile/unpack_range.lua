@@ -1,0 +1,2 @@
+-- want: too many results
+table.unpack({}, 1, 10000000)

@@ -1,0 +1,63 @@
+/* Every script of hostile/ is run as a net: it ends in time, with the words of its first line, "-- want:
+ * text" (or "ok": it returns no net, and nothing else is wrong with it). */
+#include "core/lua/script.h"
+#include "tap.h"
+#include <dirent.h>
+#include <unistd.h>
+
+enum { MOST_SECONDS = 60 };
+
+static int compare(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The first line's "-- want: " text; bytecode has none, and one answer. */
+static void read_want(const char *path, char *out, size_t room) {
+    char line[256] = "";
+    FILE *f = fopen(path, "r");
+    if (f && !fgets(line, sizeof line, f)) line[0] = 0;
+    if (f) fclose(f);
+    line[strcspn(line, "\n")] = 0;
+    if (strncmp(line, "-- want: ", 9) == 0) snprintf(out, room, "%s", line + 9);
+    else snprintf(out, room, "attempt to load a binary chunk");
+}
+
+static void judge(const char *name) {
+    char path[512], want[256];
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_graph *g = NULL;
+    const cnr_load_options options = {.size = sizeof options, .weights = "none"};
+    snprintf(path, sizeof path, CNRT_SOURCE_DIR "/tests/core/lua/hostile/%s", name);
+    read_want(path, want, sizeof want);
+    const char *said = strcmp(want, "ok") == 0 ? "the script returns nothing" : want;
+    alarm(MOST_SECONDS);
+    const uint64_t begun = cnri_now_ns();
+    const cnr_status status = cnri_lua_load(NULL, path, &options, &g, &err);
+    const double seconds = (double)(cnri_now_ns() - begun) / 1e9;
+    alarm(0);
+    const int good = status != CNR_OK && !g && strstr(err.text, said) != NULL;
+    ok(good, "%s: %s", name, want);
+    if (!good) note("%s: %s", err.where, err.text);
+    if (seconds > 3) note("%s took %.1f s", name, seconds);
+    cnri_graph_free(g);
+}
+
+int main(void) {
+    char *names[200];
+    int n = 0;
+    cnr_error err = CNR_ERROR_INIT;
+    DIR *folder = opendir(CNRT_SOURCE_DIR "/tests/core/lua/hostile");
+    if (!folder) return 1;
+    for (struct dirent *entry; (entry = readdir(folder)) && n < 200;)
+        if (strstr(entry->d_name, ".lua")) names[n++] = strdup(entry->d_name);
+    closedir(folder);
+    qsort(names, (size_t)n, sizeof *names, compare);
+    cnri_graph_install(cnri_host_mutable());
+    const char *dirs[] = {CNRT_BUILD_DIR "/plugins", NULL};
+    if (cnri_plugins_load(dirs, false, &err) != CNR_OK) note("%s", err.text);
+    cnri_log_to(NULL, NULL, CNR_LOG_ERROR);
+    if (!cnri_op("conv")) skip("hostile scripts", "no operators: build the plugins");
+    else for (int i = 0; i < n; i++) judge(names[i]);
+    for (int i = 0; i < n; i++) free(names[i]);
+    return done();
+}
