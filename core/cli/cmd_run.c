@@ -26,8 +26,8 @@ static const cnri_syntax syntax = {
                "left out. Directories, globs and label lists stand for the pictures in them.\n"
                "A script that returns a function is run instead: cnnrun SCRIPT.lua WORDS...",
     .details = "JSON, a line a picture: {\"input\", \"ms\", \"top\": [{\"index\", \"label\", "
-               "\"score\"}]};\nother outputs as \"outputs\": [{\"name\", \"shape\", \"min\", "
-               "\"max\", \"mean\"}].",
+               "\"score\"}]};\nother outputs as \"outputs\": [{\"name\", \"dims\", \"lowest\", "
+               "\"highest\", \"average\"}].",
     .options = options,
     .n_options = CNRI_COUNT(options),
     .nets = true,
@@ -115,7 +115,7 @@ static void describe(cnri_json *j, const char *name, const cnr_tensor *t) {
     }
     cnri_json_object(j, NULL);
     cnri_json_text(j, "name", name);
-    cnri_json_list(j, "shape");
+    cnri_json_list(j, "dims");
     for (int32_t i = 0; i < t->rank; i++) cnri_json_int(j, NULL, t->dim[i]);
     cnri_json_end(j);
     cnri_json_real(j, "lowest", values ? low : NAN);

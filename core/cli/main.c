@@ -92,6 +92,7 @@ int main(int argc, char **argv) {
         else if (only_flags(argc, argv)) code = unknown_flag(argv[1]);
         else code = cnri_cmd_run(argc, argv);
     }
+    cnri_plugins_finish();
     if (fflush(stdout) != 0 && code == 0) code = -CNR_E_IO;
     return code;
 }

@@ -110,7 +110,7 @@ static void print_node(const cnr_plan *plan, int32_t node, const print_row *row,
     cnri_text_json(out, n->name ? n->name : "");
     cnri_text_add(out, ",\"op\":");
     cnri_text_json(out, n->view.desc->name);
-    cnri_text_add(out, ",\"shape\":[");
+    cnri_text_add(out, ",\"dims\":[");
     for (int32_t i = 0; type && i < type->rank; i++)
         cnri_text_add(out, "%s%lld", i ? "," : "", (long long)type->dim[i]);
     cnri_text_add(out, "],\"dtype\":");
@@ -142,8 +142,8 @@ void cnri_plan_print(const cnr_plan *plan, bool json, cnri_text *out) {
         return;
     }
     if (!json)
-        cnri_text_add(out, "%-20s %-16s %-18s %12s %14s  %-24s %-10s %12s\n", "node", "op", "shape",
-                      "params", "macs", "kernel", "device", "memory");
+        cnri_text_add(out, "%-20s %-16s %-18s %12s %14s  %-24s %-10s %12s\n", "node", "op",
+                      "shape of output", "params", "macs", "kernel", "device", "memory");
     for (int32_t i = 0; i < plan->graph->nodes.n; i++) {
         print_row row = {.step = step_of(plan, i), .params = params_of(plan, i, seen),
                          .macs = macs_of(&plan->graph->nodes.at[i]->view)};
