@@ -259,7 +259,7 @@ static cnr_status hot_reference(const cnr_run *run, cnr_error *err) {
         for (int64_t d = 0; d < depth; d++)
             for (int64_t i = 0; i < inner; i++, to += size) {
                 const int64_t at = elem_i64(x, o * inner + i);
-                const int there = at == d || at + depth == d;
+                const int there = at == d || (at < 0 && at + depth == d);
                 memcpy(to, (const uint8_t *)values->data + (size_t)there * size, size);
             }
     return CNR_OK;

@@ -1,0 +1,155 @@
+/* Non-maximum suppression (nms.h), and non_max_suppression, ONNX's operator of it. */
+#include "nms.h"
+
+static int better(const double *scores, int64_t a, int64_t b) {
+    return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
+}
+
+static void sink(int64_t *heap, int64_t n, int64_t at, const double *scores) {
+    for (int64_t child; (child = 2 * at + 1) < n; at = child) {
+        if (child + 1 < n && better(scores, heap[child], heap[child + 1])) child++;
+        if (!better(scores, heap[at], heap[child])) return;
+        const int64_t moved = heap[at];
+        heap[at] = heap[child];
+        heap[child] = moved;
+    }
+}
+
+void nms_sort(int64_t *order, int64_t n, const double *scores) {
+    for (int64_t i = n / 2 - 1; i >= 0; i--) sink(order, n, i, scores);
+    for (int64_t i = n - 1; i > 0; i--) {
+        const int64_t moved = order[0];
+        order[0] = order[i];
+        order[i] = moved;
+        sink(order, i, 0, scores);
+    }
+}
+
+static double area(const nms_box *b) {
+    return b->x1 < b->x0 || b->y1 < b->y0 ? 0 : (b->x1 - b->x0) * (b->y1 - b->y0);
+}
+
+static double overlap(const nms_box *a, const nms_box *b) {
+    const nms_box both = {fmax(a->x0, b->x0), fmax(a->y0, b->y0), fmin(a->x1, b->x1),
+                          fmin(a->y1, b->y1)};
+    const double common = area(&both), all = area(a) + area(b) - common;
+    return common > 0 && all > 0 ? common / all : 0;
+}
+
+int64_t nms_keep(int64_t *order, int64_t n, const nms_box *boxes, double threshold, double eta,
+                 int64_t most) {
+    int64_t kept = 0;
+    for (int64_t i = 0; i < n && kept < most; i++) {
+        int free = 1;
+        for (int64_t k = 0; k < kept && free; k++)
+            free = !(overlap(&boxes[order[i]], &boxes[order[k]]) > threshold);
+        if (!free) continue;
+        order[kept++] = order[i];
+        if (eta < 1 && threshold > 0.5) threshold *= eta;
+    }
+    return kept;
+}
+
+/* ---- non_max_suppression ---- */
+
+#define NUMBER(NAME, TEXT) {.name = NAME, .flags = CNR_PORT_OPTIONAL, .help = TEXT}
+static const cnr_port in[] = {
+    {.name = "boxes", .help = "N, boxes, 4: y0 x0 y1 x1, or see center_point_box"},
+    {.name = "scores", .help = "N, classes, boxes"},
+    NUMBER("max_output_boxes_per_class", "most boxes of a class and picture; none: 0"),
+    NUMBER("iou_threshold", "boxes that overlap more exclude each other"),
+    NUMBER("score_threshold", "boxes must score more")};
+static const cnr_port out[] = {{.name = "selected", .help = "i64, a row each: picture, class, box"}};
+static const cnr_attr_spec attrs[] = {
+    {.name = "center_point_box", .type = CNR_ATTR_BOOL,
+     .help = "boxes are middle x, middle y, width, height"}};
+
+static int64_t most_of(const cnr_node *node, int64_t boxes) {
+    int known;
+    const double most = kit_scalar(node, 2, NULL, &known);
+    if (!known || boxes < 0) return boxes;
+    return most <= 0 ? 0 : most < (double)boxes ? (int64_t)most : boxes;
+}
+
+static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
+    const cnr_tensor *boxes = node->inputs[0], *scores = node->inputs[1];
+    cnr_tensor *y = outputs[0];
+    int64_t n, count;
+    KIT_TRY(ops_want(node, 0, OPS_FLOATS, 3, 3, err));
+    KIT_TRY(ops_want(node, 1, OPS_FLOATS, 3, 3, err));
+    KIT_TRY(kit_want(node, 2, OPS_INTS, 0, 1, err));
+    KIT_TRY(kit_want(node, 3, OPS_FLOATS, 0, 1, err));
+    KIT_TRY(kit_want(node, 4, OPS_FLOATS, 0, 1, err));
+    KIT_TRY(kit_same(node, boxes->dim[0], scores->dim[0], &n, err));
+    KIT_TRY(kit_same(node, boxes->dim[1], scores->dim[2], &count, err));
+    if (!ops_dims_agree(boxes->dim[2], 4))
+        return ops_fail(err, CNR_E_SHAPE, node, "a box has 4 numbers, not %lld",
+                        (long long)boxes->dim[2]);
+    y->dtype = CNR_i64;
+    y->rank = 2;
+    y->dim[1] = 3;
+    y->flags |= CNR_TENSOR_DYNAMIC;
+    KIT_TRY(kit_mul(node, n, scores->dim[1], &y->dim[0], err));
+    return kit_mul(node, y->dim[0], most_of(node, count), &y->dim[0], err);
+}
+
+static uint64_t workspace(const cnr_node *node) {
+    return ops_mul((uint64_t)node->inputs[0]->dim[1],
+                   sizeof(nms_box) + sizeof(double) + sizeof(int64_t));
+}
+
+static void load_boxes(const cnr_tensor *t, int64_t first, int64_t n, int centre, nms_box *out_) {
+    for (int64_t i = 0; i < n; i++) {
+        double v[4];
+        for (int k = 0; k < 4; k++) v[k] = elem_f64(t, (first + i) * 4 + k);
+        if (centre)
+            out_[i] = (nms_box){v[0] - v[2] / 2, v[1] - v[3] / 2, v[0] + v[2] / 2, v[1] + v[3] / 2};
+        else /* either diagonal will do */
+            out_[i] = (nms_box){fmin(v[1], v[3]), fmin(v[0], v[2]), fmax(v[1], v[3]),
+                                fmax(v[0], v[2])};
+    }
+}
+
+static cnr_status reference(const cnr_run *run, cnr_error *err) {
+    const cnr_node *node = run->node;
+    const cnr_tensor *boxes = node->inputs[0], *scores = node->inputs[1];
+    const int64_t n = boxes->dim[1], classes = scores->dim[1], most = most_of(node, n);
+    nms_box *box = run->workspace_data;
+    double *score = (double *)(box + n);
+    int64_t *order = (int64_t *)(score + n), *y = run->outputs[0]->data, found = 0;
+    int known;
+    const double threshold = kit_scalar(node, 3, NULL, &known);
+    const double least = ops_in(node, 4) ? kit_scalar(node, 4, NULL, &known) : -INFINITY;
+    (void)err;
+    for (int64_t line = 0; line < boxes->dim[0] * classes; line++) {
+        int64_t some = 0;
+        if (line % classes == 0)
+            load_boxes(boxes, line / classes * n, n,
+                       cnr_attr_int(node, "center_point_box") != 0, box);
+        for (int64_t i = 0; i < n; i++) {
+            score[i] = elem_f64(scores, line * n + i);
+            if (score[i] > least) order[some++] = i;
+        }
+        nms_sort(order, some, score);
+        some = nms_keep(order, some, box, threshold, 1, most);
+        for (int64_t i = 0; i < some; i++, found++) {
+            y[found * 3] = line / classes;
+            y[found * 3 + 1] = line % classes;
+            y[found * 3 + 2] = order[i];
+        }
+    }
+    run->outputs[0]->dim[0] = found;
+    return CNR_OK;
+}
+
+const cnr_op ops_non_max_suppression = {
+    OPS_SIZES,
+    .name = "non_max_suppression",
+    .summary = "The best boxes of each class that do not overlap.",
+    .flags = CNR_OP_PURE,
+    OPS_ATTRS(attrs),
+    OPS_PORTS(in, out),
+    .infer = infer,
+    .reference = reference,
+    .reference_workspace = workspace,
+};

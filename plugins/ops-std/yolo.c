@@ -1,0 +1,95 @@
+/* yolo, region: the activations of Darknet's detection heads; boxes are decoded by who reads them.
+ *
+ * Channels of x, for each anchor: x, y, w, h, objectness, then a score a class. */
+#include "kit.h"
+
+static const cnr_port in[] = {{.name = "x", .help = "N, anchors (coords + 1 + classes), H, W"}};
+static const cnr_port out[] = {{.name = "y", .help = "the shape of x"}};
+#define COUNT(NAME, DEFAULT, TEXT)                                                              \
+    {.name = NAME, .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 1 << 20,    \
+     .default_i = DEFAULT, .help = TEXT}
+static const cnr_attr_spec yolo_attrs[] = {
+    COUNT("classes", 80, "classes"), COUNT("num", 3, "anchors"),
+    {.name = "scale_x_y", .type = CNR_ATTR_FLOAT, .default_f = 1,
+     .help = "x and y reach over their cell by this factor"}};
+static const cnr_attr_spec region_attrs[] = {
+    COUNT("classes", 20, "classes"), COUNT("num", 5, "anchors"),
+    COUNT("coords", 4, "numbers of a box"),
+    {.name = "softmax", .type = CNR_ATTR_BOOL, .default_i = 1, .help = "over the classes"},
+    {.name = "background", .type = CNR_ATTR_BOOL, .help = "objectness is a class like others"}};
+
+static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
+    const int64_t coords = cnr_attr_find(node, "coords") ? cnr_attr_int(node, "coords") : 4;
+    const int64_t channels =
+        cnr_attr_int(node, "num") * (coords + 1 + cnr_attr_int(node, "classes"));
+    KIT_TRY(ops_want(node, 0, OPS_FLOATS, 4, 4, err));
+    if (coords < 2 || channels == 0 || !ops_dims_agree(node->inputs[0]->dim[1], channels))
+        return ops_fail(err, CNR_E_SHAPE, node, "x has %lld channels, wanted %lld",
+                        (long long)node->inputs[0]->dim[1], (long long)channels);
+    ops_like(outputs[0], node->inputs[0]);
+    return CNR_OK;
+}
+
+static double logistic(double v) { return 1 / (1 + exp(-v)); }
+
+/* Plane `from` of x to y through the logistic function (or as it is), then scale and shift. */
+static void plane(const cnr_run *run, int64_t from, int active, double scale, double shift) {
+    const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
+    const int64_t area = x->dim[2] * x->dim[3];
+    for (int64_t i = from * area; i < (from + 1) * area; i++) {
+        const double v = elem_f64(x, i);
+        elem_set_f64(y, i, active ? logistic(v) * scale + shift : v);
+    }
+}
+
+static cnr_status yolo_reference(const cnr_run *run, cnr_error *err) {
+    const int64_t each = 5 + cnr_attr_int(run->node, "classes");
+    const int64_t planes = run->outputs[0]->dim[0] * run->outputs[0]->dim[1];
+    const double scale = cnr_attr_float(run->node, "scale_x_y");
+    (void)err;
+    for (int64_t p = 0; p < planes; p++) {
+        const int64_t entry = p % each;
+        const int position = entry < 2;
+        plane(run, p, position || entry >= 4, position ? scale : 1,
+              position ? -0.5 * (scale - 1) : 0);
+    }
+    return CNR_OK;
+}
+
+static void softmax(const cnr_run *run, int64_t first, int64_t n) {
+    const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
+    const int64_t area = x->dim[2] * x->dim[3];
+    for (int64_t i = first * area; i < (first + 1) * area; i++) {
+        double top = -INFINITY, sum = 0;
+        for (int64_t c = 0; c < n; c++) top = fmax(top, elem_f64(x, i + c * area));
+        for (int64_t c = 0; c < n; c++) sum += exp(elem_f64(x, i + c * area) - top);
+        for (int64_t c = 0; c < n; c++)
+            elem_set_f64(y, i + c * area, exp(elem_f64(x, i + c * area) - top) / sum);
+    }
+}
+
+static cnr_status region_reference(const cnr_run *run, cnr_error *err) {
+    const cnr_node *node = run->node;
+    const int64_t coords = cnr_attr_int(node, "coords"), classes = cnr_attr_int(node, "classes");
+    const int soft = cnr_attr_int(node, "softmax") != 0;
+    const int background = cnr_attr_int(node, "background") != 0;
+    const int64_t each = coords + 1 + classes;
+    const int64_t planes = run->outputs[0]->dim[0] * run->outputs[0]->dim[1];
+    (void)err;
+    for (int64_t p = 0; p < planes; p += each) {
+        const int64_t scores = coords + !background;
+        for (int64_t entry = 0; entry < (soft ? scores : each); entry++)
+            plane(run, p + entry,
+                  entry < 2 || (entry == coords && !background) || entry > coords, 1, 0);
+        if (soft) softmax(run, p + scores, each - scores);
+    }
+    return CNR_OK;
+}
+
+#define HEAD_OP(NAME, SUMMARY)                                                                \
+    const cnr_op ops_##NAME = {                                                               \
+        OPS_SIZES, .name = #NAME, .summary = SUMMARY, .flags = CNR_OP_PURE,                   \
+        OPS_ATTRS(NAME##_attrs), OPS_PORTS(in, out), .infer = infer, .cost = kit_cost_flops,  \
+        .reference = NAME##_reference}
+HEAD_OP(yolo, "Activations of a YOLO head (v3 on): logistic but for widths and heights.");
+HEAD_OP(region, "Activations of a YOLO v2 head: logistic, and softmax over the classes.");
