@@ -127,8 +127,9 @@ cnr_status cnri_args_load(const cnri_args *args, cnr_runtime *rt, const char *pa
 cnr_status cnri_args_load_graph(const cnri_args *args, cnr_runtime *rt, const char *path,
                                 cnr_graph **out, cnr_error *err);
 /* The preprocessing flags, put into `graph` for its picture inputs. */
-cnr_status cnri_args_preprocess(const cnri_args *args, cnr_runtime *rt, cnr_graph *graph,
-                                cnr_error *err);
+cnr_status cnri_args_preprocess(const cnri_args *args, cnr_graph *graph, cnr_error *err);
+/* Whether --mean is "104,117,123" rather than a file. */
+bool cnri_is_numbers(const char *text);
 
 /* ---- json.c: one object a line on stdout ----
  *     cnri_json j = {0};

@@ -5,6 +5,7 @@
 typedef struct import {
     const char *out, *labels, *format;
     cnri_words settings;
+    char *mean_setting;
 } import;
 
 static const cnri_option options[] = {
@@ -79,7 +80,7 @@ static cnr_status set_labels(cnr_graph *graph, const char *path, cnr_error *err)
     if (status) return status;
     for (char *line = text, *next; *line; line = next) {
         char *end = line + strcspn(line, "\r\n");
-        next = end + strspn(end, "\r") ;
+        next = end + strspn(end, "\r");
         if (*next == '\n') next++;
         if (end - line >= 2 && (*line == '\'' || *line == '"') && end[-1] == *line) {
             line++;
@@ -92,6 +93,39 @@ static cnr_status set_labels(cnr_graph *graph, const char *path, cnr_error *err)
     cnri_text_free(&clean);
     cnri_free(text);
     return status;
+}
+
+/* ---- mean images in a format of the importer's ---- */
+
+/* A file for --mean that no source reads becomes the importer's setting. */
+static cnr_status hand_over_mean(import *im, cnri_args *args, cnr_error *err) {
+    const char *path = args->common.mean;
+    cnri_samples samples;
+    cnr_error why = CNR_ERROR_INIT;
+    if (!path || cnri_is_numbers(path)) return CNR_OK;
+    if (cnri_samples_open(path, NULL, &samples, &why) == CNR_OK) {
+        cnri_samples_close(&samples);
+        return CNR_OK;
+    }
+    if (why.code != CNR_E_UNSUPPORTED) return cnri_fail(err, why.code, why.where, "%s", why.text);
+    const char **slot = cnri_push(&im->settings);
+    im->mean_setting = cnri_format("mean_file=%s", path);
+    if (!slot || !im->mean_setting) return cnri_fail(err, CNR_E_MEMORY, path, "out of memory");
+    *slot = im->mean_setting;
+    args->common.mean = NULL;
+    return CNR_OK;
+}
+
+static cnr_status check_mean_taken(const import *im, const cnr_graph *graph, cnr_error *err) {
+    bool taken = im->mean_setting == NULL;
+    for (int32_t i = 0; i < graph->inputs.n && !taken; i++) {
+        char key[300];
+        snprintf(key, sizeof key, "input.%.200s.mean",
+                 graph->values.at[graph->inputs.at[i]].name);
+        taken = cnri_host.graph_meta(graph, key) != NULL;
+    }
+    return taken ? CNR_OK : cnri_fail(err, CNR_E_UNSUPPORTED, strchr(im->mean_setting, '=') + 1,
+                                      "neither a picture nor a mean image of this importer");
 }
 
 /* ---- the whole ---- */
@@ -143,15 +177,18 @@ int cnri_cmd_import(int argc, char **argv) {
         cnr_status status = cnri_args_open(&args, &rt, &err);
         if (!status && !(graph = cnri_graph_new(args.operands.at[0])))
             status = cnri_fail(&err, CNR_E_MEMORY, args.operands.at[0], "out of memory");
+        if (!status) status = hand_over_mean(&im, &args, &err);
         if (!status) status = run_importer(&im, &args, graph, &err);
+        if (!status) status = check_mean_taken(&im, graph, &err);
         if (!status) status = cnri_graph_verdict(graph, true, &err);
-        if (!status) status = cnri_args_preprocess(&args, rt, graph, &err);
+        if (!status) status = cnri_args_preprocess(&args, graph, &err);
         if (!status && im.labels) status = set_labels(graph, im.labels, &err);
         if (!status) status = cnri_store_write(graph, im.out, &err);
         if (status) code = cnri_complain(&args, &err);
         else tell(&args, &im, graph);
     }
     cnri_vec_free(&im.settings);
+    cnri_free(im.mean_setting);
     cnri_graph_free(graph);
     cnr_close(rt);
     cnri_args_free(&args);

@@ -14,38 +14,25 @@ static int64_t symbol_value(const cnri_args *args, const cnr_graph *g, int32_t k
     return -1;
 }
 
-/* Height and width after preprocessing, for inputs that take any. */
-static void size_after(const cnri_preprocess *p, const cnr_tensor *picture, int64_t size[2]) {
-    for (int i = 0; i < 2; i++) {
-        const int64_t own = picture ? picture->dim[i] : 1, other = picture ? picture->dim[!i] : 1;
-        const int64_t resize = i == 0 ? p->resize_h : p->resize_w;
-        const int64_t crop = i == 0 ? p->crop_h : p->crop_w;
-        size[i] = own;
-        if (p->resize_h > 0 && p->resize_w > 0) size[i] = resize;
-        else if (p->resize_h > 0)
-            size[i] = own <= other
-                          ? p->resize_h
-                          : (int64_t)((double)p->resize_h * (double)own / (double)other);
-        if (crop > 0 && crop < size[i]) size[i] = crop;
-    }
-}
-
 void cnri_input_shape(const cnri_args *args, const cnr_graph *g, int32_t index, int64_t batch,
                       const cnri_preprocess *p, const cnr_tensor *picture, cnr_tensor *out) {
     int64_t size[2] = {1, 1};
+    const bool fixed = p && cnri_picture_size(p, picture, size);
     *out = *g->values.at[g->inputs.at[index]].type;
-    if (p) size_after(p, picture, size);
     const bool last = out->rank == 4 && (out->dim[3] == 1 || out->dim[3] == 3) &&
                       out->dim[1] != 1 && out->dim[1] != 3;
     for (int32_t i = 0; i < out->rank; i++) {
         if (out->dim[i] >= 0) continue;
         const int32_t k = out->dim[i] == CNR_DIM_UNKNOWN ? -1 : CNR_SYMBOL_OF_DIM(out->dim[i]);
-        const int64_t given = symbol_value(args, g, k);
+        const int64_t given = symbol_value(args, g, k), usual = cnri_dim_default(g, out->dim[i]);
+        const int32_t side = i - (last ? 1 : 2); /* 0 height, 1 width */
+        const bool is_side = out->rank == 4 && (side == 0 || side == 1);
         if (given >= 0) out->dim[i] = given;
         else if (i == 0) out->dim[i] = batch;
-        else if (out->rank != 4) out->dim[i] = 1;
-        else if (i == (last ? 3 : 1)) out->dim[i] = p && p->channels == 1 ? 1 : 3;
-        else out->dim[i] = size[i - (last ? 1 : 2)];
+        else if (is_side && fixed) out->dim[i] = size[side];
+        else if (usual > 0) out->dim[i] = usual;
+        else if (is_side) out->dim[i] = size[side];
+        else out->dim[i] = out->rank == 4 && (!p || p->channels != 1) ? 3 : 1;
     }
 }
 

@@ -30,8 +30,8 @@ cnr_status cnri_runner_run(cnri_runner *r, uint64_t *ns, cnr_error *err);
 bool cnri_runner_slice(const cnri_runner *r, const cnr_tensor *whole, int64_t slot,
                        cnr_tensor *out);
 
-/* The shape that input `index` gets: symbols by --symbol, else `batch` for axis 0, else the
- * picture's size as preprocessing leaves it (picture may be NULL: then 1). */
+/* The shape that input `index` gets where it is open: --symbol, `batch` for axis 0, the size that
+ * preprocessing fixes, the net's default, the picture's (may be NULL: 1). */
 void cnri_input_shape(const cnri_args *args, const cnr_graph *g, int32_t index, int64_t batch,
                       const cnri_preprocess *p, const cnr_tensor *picture, cnr_tensor *out);
 /* All but one axis are 1, behind the batch: scores of classes. */

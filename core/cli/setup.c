@@ -119,7 +119,7 @@ cnr_status cnri_args_load_graph(const cnri_args *args, cnr_runtime *rt, const ch
     *out = NULL;
     cnr_status status = load_options(args, &s, &options, err);
     if (!status) status = cnri_load_graph(rt, path, &options, out, err);
-    if (!status) status = cnri_args_preprocess(args, rt, *out, err);
+    if (!status) status = cnri_args_preprocess(args, *out, err);
     if (status) {
         cnri_graph_free(*out);
         *out = NULL;
@@ -135,7 +135,7 @@ cnr_status cnri_args_load(const cnri_args *args, cnr_runtime *rt, const char *pa
     *out = NULL;
     cnr_status status = load_options(args, &s, &options, err);
     if (!status) status = cnr_load(rt, path, &options, out, err);
-    if (!status) status = cnri_args_preprocess(args, rt, (*out)->graph, err);
+    if (!status) status = cnri_args_preprocess(args, (*out)->graph, err);
     symbols_free(&s);
     return status;
 }
@@ -152,16 +152,7 @@ static cnr_status list_of(const float *values, int64_t n, cnri_text *out, cnr_er
     return out->failed ? cnri_fail(err, CNR_E_MEMORY, "--mean", "out of memory") : CNR_OK;
 }
 
-/* A mean image may be a file that an importer reads as one constant. */
-static cnr_status mean_of_graph(const cnr_graph *g, const char *path, cnri_text *out,
-                                cnr_error *err) {
-    const cnr_tensor *t = g->outputs.n == 1 ? g->values.at[g->outputs.at[0]].type : NULL;
-    if (!t || !t->data || t->dtype != CNR_f32 || t->encoding || cnr_count(t) < 1)
-        return cnri_fail(err, CNR_E_ARG, path, "wanted a mean image: one constant array of f32");
-    return list_of(t->data, cnr_count(t), out, err);
-}
-
-/* Or a picture. */
+/* A mean image may be a picture. */
 static cnr_status mean_of_picture(const char *path, cnri_text *out, cnr_error *err) {
     cnri_samples samples;
     cnr_sample sample;
@@ -185,22 +176,16 @@ static cnr_status mean_of_picture(const char *path, cnri_text *out, cnr_error *e
     return status;
 }
 
-static cnr_status mean_text(cnr_runtime *rt, const char *text, cnri_text *out, cnr_error *err) {
+bool cnri_is_numbers(const char *text) {
     const char *end;
     double first;
-    if (cnri_parse_double(text, &end, &first) && (*end == 0 || *end == ',')) {
-        cnri_text_add(out, "%s", text);
-        return out->failed ? cnri_fail(err, CNR_E_MEMORY, "--mean", "out of memory") : CNR_OK;
-    }
-    cnr_graph *graph = NULL;
-    cnr_error why = CNR_ERROR_INIT;
-    cnr_status status;
-    if (cnri_load_graph(rt, text, NULL, &graph, &why) == CNR_OK) {
-        status = mean_of_graph(graph, text, out, err);
-        cnri_graph_free(graph);
-        return status;
-    }
-    return mean_of_picture(text, out, err);
+    return cnri_parse_double(text, &end, &first) && (*end == 0 || *end == ',' || *end == ' ');
+}
+
+static cnr_status mean_text(const char *text, cnri_text *out, cnr_error *err) {
+    if (!cnri_is_numbers(text)) return mean_of_picture(text, out, err);
+    cnri_text_add(out, "%s", text);
+    return out->failed ? cnri_fail(err, CNR_E_MEMORY, "--mean", "out of memory") : CNR_OK;
 }
 
 static bool takes_pictures(const cnr_graph *g, cnr_value input) {
@@ -208,12 +193,11 @@ static bool takes_pictures(const cnr_graph *g, cnr_value input) {
     return rank >= 2 && rank <= 4;
 }
 
-cnr_status cnri_args_preprocess(const cnri_args *args, cnr_runtime *rt, cnr_graph *graph,
-                                cnr_error *err) {
+cnr_status cnri_args_preprocess(const cnri_args *args, cnr_graph *graph, cnr_error *err) {
     static const char *const orders[] = {NULL, "rgb", "bgr", "gray"};
     const cnri_common *c = &args->common;
     cnri_text mean = {0};
-    cnr_status status = c->mean ? mean_text(rt, c->mean, &mean, err) : CNR_OK;
+    cnr_status status = c->mean ? mean_text(c->mean, &mean, err) : CNR_OK;
     const struct { const char *flag, *text; } flags[] = {
         {"--resize", c->resize}, {"--crop", c->crop},   {"--mean", mean.at},
         {"--std", c->std},       {"--scale", c->scale}, {"--channels", orders[c->channels]},

@@ -36,14 +36,19 @@ cnr_status cnr_run_tensors(cnr_model *m, const cnr_tensor *const *inputs, int32_
     return status;
 }
 
-/* The input's type for a picture of this size: what the net leaves open is the picture's. */
+/* The input's type for a picture of this size, where the net leaves it open. */
 static void shape_for(const cnr_model *m, const cnr_tensor *picture, const cnri_preprocess *p,
                       cnr_tensor *out) {
     const cnr_tensor *open = cnr_input_type(m, 0);
-    *out = m->input_types.at[0];
-    if (out->rank >= 3 && p->resize_h == 0 && p->crop_h == 0)
-        for (int32_t k = 0; k < 2; k++) /* the last two; a net of H W C says its sizes */
-            if (open->dim[out->rank - 2 + k] < 0) out->dim[out->rank - 2 + k] = picture->dim[k];
+    int64_t size[2];
+    const bool fixed = cnri_picture_size(p, picture, size);
+    *out = m->input_types.at[0]; /* with symbols that were given, and defaults */
+    for (int32_t k = 0; k < 2 && out->rank >= 3; k++) {
+        const int32_t axis = out->rank - 2 + k; /* a net of H W C says its sizes */
+        const int64_t usual = cnri_dim_default(m->graph, open->dim[axis]);
+        const bool given = out->dim[axis] != (usual > 0 ? usual : 1);
+        if (open->dim[axis] < 0 && !given && (fixed || usual < 0)) out->dim[axis] = size[k];
+    }
     out->bytes = cnr_dense_bytes(out);
 }
 

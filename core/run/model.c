@@ -116,7 +116,7 @@ static bool copy_symbols(cnr_model *m, const cnr_load_options *o) {
     return true;
 }
 
-/* The value given for the symbol of a dimension; 1 when none was. */
+/* The value given for the symbol of a dimension, else the net's default for it, else 1. */
 static int64_t bound_dim(const cnr_model *m, int64_t dim) {
     if (dim >= 0) return dim;
     const int32_t k = CNR_SYMBOL_OF_DIM(dim);
@@ -124,7 +124,8 @@ static int64_t bound_dim(const cnr_model *m, int64_t dim) {
         if (k >= 0 && k < m->graph->symbols.n &&
             strcmp(m->graph->symbols.at[k], m->symbols[i]) == 0)
             return m->symbol_values[i];
-    return 1;
+    const int64_t usual = cnri_dim_default(m->graph, dim);
+    return usual > 0 ? usual : 1;
 }
 
 static cnr_status bind_inputs(cnr_model *m, cnr_error *err) {

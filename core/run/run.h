@@ -90,6 +90,11 @@ cnr_status cnri_preprocess_set(cnr_graph *g, const char *input, const char *key,
 cnr_status cnri_preprocess_apply(const cnri_preprocess *p, const cnr_tensor *picture,
                                  cnr_tensor *out, cnr_error *err);
 void cnri_preprocess_free(cnri_preprocess *p);
+/* shape.c: metadata "symbol.NAME.default" of an open dimension; -1: none. */
+int64_t cnri_dim_default(const cnr_graph *g, int64_t dim);
+/* Height and width of the picture (NULL: any) once resized and cropped. True: the settings fix it
+ * for every picture, so a net of open size takes that; else its default, else the picture's. */
+bool cnri_picture_size(const cnri_preprocess *p, const cnr_tensor *picture, int64_t size[2]);
 /* resize.c: Pillow's antialiased bilinear, 8 bits a channel, bit for bit. */
 cnr_status cnri_resize_u8(const uint8_t *in, int64_t h, int64_t w, int64_t channels, uint8_t *out,
                           int64_t out_h, int64_t out_w);
