@@ -6,13 +6,30 @@ neon_link neon_link_of(const cnr_node *node) {
     static const struct {
         const char *name;
         neon_link_kind kind;
-    } known[] = {{"relu", NEON_LINK_RELU}, {"leaky_relu", NEON_LINK_LEAKY_RELU},
-                 {"add", NEON_LINK_ADD},   {"mul", NEON_LINK_MUL},
-                 {"tanh", NEON_LINK_TANH}, {"sigmoid", NEON_LINK_SIGMOID}};
-    neon_link link = {NEON_LINK_APPLY, 0, -1, 0.0f};
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (strcmp(node->desc->name, known[i].name) == 0) link.kind = known[i].kind;
-    if (link.kind == NEON_LINK_LEAKY_RELU) link.a = (float)cnr_attr_float(node, "alpha");
+        const char *a, *b; /* attributes */
+    } known[] = {
+        {"relu", NEON_LINK_RELU, NULL, NULL},
+        {"relu6", NEON_LINK_CLIP, NULL, NULL},
+        {"clip", NEON_LINK_CLIP, "min", "max"},
+        {"leaky_relu", NEON_LINK_LEAKY_RELU, "alpha", NULL},
+        {"add", NEON_LINK_ADD, NULL, NULL},
+        {"mul", NEON_LINK_MUL, NULL, NULL},
+        {"tanh", NEON_LINK_TANH, NULL, NULL},
+        {"sigmoid", NEON_LINK_SIGMOID, NULL, NULL},
+        {"swish", NEON_LINK_SWISH, "alpha", NULL},
+        {"hard_sigmoid", NEON_LINK_HARD_SIGMOID, "alpha", "beta"},
+        {"hard_swish", NEON_LINK_HARD_SWISH, NULL, NULL},
+    };
+    neon_link link = {NEON_LINK_APPLY, 0, -1, 0.0f, 6.0f};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (strcmp(node->desc->name, known[i].name) != 0) continue;
+        link.kind = known[i].kind;
+        if (known[i].a) link.a = (float)cnr_attr_float(node, known[i].a);
+        if (known[i].b) link.b = (float)cnr_attr_float(node, known[i].b);
+    }
+    /* limits may come as inputs too: the operator knows */
+    for (int32_t i = 1; i < node->n_inputs; i++)
+        if (link.kind == NEON_LINK_CLIP && node->inputs[i]) link.kind = NEON_LINK_APPLY;
     return link;
 }
 
@@ -55,13 +72,24 @@ void neon_chain_plan(const cnr_node *node, neon_chain *chain) {
 
 void neon_link_unary(const neon_link *link, const cnr_node *node, const float *x, float *out,
                      int64_t n) {
-    if (link->kind == NEON_LINK_SIGMOID) neon_uk->sigmoid(x, out, n);
-    else if (link->kind == NEON_LINK_TANH) neon_uk->tanh(x, out, n);
-    else if (link->kind == NEON_LINK_RELU || link->kind == NEON_LINK_LEAKY_RELU) {
-        if (out != x) memcpy(out, x, (size_t)n * sizeof *x);
-        if (link->kind == NEON_LINK_RELU) neon_uk->relu(out, n);
-        else neon_uk->leaky_relu(out, link->a, n);
-    } else node->desc->apply_f32(node, x, NULL, out, n);
+    const neon_ukernels *uk = neon_uk;
+    switch (link->kind) {
+    case NEON_LINK_SIGMOID: uk->sigmoid(x, out, n); return;
+    case NEON_LINK_TANH: uk->tanh(x, out, n); return;
+    case NEON_LINK_SWISH: uk->swish(x, link->a, out, n); return;
+    case NEON_LINK_RELU:
+    case NEON_LINK_LEAKY_RELU:
+    case NEON_LINK_CLIP:
+    case NEON_LINK_HARD_SIGMOID:
+    case NEON_LINK_HARD_SWISH: break;
+    default: node->desc->apply_f32(node, x, NULL, out, n); return;
+    }
+    if (out != x) memcpy(out, x, (size_t)n * sizeof *x);
+    if (link->kind == NEON_LINK_RELU) uk->relu(out, n);
+    else if (link->kind == NEON_LINK_LEAKY_RELU) uk->leaky_relu(out, link->a, n);
+    else if (link->kind == NEON_LINK_CLIP) uk->clip(out, link->a, link->b, n);
+    else if (link->kind == NEON_LINK_HARD_SIGMOID) uk->hard_sigmoid(out, link->a, link->b, n);
+    else uk->hard_swish(out, n);
 }
 
 void neon_chain_run(const neon_chain *chain, const cnr_node *node, float *x, int64_t first,

@@ -13,13 +13,17 @@ typedef enum neon_link_kind {
     NEON_LINK_ADD,
     NEON_LINK_MUL,
     NEON_LINK_SIGMOID,
-    NEON_LINK_TANH
+    NEON_LINK_TANH,
+    NEON_LINK_CLIP,
+    NEON_LINK_SWISH,
+    NEON_LINK_HARD_SIGMOID,
+    NEON_LINK_HARD_SWISH
 } neon_link_kind;
 
 typedef struct neon_link {
     neon_link_kind kind;
     int32_t port, operand;
-    float a;
+    float a, b;
 } neon_link;
 
 typedef struct neon_chain {

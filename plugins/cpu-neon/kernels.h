@@ -4,22 +4,26 @@
 
 #include <cnnrun/kernel.h>
 
-#define NEON_KERNEL_LIST(X)     \
-    X(neon_conv_grad_input)     \
-    X(neon_conv_grad_weight)    \
-    X(neon_conv_transpose)      \
-    X(neon_dense)               \
-    X(neon_gemm_dense)          \
-    X(neon_gemm_packed)         \
-    X(neon_matmul_packed)       \
-    X(neon_max_pool)            \
-    X(neon_average_pool)        \
-    X(neon_max_pool_grad)       \
-    X(neon_average_pool_grad)   \
-    X(neon_softmax)             \
-    X(neon_conv_depthwise)      \
-    X(neon_conv_gemm)           \
-    X(neon_elementwise)         \
+#define NEON_KERNEL_LIST(X)       \
+    X(neon_conv_grad_input)       \
+    X(neon_conv_grad_weight)      \
+    X(neon_conv_transpose)        \
+    X(neon_dense)                 \
+    X(neon_gemm_dense)            \
+    X(neon_gemm_packed)           \
+    X(neon_matmul_packed)         \
+    X(neon_max_pool)              \
+    X(neon_average_pool)          \
+    X(neon_max_pool_grad)         \
+    X(neon_average_pool_grad)     \
+    X(neon_softmax)               \
+    X(neon_conv_depthwise)        \
+    X(neon_conv_gemm)             \
+    X(neon_global_average_pool)   \
+    X(neon_global_max_pool)       \
+    X(neon_batch_normalization)   \
+    X(neon_lrn)                   \
+    X(neon_elementwise)           \
     X(neon_reference)
 
 #define X(name) extern const cnr_kernel name;

@@ -162,4 +162,4 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-NEON_KERNEL(neon_conv_grad_weight, "conv_grad_weight_f32_dot", "conv_grad_weight", unplan);
+NEON_KERNEL(neon_conv_grad_weight, "conv_grad_weight_f32_dot", "conv_grad_weight", plan, unplan);

@@ -7,8 +7,9 @@ typedef struct dense_state {
     int64_t batch, k, n;
 } dense_state;
 
-/* With few samples whole rows are summed, which memory likes best; else blocks that stay cached. */
 #define SUM_BLOCK 1024
+/* Floats of x that the second-level cache holds beside the weights that pass through it. */
+#define X_CACHED ((int64_t)192 << 10)
 #define OUTPUTS_A_TASK 48
 
 /* gemm here is y = x * weight^T + bias. */
@@ -66,15 +67,20 @@ static void some_outputs(void *arg, int64_t i, int32_t thread) {
     const int64_t n0 = job->part.channel0 + i * OUTPUTS_A_TASK;
     const int64_t n1 = neon_min(job->part.channel1, n0 + OUTPUTS_A_TASK);
     const int64_t m0 = job->part.image0, m1 = job->part.image1;
+    /* With few samples each row of weights is read from end to end, which memory likes best; with
+     * many, blocks of both sides stay cached. The order of sums is the same. */
     const int64_t block = s->batch <= uk->dot_m ? neon_max(1, s->k) : SUM_BLOCK;
+    const int64_t step = s->batch * s->k <= X_CACHED ? uk->dot_n : n1 - n0;
     (void)thread;
     if (neon_cancelled(job->run->stream)) return;
-    for (int64_t k = 0; k < s->k || k == 0; k += block)
-        for (int64_t j = n0; j < n1; j += uk->dot_n)
-            for (int64_t m = m0; m < m1; m += uk->dot_m)
-                uk->sdot(neon_min(block, s->k - k), x + m * s->k + k, s->k, weight + j * s->k + k,
-                         s->k, y + m * s->n + j, s->n, neon_min(uk->dot_m, m1 - m),
-                         neon_min(uk->dot_n, n1 - j), bias ? bias + j : NULL, k > 0);
+    for (int64_t from = n0; from < n1; from += step)
+        for (int64_t k = 0; k < s->k || k == 0; k += block)
+            for (int64_t j = from; j < neon_min(n1, from + step); j += uk->dot_n)
+                for (int64_t m = m0; m < m1; m += uk->dot_m)
+                    uk->sdot(neon_min(block, s->k - k), x + m * s->k + k, s->k,
+                             weight + j * s->k + k, s->k, y + m * s->n + j, s->n,
+                             neon_min(uk->dot_m, m1 - m), neon_min(uk->dot_n, n1 - j),
+                             bias ? bias + j : NULL, k > 0);
     if (s->chain.n)
         for (int64_t m = m0; m < m1; m++)
             neon_chain_run(&s->chain, node, y + m * s->n + n0, m * s->n + n0, n1 - n0);
@@ -89,5 +95,5 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-NEON_KERNEL(neon_dense, "dense_f32_dot", "dense", neon_free_state);
-NEON_KERNEL(neon_gemm_dense, "gemm_f32_dot", "gemm", neon_free_state);
+NEON_KERNEL(neon_dense, "dense_f32_dot", "dense", plan, neon_free_state);
+NEON_KERNEL(neon_gemm_dense, "gemm_f32_dot", "gemm", plan, neon_free_state);

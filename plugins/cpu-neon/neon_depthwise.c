@@ -108,4 +108,4 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-NEON_KERNEL(neon_conv_depthwise, "conv_f32_depthwise", "conv", unplan);
+NEON_KERNEL(neon_conv_depthwise, "conv_f32_depthwise", "conv", plan, unplan);

@@ -169,4 +169,4 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-NEON_KERNEL(neon_elementwise, "elementwise_f32", CNR_ANY_OP, neon_free_state);
+NEON_KERNEL(neon_elementwise, "elementwise_f32", CNR_ANY_OP, plan, neon_free_state);

@@ -134,5 +134,5 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-NEON_KERNEL(neon_max_pool, "max_pool_f32_planes", "max_pool", unplan);
-NEON_KERNEL(neon_average_pool, "average_pool_f32_planes", "average_pool", unplan);
+NEON_KERNEL(neon_max_pool, "max_pool_f32_planes", "max_pool", plan, unplan);
+NEON_KERNEL(neon_average_pool, "average_pool_f32_planes", "average_pool", plan, unplan);

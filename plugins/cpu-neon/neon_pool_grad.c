@@ -43,30 +43,34 @@ static void unplan(const cnr_device *device, void *state) {
     neon_host->free(state);
 }
 
-/* Taps [first, last) of axis `i` that lie in the input at output position o; *start: of tap 0. */
-static void taps_inside(const cnr_window *w, int i, int64_t o, int64_t *start, int64_t *first,
-                        int64_t *last) {
-    *start = o * w->stride[i] - w->pad_begin[i];
-    *first = *start >= 0 ? 0 : neon_div_up(-*start, w->dilation[i]);
-    *last = *start >= w->in[i]
-                ? 0
-                : neon_min(w->kernel[i], neon_div_up(w->in[i] - *start, w->dilation[i]));
+/* Taps of an axis that lie in the input at an output position. */
+typedef struct inside {
+    int64_t start, first, last; /* of tap 0; taps [first, last) */
+} inside;
+
+static inline inside taps_inside(const cnr_window *w, int i, int64_t o) {
+    const int64_t start = o * w->stride[i] - w->pad_begin[i], d = w->dilation[i];
+    inside t = {start, 0, w->kernel[i]};
+    if (start < 0) t.first = neon_div_up(-start, d);
+    if (start + (w->kernel[i] - 1) * d >= w->in[i])
+        t.last = start >= w->in[i] ? 0 : neon_div_up(w->in[i] - start, d);
+    return t;
 }
 
-/* The window at o: `dy` goes to the first of its largest, or `share` to all. */
-static void one_window(const pool_grad_state *s, const int64_t *o, const float *x, float dy,
-                       float share, float *dx) {
+/* The window of these taps: `dy` goes to the first of its largest, or `share` to all. */
+static inline void one_window(const pool_grad_state *s, inside d, inside h, inside v,
+                              const float *x, float dy, float share, float *dx) {
     const cnr_window *w = &s->pad->w;
-    int64_t start[3], first[3], last[3], best = -1;
-    for (int i = 0; i < 3; i++) taps_inside(w, i, o[i], &start[i], &first[i], &last[i]);
-    for (int64_t z = first[0]; z < last[0]; z++)
-        for (int64_t y = first[1]; y < last[1]; y++) {
-            const int64_t row = (start[0] + z * w->dilation[0]) * w->in[1] + start[1] +
+    int64_t best = -1;
+    float top = 0.0f;
+    for (int64_t z = d.first; z < d.last; z++)
+        for (int64_t y = h.first; y < h.last; y++) {
+            const int64_t row = (d.start + z * w->dilation[0]) * w->in[1] + h.start +
                                 y * w->dilation[1];
-            for (int64_t v = first[2]; v < last[2]; v++) {
-                const int64_t at = row * w->in[2] + start[2] + v * w->dilation[2];
+            for (int64_t k = v.first; k < v.last; k++) {
+                const int64_t at = row * w->in[2] + v.start + k * w->dilation[2];
                 if (!s->max) dx[at] += share;
-                else if (best < 0 || (!(x[at] <= x[best]) && x[best] == x[best])) best = at;
+                else if (best < 0 || (!(x[at] <= top) && top == top)) top = x[best = at];
             }
         }
     if (best >= 0) dx[best] += dy;
@@ -93,11 +97,13 @@ static void one_plane(void *arg, int64_t i, int32_t thread) {
     if (neon_cancelled(job->run->stream)) return;
     memset(dx, 0, (size_t)g->in * sizeof *dx);
     for (o[0] = 0; o[0] < g->w.out[0]; o[0]++)
-        for (o[1] = 0; o[1] < g->w.out[1]; o[1]++)
+        for (o[1] = 0; o[1] < g->w.out[1]; o[1]++) {
+            const inside d = taps_inside(&g->w, 0, o[0]), h = taps_inside(&g->w, 1, o[1]);
             for (o[2] = 0; o[2] < g->w.out[2]; o[2]++, at++) {
                 const int64_t n = s->max ? 1 : neon_pool_divisor(&g->w, s->include, o);
-                one_window(s, o, x, dy[at], dy[at] / (float)n, dx);
+                one_window(s, d, h, taps_inside(&g->w, 2, o[2]), x, dy[at], dy[at] / (float)n, dx);
             }
+        }
 }
 
 static cnr_status run(const cnr_run *run, cnr_error *err) {
@@ -108,5 +114,5 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-NEON_KERNEL(neon_max_pool_grad, "max_pool_grad_f32_planes", "max_pool_grad", unplan);
-NEON_KERNEL(neon_average_pool_grad, "average_pool_grad_f32_planes", "average_pool_grad", unplan);
+NEON_KERNEL(neon_max_pool_grad, "max_pool_grad_f32_planes", "max_pool_grad", plan, unplan);
+NEON_KERNEL(neon_average_pool_grad, "average_pool_grad_f32_planes", "average_pool_grad", plan, unplan);

@@ -103,4 +103,4 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return neon_host->fail(err, job.failed, job.err.where, "%s", job.err.text);
 }
 
-NEON_KERNEL(neon_reference, "reference_parallel", CNR_ANY_OP, neon_free_state);
+NEON_KERNEL(neon_reference, "reference_parallel", CNR_ANY_OP, plan, neon_free_state);

@@ -81,4 +81,4 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-NEON_KERNEL(neon_softmax, "softmax_f32_lanes", "softmax", neon_free_state);
+NEON_KERNEL(neon_softmax, "softmax_f32_lanes", "softmax", plan, neon_free_state);

@@ -72,8 +72,8 @@ static void pad_phase(float *out, int64_t n, const float *x, int64_t in, int64_t
     fill_run(out, fill, before);
     if (stride == 1 && upto > before)
         memcpy(out + before, x + before + first, (size_t)(upto - before) * sizeof *x);
-    else
-        for (int64_t i = before; i < upto; i++) out[i] = x[i * stride + first];
+    else if (upto > before)
+        neon_uk->strided(x + before * stride + first, stride, out + before, upto - before);
     if (upto > before) fill_run(out + upto, fill, n - upto);
     else fill_run(out + before, fill, n - before);
 }

@@ -43,11 +43,12 @@ typedef struct neon_part {
 } neon_part;
 neon_part neon_part_of(const cnr_run *run, const cnr_tensor *y);
 
-/* A kernel without prepare, of the file's accepts, plan and run. */
-#define NEON_KERNEL(variable, kernel_name, op_name, unplan_fn)                                   \
+/* A kernel without prepare, of the file's accepts and run. */
+#define NEON_KERNEL(variable, kernel_name, op_name, plan_fn, unplan_fn)                          \
     const cnr_kernel variable = {                                                                \
         .size = sizeof(cnr_kernel), .version = 1, .name = kernel_name, .op = op_name,            \
-        .device = "cpu-neon", .accepts = accepts, .plan = plan, .unplan = unplan_fn, .run = run}
+        .device = "cpu-neon", .accepts = accepts, .plan = plan_fn, .unplan = unplan_fn,          \
+        .run = run}
 
 /* An unplan that frees a single block. */
 void neon_free_state(const cnr_device *device, void *state);

@@ -45,7 +45,7 @@ static int make_ready(ready *r, const cnr_node *node) {
         const cnr_kernel *k = neon_state.kernels[i];
         cnr_accept a = {.size = sizeof a, .in_block = layout[0], .out_block = layout[1],
                         .in_class = layout[2], .out_class = layout[3]};
-        if (strcmp(k->op, node->desc->name) != 0) continue;
+        if (strcmp(k->op, node->desc->name) != 0 && strcmp(k->op, CNR_ANY_OP) != 0) continue;
         if (k->accepts(&device, node, &a) != CNR_OK || a.score <= best) continue;
         best = a.score;
         r->kernel = k;
@@ -61,7 +61,7 @@ static int make_ready(ready *r, const cnr_node *node) {
         r->run.blob_data = neon_memory(blob.bytes);
         r->kernel->prepare(&device, node, r->run.blob_data, &err);
     }
-    if (r->kernel->plan(&device, node, &space, &r->run.state, &err) != CNR_OK) return 0;
+    if (r->kernel->plan && r->kernel->plan(&device, node, &space, &r->run.state, &err) != CNR_OK) return 0;
     if (space.bytes) r->run.workspace_data = neon_memory(space.bytes);
     return 1;
 }

@@ -3,6 +3,8 @@
  * before the processor was asked for that instruction set, so all but the table is static. */
 #include "ukernel.h"
 
+#include <math.h>
+
 #if defined(__AVX2__)
 #include <immintrin.h>
 #elif defined(__aarch64__)
@@ -284,6 +286,13 @@ static void window(neon_window_kind kind, const neon_window_rows *w) {
     else window_all(NEON_WINDOW_MAX, w);
 }
 
+static void strided(const float *x, int64_t stride, float *out, int64_t n) {
+    if (stride == 2) /* a constant stride becomes shuffles */
+        for (int64_t i = 0; i < n; i++) out[i] = x[2 * i];
+    else
+        for (int64_t i = 0; i < n; i++) out[i] = x[i * stride];
+}
+
 /* ---- element by element: written plainly, the compiler vectorises ---- */
 
 static void relu(float *x, int64_t n) {
@@ -404,6 +413,50 @@ static void tanh_of(const float *x, float *out, int64_t n) {
     if (i < n) store_part(out + i, vtanh(load_part(x + i, n - i)), n - i);
 }
 
+static void swish(const float *x, float alpha, float *out, int64_t n) {
+    int64_t i = 0;
+    for (; i + VL <= n; i += VL) {
+        const vec v = load(x + i);
+        store(out + i, v * vsigmoid(v * splat(alpha)));
+    }
+    if (i < n) {
+        const vec v = load_part(x + i, n - i);
+        store_part(out + i, v * vsigmoid(v * splat(alpha)), n - i);
+    }
+}
+
+static void hard_sigmoid(float *x, float alpha, float beta, int64_t n) {
+    for (int64_t i = 0; i < n; i++) {
+        const float v = alpha * x[i] + beta, low = v < 0.0f ? 0.0f : v;
+        x[i] = low > 1.0f ? 1.0f : low;
+    }
+}
+
+static void hard_swish(float *x, int64_t n) {
+    for (int64_t i = 0; i < n; i++) {
+        const float v = x[i] * (1.0f / 6.0f) + 0.5f, low = v < 0.0f ? 0.0f : v;
+        x[i] *= low > 1.0f ? 1.0f : low;
+    }
+}
+
+static void add_squares(const float *x, float *acc, int64_t n) {
+    for (int64_t i = 0; i < n; i++) acc[i] += x[i] * x[i];
+}
+
+/* The powers that nets use need square roots only. */
+static void lrn(const float *x, const float *acc, float scale, float bias, float beta, float *out,
+                int64_t n) {
+    if (beta == 0.75f)
+        for (int64_t i = 0; i < n; i++) {
+            const float root = __builtin_sqrtf(bias + scale * acc[i]);
+            out[i] = x[i] / (root * __builtin_sqrtf(root));
+        }
+    else if (beta == 0.5f)
+        for (int64_t i = 0; i < n; i++) out[i] = x[i] / __builtin_sqrtf(bias + scale * acc[i]);
+    else
+        for (int64_t i = 0; i < n; i++) out[i] = x[i] / powf(bias + scale * acc[i], beta);
+}
+
 const neon_ukernels NEON_PASTE(neon_ukernels_, NEON_ISA) = {
     .name = NEON_TEXT(NEON_ISA),
     .vl = VL,
@@ -416,6 +469,7 @@ const neon_ukernels NEON_PASTE(neon_ukernels_, NEON_ISA) = {
     .pack_taps = pack_taps,
     .pack_rows = pack_rows,
     .window = window,
+    .strided = strided,
     .relu = relu,
     .leaky_relu = leaky_relu,
     .clip = clip,
@@ -427,4 +481,9 @@ const neon_ukernels NEON_PASTE(neon_ukernels_, NEON_ISA) = {
     .exp_sum = exp_sum,
     .sigmoid = sigmoid,
     .tanh = tanh_of,
+    .swish = swish,
+    .hard_sigmoid = hard_sigmoid,
+    .hard_swish = hard_swish,
+    .add_squares = add_squares,
+    .lrn = lrn,
 };

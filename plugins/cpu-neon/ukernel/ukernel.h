@@ -54,6 +54,9 @@ typedef struct neon_ukernels {
     /* May read vl floats past the last position of each row. */
     void (*window)(neon_window_kind kind, const neon_window_rows *job);
 
+    /* out[i] = x[i * stride]; reads no further than the last of these. */
+    void (*strided)(const float *x, int64_t stride, float *out, int64_t n);
+
     void (*relu)(float *x, int64_t n);
     void (*leaky_relu)(float *x, float slope, int64_t n);
     void (*clip)(float *x, float low, float high, int64_t n);
@@ -66,6 +69,13 @@ typedef struct neon_ukernels {
     /* out = exp(x - shift); returns the sum */
     float (*exp_sum)(const float *x, float shift, float *out, int64_t n);
     void (*sigmoid)(const float *x, float *out, int64_t n);
+    void (*swish)(const float *x, float alpha, float *out, int64_t n); /* x * sigmoid(alpha x) */
+    void (*hard_sigmoid)(float *x, float alpha, float beta, int64_t n);
+    void (*hard_swish)(float *x, int64_t n);
+    /* acc += x * x; and out = x / (bias + scale * acc)^beta */
+    void (*add_squares)(const float *x, float *acc, int64_t n);
+    void (*lrn)(const float *x, const float *acc, float scale, float bias, float beta, float *out,
+                int64_t n);
     void (*tanh)(const float *x, float *out, int64_t n);
 } neon_ukernels;
 

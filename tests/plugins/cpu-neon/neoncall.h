@@ -98,7 +98,7 @@ static void neon_chain(neon_case *c, const char *chain) {
         const cnr_tensor *in[2] = {value, NULL};
         int32_t n_in = 1;
         c->links[i] = (cnr_epilogue){.operand = -1};
-        if (op->n_inputs > 1) {
+        if (op->n_inputs > 1 && !(op->inputs[1].flags & CNR_PORT_OPTIONAL)) {
             cnr_tensor *operand = t_copy(value);
             for (int64_t e = 0; e < cnr_count(operand); e++)
                 ((float *)operand->data)[e] = (float)(e % 17) * 0.25f - 2.0f;

@@ -75,6 +75,25 @@ static void gradients(void) {
     }
 }
 
+static void transposed(void) {
+    static const shape cases[] = {
+        {"1x4x5x5", "4x3x3x3", "strides=2; pads=1; output_padding=1"},
+        {"2x6x4x7", "6x2x4x4", "strides=2; pads=1; group=2"},
+        {"1x3x5x5", "3x8x2x2", "strides=2"},
+        {"1x3x6x5", "3x2x3x3", "auto_pad=SAME_UPPER; strides=2"},
+        {"1x3x6x5", "3x2x3x3", "auto_pad=SAME_LOWER; strides=3"},
+        {"1x3x6x5", "3x2x3x3", "output_shape=13,11; strides=2"},
+        {"1x2x9", "2x5x4", "dilations=2; pads=2"},
+        {"1x2x3x4x5", "2x3x2x2x2", "strides=2"},
+        {"1x16x20x20", "16x21x4x4", "strides=2; pads=1"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        cnr_tensor *x = draw(cases[i].x, 0), *w = draw(cases[i].weight, i % 2);
+        const double terms = (double)(w->dim[0] * cnr_span(w, 2, w->rank));
+        neon_check("conv_transpose", cases[i].attrs, i % 3 ? "" : "relu", bound(terms), 2, x, w);
+    }
+}
+
 /* One case more after another: sizes round the tiles' edges. */
 static void edges(void) {
     for (int out = 1; out <= 26; out += 5)
@@ -98,6 +117,7 @@ int main(void) {
     NEON_EACH_ISA {
         convolutions();
         gradients();
+        transposed();
         edges();
     }
     return op_done();

@@ -1,4 +1,4 @@
-/* Poolings, their gradients and softmax of cpu-neon against the references. */
+/* Poolings, their gradients, softmax and normalisations of cpu-neon against the references. */
 #include "plugins/cpu-neon/neoncall.h"
 
 static uint64_t seed = 23;
@@ -60,12 +60,38 @@ static void softmax(void) {
     }
 }
 
+static void global_pools(void) {
+    static const char *const dims[] = {"1x3x1x1", "2x17x7x7", "1x5x33x19", "3x4x50", "1x2x3x4x5"};
+    for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++) {
+        neon_check("global_average_pool", "", "", 2e-6, 1, draw(dims[i]));
+        neon_check("global_max_pool", "", "", 0, 1, draw(dims[i]));
+    }
+}
+
+static void normalisations(void) {
+    static const char *const dims[] = {"2x7x5x9", "1x5x40x41", "3x11", "1x6x30"};
+    for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++) {
+        cnr_tensor *x = draw(dims[i]), *list[4];
+        char channels[32];
+        snprintf(channels, sizeof channels, "%lld", (long long)x->dim[1]);
+        for (int k = 0; k < 4; k++) list[k] = draw(channels);
+        for (int64_t e = 0; e < x->dim[1]; e++) t_set(list[3], e, t_get(list[3], e) + 1.5);
+        neon_check("batch_normalization", "", i % 2 ? "relu" : "", 2e-6, 5, x, list[0], list[1],
+                   list[2], list[3]);
+        neon_check("lrn", "size=5; alpha=0.1; beta=0.75; bias=2", "", 2e-6, 1, x);
+        neon_check("lrn", "size=4; alpha=1; beta=0.5", i % 2 ? "" : "relu", 2e-6, 1, x);
+        neon_check("lrn", "size=3; alpha=0.5; beta=0.6", "", 2e-6, 1, x);
+    }
+}
+
 int main(void) {
     neon_open();
     NEON_EACH_ISA {
         pools();
         not_numbers();
         softmax();
+        global_pools();
+        normalisations();
     }
     return op_done();
 }
