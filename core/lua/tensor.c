@@ -258,7 +258,8 @@ static int tensor_save(lua_State *L) {
     const char *path = luaL_checkstring(L, 2);
     cnri_lua_check_file(L, path, true);
     const uint64_t left = cnri_script_leave();
-    const cnr_status status = cnri_npy_write(path, t, &err);
+    const cnr_status status = cnri_picture_writable(path) ? cnri_picture_write(path, t, &err)
+                                                          : cnri_npy_write(path, t, &err);
     cnri_script_return(L, left);
     return status ? cnri_script_raise(L, &err) : 0;
 }
@@ -291,6 +292,6 @@ void cnri_lua_open_tensors(lua_State *L) {
         {"reshaped{ 1, 784 }: a copy", tensor_reshaped},
         {"as(\"f16\"): a copy of another type", tensor_as},
         {"topk(k): the largest elements", tensor_topk},
-        {"save(\"x.npy\")", tensor_save}};
+        {"save(\"x.npy\"), or a picture, u8 [height,width,channels], to \"x.png\"", tensor_save}};
     cnri_lua_new_type(L, CNRI_TENSOR_TYPE, events, methods, CNRI_COUNT(methods), tensor_index);
 }

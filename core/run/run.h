@@ -104,5 +104,8 @@ typedef struct cnri_samples { const cnr_source *source; void *state; cnr_source_
 cnr_status cnri_samples_open(const char *spec, const char *split, cnri_samples *out, cnr_error *err);
 cnr_status cnri_samples_read(cnri_samples *s, int64_t index, cnr_sample *out, cnr_error *err);
 void cnri_samples_close(cnri_samples *s);
+/* Some source writes pictures to a path of this name. */
+bool cnri_picture_writable(const char *path);
+cnr_status cnri_picture_write(const char *path, const cnr_tensor *picture, cnr_error *err);
 
 #endif

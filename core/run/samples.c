@@ -84,3 +84,30 @@ void cnri_samples_close(cnri_samples *s) {
     if (s->source && s->source->close) s->source->close(s->state);
     memset(s, 0, sizeof *s);
 }
+
+/* ---- writing ---- */
+
+static const cnr_source *writer_of(const char *path) {
+    const cnr_source *best = NULL;
+    int32_t most = 0;
+    for (int32_t i = 0; i < cnri_count(CNR_KIND_SOURCE); i++) {
+        const cnr_source *source = cnri_at(CNR_KIND_SOURCE, i);
+        const int32_t score = CNRI_HAS(source, write) ? source->accepts(path, NULL, 0) : 0;
+        if (score > most) {
+            most = score;
+            best = source;
+        }
+    }
+    return best;
+}
+
+bool cnri_picture_writable(const char *path) {
+    return writer_of(path) != NULL;
+}
+
+cnr_status cnri_picture_write(const char *path, const cnr_tensor *picture, cnr_error *err) {
+    const cnr_source *source = writer_of(path);
+    if (!source)
+        return cnri_fail(err, CNR_E_UNSUPPORTED, path, "no source plugin writes such pictures");
+    return source->write(path, picture, err);
+}

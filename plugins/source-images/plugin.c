@@ -32,7 +32,7 @@ static int32_t img_accepts(const char *spec, const uint8_t *head, size_t n) {
     struct stat about;
     if (strncmp(spec, "images:", 7) == 0) return 100;
     if (head) return img_is_jpeg(head, n) || img_is_png(head, n) ? 100 : 0;
-    if (stat(spec, &about) == 0) return S_ISDIR(about.st_mode) ? 10 : 0;
+    if (stat(spec, &about) == 0 && S_ISDIR(about.st_mode)) return 10;
     const char *dot = strrchr(spec, '.');
     return dot && (strcmp(dot, ".png") == 0 || strcmp(dot, ".PNG") == 0) ? 100 : 0;
 }
