@@ -16,7 +16,8 @@ typedef struct cnri_event {
     uint64_t now_ns; /* the clock, when some listener is sync; else 0 */
 } cnri_event;
 typedef void (*cnri_event_fn)(void *arg, const cnri_event *event);
-/* A listener of a session; watch/ uses it. sync: each step is finished before its END. */
+/* A listener of a session; watch/ uses it. sync: each step is finished before its END. fn NULL: all
+ * listeners go. */
 void cnri_session_listen(cnr_session *s, cnri_event_fn fn, void *arg, bool sync);
 
 cnr_plan *cnri_session_plan(const cnr_session *s);
