@@ -312,23 +312,35 @@ static const cnr_attr_spec bit_shift_attrs[] = {
      .help = "which way the bits of a move"}};
 
 static cnr_status bit_shift_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
-    static const fold_row row = {.dtypes = OPS_UNSIGNED};
+    static const fold_row row = {.dtypes = OPS_INTS};
     return fold_infer(node, &row, out, err);
+}
+
+/* By as many bits as the type has, or a negative number, nothing of the operand is left: 0, or
+ * the sign when it moves right. */
+static uint64_t shift(uint64_t a, uint64_t by, unsigned bits, int left, int is_signed) {
+    if (left) return by < bits ? a << by : 0;
+    if (!is_signed) return by < bits ? a >> by : 0;
+    const int64_t v = (int64_t)a;
+    const unsigned n = by < bits ? (unsigned)by : 63;
+    return (uint64_t)(v < 0 ? ~(~v >> n) : v >> n);
 }
 
 static cnr_status bit_shift_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *const *in = run->node->inputs, *y = run->outputs[0];
     const int left = cnr_attr_is(run->node, "direction", "LEFT");
+    const elem_domain domain = elem_domain_of(y->dtype);
+    const unsigned bits = cnr_dtype_bits(y->dtype);
     broadcast_walk w;
     (void)err;
     if (!broadcast_begin(&w, run, in, 2)) return CNR_OK;
     do {
         elem_run a, b;
-        broadcast_load(&w, 0, in[0], ELEM_U, &a);
-        broadcast_load(&w, 1, in[1], ELEM_U, &b);
+        broadcast_load(&w, 0, in[0], domain, &a);
+        broadcast_load(&w, 1, in[1], domain, &b);
         for (int64_t i = 0; i < w.run; i++)
-            a.u[i] = b.u[i] > 63 ? 0 : left ? a.u[i] << b.u[i] : a.u[i] >> b.u[i];
-        elem_store(y->dtype, y->data, w.out, w.run, ELEM_U, &a);
+            a.u[i] = shift(a.u[i], b.u[i], bits, left, domain == ELEM_I);
+        elem_store(y->dtype, y->data, w.out, w.run, domain, &a);
     } while (broadcast_next(&w));
     return CNR_OK;
 }

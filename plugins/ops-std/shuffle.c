@@ -4,14 +4,11 @@
 static const cnr_port in[] = {{.name = "x", .help = "N C spatial"}};
 static const cnr_port out[] = {{.name = "y", .help = "the same elements elsewhere"}};
 static const char *const d2s_modes[] = {"DCR", "CRD", NULL};
-#define BLOCK_ROW                                                                            \
-    {.name = "blocksize", .type = CNR_ATTR_INT, .flags = CNR_ATTR_REQUIRED | CNR_ATTR_BOUNDED, \
-     .alias = "block", .min = 1, .max = 1 << 20, .help = "side of a block of pixels"}
-static const cnr_attr_spec d2s_attrs[] = {
-    BLOCK_ROW,
+static const cnr_attr_spec block_attrs[] = {
+    {.name = "blocksize", .type = CNR_ATTR_INT, .flags = CNR_ATTR_REQUIRED | CNR_ATTR_BOUNDED,
+     .alias = "block", .min = 1, .max = 1 << 20, .help = "side of a block of pixels"},
     {.name = "mode", .type = CNR_ATTR_ENUM, .default_s = "DCR", .choices = d2s_modes,
      .help = "DCR: the place in the block is the channel's major part; CRD: its minor part"}};
-static const cnr_attr_spec s2d_attrs[] = {BLOCK_ROW};
 static const cnr_attr_spec reorg_attrs[] = {
     {.name = "stride", .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 1, .max = 1 << 20,
      .default_i = 2, .help = "width and height are divided by it"},
@@ -93,7 +90,7 @@ static cnr_status s2d_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     (void)err;
     blocks(x, y, x->dim[0], x->dim[1], y->dim[2], y->dim[3],
-           cnr_attr_int(run->node, "blocksize"), 0, 0);
+           cnr_attr_int(run->node, "blocksize"), cnr_attr_is(run->node, "mode", "CRD"), 0);
     return CNR_OK;
 }
 
@@ -132,24 +129,22 @@ static cnr_status group_reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-static cnr_status d2s_gradient(OPS_GRADIENT_ARGS) {
-    kit_build b = {host, graph, CNR_OK};
+/* Each is the other's way back, with the same attributes. */
+static cnr_status back_by(const char *op, OPS_GRADIENT_ARGS) {
     (void)inputs, (void)outputs;
     if (!want[0] || grad_out[0] < 0) return CNR_OK;
-    if (cnr_attr_is(node, "mode", "CRD"))
-        return ops_fail(err, CNR_E_UNSUPPORTED, node, "no gradient of mode CRD");
-    const cnr_attr block = kit_attr_int("blocksize", cnr_attr_int(node, "blocksize"));
-    grad_in[0] = kit_node(&b, "space_to_depth", &grad_out[0], 1, &block, 1);
-    return kit_built(&b, node, err);
+    return ops_grad_node(host, graph, node, op, &grad_out[0], 1, node->attrs, node->n_attrs,
+                         &grad_in[0], err);
+}
+
+static cnr_status d2s_gradient(OPS_GRADIENT_ARGS) {
+    return back_by("space_to_depth", host, graph, node, inputs, outputs, grad_out, want, grad_in,
+                   err);
 }
 
 static cnr_status s2d_gradient(OPS_GRADIENT_ARGS) {
-    kit_build b = {host, graph, CNR_OK};
-    (void)inputs, (void)outputs;
-    if (!want[0] || grad_out[0] < 0) return CNR_OK;
-    const cnr_attr block = kit_attr_int("blocksize", cnr_attr_int(node, "blocksize"));
-    grad_in[0] = kit_node(&b, "depth_to_space", &grad_out[0], 1, &block, 1);
-    return kit_built(&b, node, err);
+    return back_by("depth_to_space", host, graph, node, inputs, outputs, grad_out, want, grad_in,
+                   err);
 }
 
 /* Dealing back: as many piles as each pile had. */
@@ -169,9 +164,9 @@ static cnr_status group_gradient(OPS_GRADIENT_ARGS) {
         OPS_PORTS(in, out), .infer = HOOKS##_infer,                                            \
         .gradient = GRADIENT, .reference = HOOKS##_reference}
 
-SHUFFLE_OP(depth_to_space, "depth_to_space", "Channels become blocks of pixels.", d2s, d2s_attrs,
+SHUFFLE_OP(depth_to_space, "depth_to_space", "Channels become blocks of pixels.", d2s, block_attrs,
            d2s_gradient);
-SHUFFLE_OP(space_to_depth, "space_to_depth", "Blocks of pixels become channels.", s2d, s2d_attrs,
+SHUFFLE_OP(space_to_depth, "space_to_depth", "Blocks of pixels become channels.", s2d, block_attrs,
            s2d_gradient);
 SHUFFLE_OP(reorg, "reorg", "Pixels become channels in Darknet's order.", reorg, reorg_attrs, NULL);
 SHUFFLE_OP(channel_shuffle, "channel_shuffle", "Channels dealt out from groups in turn.", group,
