@@ -139,9 +139,19 @@ static cnr_status tap_step(cnr_session *s, int32_t index, cnr_error *err) {
     return CNR_OK;
 }
 
+/* A plugin that failed without a word, or without saying where. */
+static void explain(const cnr_session *s, int32_t index, cnr_status status, cnr_error *err) {
+    const cnri_step *step = &s->plan->steps.at[index];
+    const char *name = step->kind == CNRI_STEP_KERNEL && step->view.name ? step->view.name : "";
+    if (!err) return;
+    if (err->code != (int32_t)status) cnri_fail(err, status, name, "%s", cnr_status_text(status));
+    if (!err->where[0]) snprintf(err->where, sizeof err->where, "%s", name);
+}
+
 static cnr_status run_step(cnr_session *s, int32_t index, cnr_error *err) {
     const cnri_step *step = &s->plan->steps.at[index];
     cnr_stream *stream = &s->streams[step->device];
+    if (err) err->code = err->where[0] = err->text[0] = 0;
     cnr_status status = wait_for(s, index, err);
     if (status) return status;
     if (!is_async(stream->device)) flush_all(s); /* the others work while this one does */
@@ -158,8 +168,7 @@ static cnr_status run_step(cnr_session *s, int32_t index, cnr_error *err) {
         status = sync_device(s, step->device, index, err);
     tell(s, CNRI_EVENT_STEP_END, index);
     if (!status && s->tap) status = tap_step(s, index, err);
-    if (status && err && !err->where[0] && step->kind == CNRI_STEP_KERNEL)
-        snprintf(err->where, sizeof err->where, "%s", step->view.name ? step->view.name : "");
+    if (status) explain(s, index, status, err);
     return status;
 }
 

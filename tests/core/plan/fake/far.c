@@ -113,16 +113,17 @@ static void run_until(queue *q, int64_t upto) {
     }
 }
 
-cnr_status fake_queue(cnr_stream *stream, fake_fn fn, const void *arg, size_t bytes) {
+cnr_status fake_queue(cnr_stream *stream, fake_fn fn, const void *arg, size_t bytes,
+                      cnr_error *err) {
     queue *q = stream->state;
     if (q->n == q->room) {
         command *grown = fake_host->resize(q->at, (size_t)(q->room + 64) * sizeof *grown);
-        if (!grown) return CNR_E_MEMORY;
+        if (!grown) return fake_host->fail(err, CNR_E_MEMORY, "far", "out of memory");
         q->at = grown;
         q->room += 64;
     }
     void *copy = fake_host->alloc(bytes);
-    if (!copy) return CNR_E_MEMORY;
+    if (!copy) return fake_host->fail(err, CNR_E_MEMORY, "far", "out of memory");
     memcpy(copy, arg, bytes);
     q->at[q->n++] = (command){fn, copy};
     return CNR_OK;
@@ -141,7 +142,7 @@ static cnr_status put(cnr_stream *stream, const cnr_mem *to, uint64_t offset, co
     if (to->offset + offset + bytes > b->bytes)
         return fake_host->fail(err, CNR_E_ARG, "far", "a write beyond the memory");
     const move m = {(char *)fake_bytes(to) + offset, from, bytes};
-    return fake_queue(stream, do_move, &m, sizeof m);
+    return fake_queue(stream, do_move, &m, sizeof m, err);
 }
 
 static cnr_status get(cnr_stream *stream, const cnr_mem *from, uint64_t offset, void *to,
@@ -150,7 +151,7 @@ static cnr_status get(cnr_stream *stream, const cnr_mem *from, uint64_t offset, 
     if (from->offset + offset + bytes > b->bytes)
         return fake_host->fail(err, CNR_E_ARG, "far", "a read beyond the memory");
     const move m = {to, (const char *)fake_bytes(from) + offset, bytes};
-    return fake_queue(stream, do_move, &m, sizeof m);
+    return fake_queue(stream, do_move, &m, sizeof m, err);
 }
 
 static cnr_status stream_open(const cnr_device *device, cnr_stream *stream, cnr_error *err) {
@@ -191,8 +192,7 @@ static void do_wait(void *arg) {
 }
 
 static cnr_status wait(cnr_stream *stream, void *event, cnr_error *err) {
-    (void)err;
-    return fake_queue(stream, do_wait, event, sizeof(mark));
+    return fake_queue(stream, do_wait, event, sizeof(mark), err);
 }
 
 static void event_free(const cnr_device *device, void *event) {

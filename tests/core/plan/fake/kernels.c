@@ -151,14 +151,13 @@ static cnr_status image_accepts(const cnr_device *device, const cnr_node *node, 
 }
 
 static cnr_status far_blur(const cnr_run *run, cnr_error *err) {
-    (void)err;
     blur b = blur_of(run);
     for (int32_t i = 0; i < run->node->n_inputs; i++)
         if (run->node->inputs[i]->mem.handle) b.in[i] = fake_bytes(&run->node->inputs[i]->mem);
     b.out = fake_bytes(&run->outputs[0]->mem);
     b.weight = run->blob ? NULL : b.in[1];
     if (run->blob) b.weight = fake_bytes(run->blob);
-    return fake_queue(run->stream, blur_compute, &b, sizeof b);
+    return fake_queue(run->stream, blur_compute, &b, sizeof b, err);
 }
 
 static cnr_status float_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
@@ -199,12 +198,11 @@ static cnr_status each_accepts(const cnr_device *device, const cnr_node *node, c
 }
 
 static cnr_status far_each(const cnr_run *run, cnr_error *err) {
-    (void)err;
     each e = {.node = run->node, .n = cnr_count(run->outputs[0])};
     for (int32_t i = 0; i < run->node->n_inputs; i++)
         e.in[i] = fake_bytes(&run->node->inputs[i]->mem);
     e.out = fake_bytes(&run->outputs[0]->mem);
-    return fake_queue(run->stream, each_compute, &e, sizeof e);
+    return fake_queue(run->stream, each_compute, &e, sizeof e, err);
 }
 
 #define KERNEL(n, o, d) .size = sizeof(cnr_kernel), .version = 1, .name = n, .op = o, .device = d

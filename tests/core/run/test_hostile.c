@@ -1,0 +1,66 @@
+/* Memory runs out at the first, second, third ... allocation of planning and running: always an
+ * error, never a crash, nothing lost (the sanitiser build tells), and once there is enough, an
+ * answer. */
+#include "../plan/lab.h"
+
+static cnr_graph *net(void) {
+    cnr_graph *g = cnri_graph_new("net");
+    const cnr_tensor t = lab_type(2, 8, 6, 5);
+    uint16_t half[8];
+    for (int32_t i = 0; i < 8; i++) half[i] = cnr_f32_to_f16(0.25f * (float)i);
+    cnr_tensor w = {.size = sizeof w, .dtype = CNR_f32, .rank = 1, .dim = {8}, .data = half};
+    w.flags = CNR_TENSOR_CONST;
+    w.encoding = cnri_intern("f_halves");
+    w.bytes = sizeof half;
+    const cnr_value x = cnri_graph_input(g, "x", &t);
+    const cnr_value a = lab_blur(g, x, 8, 1), b = lab_affine(g, a, 2, 1);
+    const cnr_value c = lab_op(g, "f_blur", b, cnri_graph_constant(g, "w", &w));
+    cnr_value cut[2], joined = lab_op(g, "f_join", c, lab_affine(g, x, 3, 0));
+    cnri_graph_node(g, "f_cut", NULL, NULL, &joined, 1, NULL, 0, cut, 2);
+    cnri_graph_output(g, lab_blur(g, lab_op(g, "f_sum", cut[0], cut[1]), 8, 3), "out");
+    cnri_graph_output(g, lab_op(g, "f_some", a, -1), "some");
+    return g;
+}
+
+/* At most this many allocations; far above what any of the nets here takes. */
+enum { MOST = 20000 };
+
+static void starve(const cnr_graph *g, const cnri_plan_options *o, const char *what) {
+    cnr_error err = CNR_ERROR_INIT;
+    int64_t n = 0, count, wanted;
+    int32_t other = 0;
+    float *want = lab_judge(g, &wanted, &err), *got = NULL;
+    for (n = 1; n < MOST && !got; n++) {
+        err.code = 0;
+        cnri_alloc_fail_at(n);
+        got = lab_run(g, o, &count, NULL, &err);
+        cnri_alloc_fail_at(0);
+        if (!got && err.code != CNR_E_MEMORY && other++ == 0)
+            note("allocation %d failing: %s: %s", (int)n, err.where, err.text);
+    }
+    ok(got && lab_same(got, count, want, wanted), "%s: an answer after %d failures", what, (int)n - 1);
+    is_int(other, 0, "each of them is told as such");
+    free(got);
+    free(want);
+}
+
+int main(void) {
+    cnr_error err = CNR_ERROR_INIT;
+    ok(lab_open(&err) == CNR_OK, "the made-up plugin loads");
+    cnr_graph *g = net();
+    cnri_part parts[] = {{"near", 0.5}, {"far:0", 0.5}};
+    cnri_placement w[] = {{.node = g->nodes.at[0]->name, .n_parts = 2, .axis = 2, .parts = parts}};
+    static const char *const blocks[] = {"f_blur=near_blur_block", NULL};
+    static const char *const images[] = {"f_blur=far_blur_image", NULL};
+    const cnri_plan_options plain = {.device = "near"};
+    const cnri_plan_options blocked = {.device = "near", .kernels = blocks, .memory_bound = 128};
+    const cnri_plan_options image = {.device = "far:1", .kernels = images};
+    const cnri_plan_options split = {.device = "far:1", .placements = w, .n_placements = 1};
+    starve(g, &plain, "host memory");
+    starve(g, &blocked, "blocks, a bound");
+    starve(g, &image, "images on a far device");
+    starve(g, &split, "a split layer and copies");
+    cnri_graph_free(g);
+    cnr_close(lab_rt);
+    return done();
+}
