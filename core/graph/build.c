@@ -203,6 +203,11 @@ int32_t cnri_graph_symbol(cnr_graph *g, const char *name) {
 
 static cnr_value constant(cnr_graph *g, const char *name, const cnr_tensor *type, bool copy) {
     const char *fault;
+    char room[32]; /* rewrites and gradients need not think of names */
+    if (!name || !name[0]) {
+        snprintf(room, sizeof room, "constant.%d", g->values.n);
+        name = room;
+    }
     if (!name_free(g, "constant", name)) return -1;
     if ((fault = type_fault(g, type, true)) != NULL) {
         cnri_graph_problem(g, name, "constant %s: %s", name, fault);

@@ -166,6 +166,23 @@ static void put_node(writing *w, const cnri_node *node) {
         if (node->view.attrs[i]->set) put_attr(b, node->view.attrs[i]);
 }
 
+/* By key: scripts set them in an order of their own, and equal nets shall give equal files. */
+static void put_meta(writing *w) {
+    const cnr_graph *g = w->g;
+    const char *last = NULL;
+    put_u32(&w->directory, (uint32_t)g->meta.n);
+    for (int32_t n = 0; n < g->meta.n; n++) {
+        int32_t next = -1;
+        for (int32_t i = 0; i < g->meta.n; i++)
+            if ((!last || strcmp(g->meta.keys[i], last) > 0) &&
+                (next < 0 || strcmp(g->meta.keys[i], g->meta.keys[next]) < 0))
+                next = i;
+        last = g->meta.keys[next];
+        put_string(&w->directory, last);
+        put_string(&w->directory, g->meta.texts[next]);
+    }
+}
+
 static void put_directory(writing *w) {
     const cnr_graph *g = w->g;
     buffer *b = &w->directory;
@@ -184,11 +201,7 @@ static void put_directory(writing *w) {
     }
     put_u32(b, (uint32_t)g->symbols.n);
     for (int32_t i = 0; i < g->symbols.n; i++) put_string(b, g->symbols.at[i]);
-    put_u32(b, (uint32_t)g->meta.n);
-    for (int32_t i = 0; i < g->meta.n; i++) {
-        put_string(b, g->meta.keys[i]);
-        put_string(b, g->meta.texts[i]);
-    }
+    put_meta(w);
     put_u32(b, (uint32_t)w->n_values);
     for (int32_t i = 0; i < g->values.n; i++)
         if (g->values.at[i].is_input || is_constant(&g->values.at[i]))

@@ -97,7 +97,8 @@ typedef struct cnr_host {
     /* An input; dims may be CNR_DIM_SYMBOL(graph_symbol(...)). */
     cnr_value (*graph_input)(struct cnr_graph *graph, const char *name, const cnr_tensor *type);
     int32_t (*graph_symbol)(struct cnr_graph *graph, const char *name);
-    /* A constant or weight. data != NULL is copied; NULL makes a weight yet to be filled. */
+    /* A constant or weight. data != NULL is copied; NULL makes a weight yet to be filled. name NULL:
+     * one is found. */
     cnr_value (*graph_constant)(struct cnr_graph *graph, const char *name, const cnr_tensor *type);
     /* Adds a node; outputs[0 .. n_outputs) receives its values. attrs may hold any subset of the
      * schema. Parameter ports given as -1 are created by the operator. where: the place in the

@@ -1,0 +1,44 @@
+#!/bin/sh
+# cnnrun train on real digits: learns, reports, repeats itself, keeps the best on Ctrl-C; check and
+# eval agree about the file.
+build=${CNNRUN_BUILD:-build}
+data=${CNNRUN_SHARED:-../shared}/data/mnist
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+n=0
+ok() { # status, what
+    n=$((n + 1))
+    if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else echo "not ok $n - $2"; fi
+}
+net=scripts/nets/lenet5.lua
+
+"$build/cnnrun" train "$net" -o "$dir/x.cnr" 2>"$dir/err"; code=$?
+[ $code -ne 0 ] && grep -q -- '--data' "$dir/err"; ok $? "without --data it says so"
+"$build/cnnrun" train "$net" --data "$dir" -o "$dir/x.cnr" 2>"$dir/err"; code=$?
+[ $code -ne 0 ] && [ -s "$dir/err" ] && [ ! -e "$dir/x.cnr" ]; ok $? "an empty folder is refused, nothing is written"
+
+if [ ! -e "$data/t10k-images-idx3-ubyte.gz" ] && [ ! -e "$data/t10k-images-idx3-ubyte" ]; then
+    n=$((n + 1)); echo "ok $n - training on digits # SKIP no MNIST at $data"
+    echo "1..$n"; exit 0
+fi
+# The ten thousand test digits, once: enough to learn from, and quick.
+spec=mnist:$data:test
+train() { "$build/cnnrun" train "$net" --data "$spec" --epochs 1 --seed 3 --deterministic "$@"; }
+train -o "$dir/a.cnr" --json >"$dir/a.json" 2>"$dir/err"; ok $? "one epoch over 10,000 digits"
+grep -q '"epoch":1' "$dir/a.json" && grep -q '"train_accuracy":0\.' "$dir/a.json"; ok $? "an epoch is a line of JSON"
+grep -q '"best":0\.9[0-9]*' "$dir/a.json"; ok $? "more than 90% are right"
+"$build/cnnrun" check "$dir/a.cnr" >/dev/null 2>&1; ok $? "the file is sound"
+best=$(sed -n 's/.*"best":\([0-9.]*\).*/\1/p' "$dir/a.json")
+"$build/cnnrun" eval "$dir/a.cnr" --data "$spec" --json >"$dir/eval.json" 2>/dev/null
+top=$(sed -n 's/.*"top1":\([0-9.]*\).*/\1/p' "$dir/eval.json")
+[ -n "$best" ] && [ "$best" = "$top" ]; ok $? "eval finds the same share right ($best, $top)"
+train -o "$dir/b.cnr" >/dev/null 2>&1
+cmp -s "$dir/a.cnr" "$dir/b.cnr"; ok $? "the same seed gives the same file"
+
+"$build/cnnrun" train "$net" --data "$spec" --epochs 50 -o "$dir/c.cnr" >"$dir/c.out" 2>/dev/null &
+pid=$!
+sleep 2
+kill -INT $pid
+wait $pid; ok $? "Ctrl-C ends it in order"
+"$build/cnnrun" check "$dir/c.cnr" >/dev/null 2>&1; ok $? "and the best so far is written"
+echo "1..$n"
