@@ -34,7 +34,7 @@ static const cnri_option net_options[] = {
     {"--deterministic", NULL, CNRI_OPT_FLAG, AT(deterministic), "never let a clock choose", 0, 0,
      NULL, 0},
     {"--trust", NULL, CNRI_OPT_FLAG, AT(trust),
-     "let a script use files and time; only for scripts that you trust like a program", 0, 0, NULL,
+     "let a script use files and time, as a program can", 0, 0, NULL,
      0},
 };
 
@@ -77,23 +77,34 @@ static int32_t groups_of(cnri_args *args, void *values, group *out) {
 
 /* ---- help ---- */
 
-static void print_choices(const cnri_option *o) {
-    if (o->type != CNRI_OPT_CHOICE) return;
-    printf(" (");
-    for (int32_t i = 0; o->choices[i]; i++) printf("%s%s", i ? ", " : "", o->choices[i]);
-    printf(")");
+enum { HELP_COLUMN = 28, HELP_WIDTH = 100 };
+
+/* Words from the help column on, in lines of at most HELP_WIDTH. */
+static void print_wrapped(const char *text) {
+    int32_t column = HELP_COLUMN;
+    while (*text) {
+        const int32_t n = (int32_t)strcspn(text, " ");
+        if (column > HELP_COLUMN && column + 1 + n > HELP_WIDTH) {
+            printf("\n%-*s", HELP_COLUMN, "");
+            column = HELP_COLUMN;
+        }
+        column += printf("%s%.*s", column > HELP_COLUMN ? " " : "", n, text);
+        text += n + (text[n] == ' ');
+    }
+    printf("\n");
 }
 
 static void print_option(const cnri_option *o) {
-    char left[64], letter[8] = "";
+    char left[64], letter[8] = "", text[512];
     if (o->letter) snprintf(letter, sizeof letter, "-%c, ", o->letter);
     snprintf(left, sizeof left, "  %s%s%s%s", letter, o->name, o->argument ? " " : "",
              o->argument ? o->argument : "");
-    if (strlen(left) > 26) printf("%s\n%-28s", left, "");
-    else printf("%-28s", left);
-    printf("%s", o->help);
-    print_choices(o);
-    printf("\n");
+    if (strlen(left) > HELP_COLUMN - 2) printf("%s\n%-*s", left, HELP_COLUMN, "");
+    else printf("%-*s", HELP_COLUMN, left);
+    size_t n = (size_t)snprintf(text, sizeof text, "%s", o->help);
+    for (int32_t i = 0; o->type == CNRI_OPT_CHOICE && o->choices[i] && n < sizeof text; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", i ? ", " : ": ", o->choices[i]);
+    print_wrapped(text);
 }
 
 static void print_help(cnri_args *args, void *values) {

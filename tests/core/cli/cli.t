@@ -1,0 +1,195 @@
+#!/usr/bin/perl
+# The program's face: help at every level, suggestions, exit codes, JSON, and its main commands.
+use strict;
+use warnings;
+use File::Temp qw(tempdir);
+use JSON::PP;
+use Test::More;
+use Time::HiRes qw(time sleep);
+
+my $build = $ENV{CNNRUN_BUILD} // './build';
+my $shared = ($ENV{CNNRUN_SHARED} // '../shared') . '/data';
+my $net = 'scripts/nets/lenet5.lua';
+my $dir = tempdir(CLEANUP => 1);
+plan skip_all => "no $build/cnnrun" unless -x "$build/cnnrun";
+
+# Runs it; gives exit code, stdout, stderr.
+sub run {
+    my @words = @_;
+    my $pid = fork // die;
+    if (!$pid) {
+        open STDOUT, '>', "$dir/out" or die;
+        open STDERR, '>', "$dir/err" or die;
+        exec "$build/cnnrun", @words or die;
+    }
+    waitpid $pid, 0;
+    my @texts = map { local (@ARGV, $/) = ($_); my $t = <>; $t // '' } "$dir/out", "$dir/err";
+    return ($? >> 8, @texts, $? & 127);
+}
+
+# All lines of a text as JSON objects; undef when one is none.
+sub objects {
+    my @list = map { eval { decode_json($_) } } split /\n/, shift;
+    return (grep { ref ne 'HASH' } @list) ? undef : \@list;
+}
+
+# ---- help ----
+my ($code, $out, $err) = run('--help');
+is $code, 0, '--help';
+is $err, '', 'writes nothing to stderr';
+my @commands = $out =~ /^  ([a-z]+)  +\S/mg;
+@commands = grep { $_ ne 'help' } @commands;
+cmp_ok scalar @commands, '>=', 8, 'lists the commands';
+for my $command (@commands) {
+    ($code, $out, $err) = run($command, '--help');
+    ok $code == 0 && $err eq '' && $out =~ /^usage: cnnrun $command/ && $out =~ /--json/,
+        "$command --help";
+    my ($code2, $out2) = run('help', $command);
+    is $out2, $out, "help $command says the same";
+    ok !(grep { length > 100 } split /\n/, $out), "$command: its lines fit 100 columns";
+}
+($code, $out) = run('--version');
+ok $code == 0 && $out =~ /^cnnrun \d+\.\d+\.\d+$/, '--version';
+
+# ---- mistakes ----
+my @mistakes = (
+    [['evla', 'x'], 1, qr/did you mean eval\?/],
+    [['eval', $net, '--limti', '3'], 1, qr/unknown option --limti; did you mean --limit\?/],
+    [['eval', $net, '--limit', 'many'], 1, qr/--limit: wanted a whole number.*"many"/],
+    [['eval', $net, '--limit'], 1, qr/--limit wants N/],
+    [['eval', $net], 1, qr/--data SPEC is missing/],
+    [['eval'], 1, qr/something is missing: cnnrun eval NET/],
+    [['show', $net, 'more'], 1, qr/one word too many: "more"/],
+    [['bench', $net, '--memory', '12Q'], 1, qr/--memory: wanted a number of bytes/],
+    [['bench', $net, '--channels', 'rbg'], 1, qr/--channels: wanted one of net rgb bgr gray/],
+    [['bench', $net, '--json=yes'], 1, qr/--json takes no value/],
+    [['bench', $net, '--weights', 'random:x'], 1, qr/random:/],
+    [['bench', $net, '--weights', 'random:1', '--mean', '1,x'], 1, qr/wanted numbers/],
+    [['bench', $net, '--weights', 'random:1', '--symbol', 'batch'], 1, qr/NAME=VALUE/],
+    [['--hlep'], 1, qr/did you mean --help\?/],
+    [[], 1, qr/--help/],
+    [['no/such/net.lua', 'x.png'], 6, qr/no such file/],
+    [['show', 'no-such.cnr'], 6, qr/no-such\.cnr/],
+    [['import', 'CMakeLists.txt', '-o', "$dir/x.cnr"], 5, qr/no importer knows/],
+    [['run', $net, '--weights', 'random:1', 'no-such.png'], 6, qr/no such file/i],
+    [['run', $net, '--weights', 'random:1', 'CMakeLists.txt'], 5, qr/no source reads this/],
+    [['convert', $net, '--weights', 'random:1', '-o', "$dir/x.cnr", '--encode', 'none-such'], 6,
+        qr/no encoding/],
+);
+for my $mistake (@mistakes) {
+    my ($words, $want, $text) = @$mistake;
+    ($code, $out, $err) = run(@$words);
+    my $name = "cnnrun @$words";
+    $name =~ s/\Q$dir\E/DIR/g;
+    ok $code == $want && $err =~ $text && $out eq '', $name or diag "exit $code, stderr: $err";
+}
+
+# ---- run ----
+my @digits = glob 'scripts/nets/digits/*.png';
+is scalar @digits, 10, 'ten digits ship';
+($code, $out) = run($net, '--weights', 'random:1', '--threads', '1', @digits);
+is $code, 0, 'a net and pictures, without the word run';
+is scalar(() = $out =~ /\.png  [\d.]+ ms$/mg), 10, 'a line for each with its time';
+is scalar(() = $out =~ /^  \d +[\d.]+%/mg), 50, 'five answers each, with percents';
+($code, $out, $err) = run('run', $net, '--weights=random:1', '--threads=1', '--json', '--top', '3',
+    'scripts/nets/digits', 'scripts/nets/digits/[o]*.png');
+my $list = objects($out);
+ok $code == 0 && $list && @$list == 11, 'a folder and a glob, as JSON only';
+my $top = $list ? $list->[0]{top} : [];
+is_deeply [sort keys %{$list->[0]}], ['input', 'ms', 'top'], 'input, ms, top';
+is_deeply [map { [sort keys %$_] } @$top], [(['index', 'label', 'score']) x 3],
+    'three of index, label, score';
+cmp_ok $top->[0]{score}, '>=', $top->[1]{score}, 'best first';
+($code, $out, $err) = run('run', $net, '--weights=random:1', '--threads=1', '--json',
+    'no-such.png', $digits[0]);
+ok $code == 6 && @{objects($out)} == 1, 'a missing picture does not stop the others';
+
+# ---- show, bench, convert ----
+($code, $out) = run('show', $net, '--json');
+$list = objects($out);
+ok $code == 0 && $list && @$list >= 8, 'show --json without weights';
+($code, $out) = run('show', $net, '--dot');
+ok $code == 0 && $out =~ /^digraph/, 'show --dot';
+($code, $out) = run('show', $net, '--batch', '7');
+ok $code == 0 && $out =~ /7x20x24x24/, 'show --batch';
+($code, $out) = run('bench', $net, qw(--weights random:1 --threads 1 --runs 3 --batch 2 --json));
+$list = objects($out);
+is_deeply [sort keys %{$list->[0]}], [sort qw(net device threads batch runs ms_min ms_median gflops
+    arena_bytes arena_bound_bytes weights_bytes peak_rss_bytes)], 'bench --json: its fields';
+ok $list->[0]{batch} == 2 && $list->[0]{runs} == 3 && $list->[0]{threads} == 1, 'as asked';
+ok $list->[0]{arena_bytes} >= $list->[0]{arena_bound_bytes}, 'the arena holds at least its bound';
+($code, $out) = run('bench', $net, qw(--weights random:1 --threads 1 --runs 3 --profile --json));
+$list = objects($out);
+ok $code == 0 && $list && @$list > 5 && exists $list->[1]{kernel}, 'bench --profile: a line a step';
+($code, $out, $err) = run('convert', $net, '--weights', 'random:1', '-o', "$dir/net.cnr");
+ok $code == 0 && -s "$dir/net.cnr" > 1_700_000, 'convert to the native file';
+my @answers = map { (run('run', @$_, '--threads', '1', '--json', $digits[0]))[1] =~ s/"ms":[^,]*//r }
+    [$net, '--weights', 'random:1'], ["$dir/net.cnr"], [$net, '--weights', "$dir/net.cnr"];
+ok $answers[0] =~ /score/ && $answers[0] eq $answers[1] && $answers[0] eq $answers[2],
+    'the same answers from the script, the native file, and both';
+
+# ---- a script with a main ----
+open my $script, '>', "$dir/say.lua" or die;
+print $script "return function(args) print(#args, args[1]) return 7 end\n";
+close $script;
+($code, $out) = run("$dir/say.lua", '--no-such-flag', 'b');
+ok $code == 7 && $out =~ /^2\s+--no-such-flag$/m, 'an experiment gets its words and sets the exit code';
+
+# ---- interruption ----
+my $begin = time;
+my $pid = fork // die;
+if (!$pid) {
+    open STDOUT, '>', '/dev/null' or die;
+    open STDERR, '>', "$dir/err" or die;
+    exec "$build/cnnrun", 'bench', $net, qw(--weights random:1 --threads 1 --batch 64 --runs 1000000)
+        or die;
+}
+sleep 1;
+kill INT => $pid;
+waitpid $pid, 0;
+ok $? >> 8 == 12 && time - $begin < 10, 'interrupted: ends soon with its own code';
+
+# ---- eval ----
+SKIP: {
+    skip "no $shared/mnist", 3 unless -d "$shared/mnist";
+    ($code, $out, $err) = run('eval', $net, '--weights', 'random:1', '--threads', '1', '--json',
+        '--data', "mnist:$shared/mnist", '--limit', '203', '--batch', '16');
+    $list = objects($out);
+    ok $code == 0 && $list && @$list == 1 && $list->[0]{n} == 203, 'eval --json';
+    my ($top1, $top5) = @{$list->[0]}{qw(top1 top5)};
+    ok $top1 >= 0 && $top1 <= $top5 && $top5 <= 1 && $list->[0]{seconds} > 0, 'fractions';
+    ($code, $out) = run('eval', $net, '--weights', 'random:1', '--threads', '1', '--json',
+        '--data', "mnist:$shared/mnist:test", '--limit', '203', '--batch', '1');
+    is objects($out)->[0]{top1}, $top1, 'the same one by one as in batches';
+}
+SKIP: {
+    my $lenet = "$shared/caffe/lenet";
+    skip "no $lenet", 5 unless -d $lenet;
+    skip 'no Caffe importer', 5 unless (run('plugins'))[1] =~ /import-caffe/;
+    ($code, $out, $err) = run('import', "$lenet/lenet_deploy.prototxt",
+        "$lenet/lenet_iter_10000.caffemodel", '-o', "$dir/lenet.cnr", '--scale', '0.00390625');
+    is $code, 0, 'import' or diag $err;
+    ($code, $out) = run('eval', "$dir/lenet.cnr", '--threads', '1', '--json', '--data',
+        "mnist:$shared/mnist", '--limit', '200');
+    my $right = objects($out)->[0]{top1};
+    cmp_ok $right, '>=', 0.98, 'a trained net is right on the first 200 digits';
+    open my $map, '>', "$dir/map" or die;
+    print $map "$_\n" for 1 .. 9, 0;
+    close $map;
+    ($code, $out) = run('eval', "$dir/lenet.cnr", '--threads', '1', '--json', '--data',
+        "mnist:$shared/mnist", '--limit', '200', '--class-map', "$dir/map");
+    cmp_ok objects($out)->[0]{top1}, '<', 0.05, 'and wrong through a false class map';
+    open $map, '>', "$dir/map" or die;
+    print $map "class-$_\n" for 0 .. 9;
+    close $map;
+    ($code, $out) = run('eval', "$dir/lenet.cnr", '--threads', '1', '--json', '--data',
+        "mnist:$shared/mnist", '--limit', '200', '--class-map', "$dir/map");
+    is objects($out)->[0]{top1}, $right, 'names stand for their sorted place';
+    ($code, $out) = run("$dir/lenet.cnr", '--threads', '1', '--json', '--top', '1', @digits);
+    my %digit = (zero => 0, one => 1, two => 2, three => 3, four => 4, five => 5, six => 6,
+        seven => 7, eight => 8, nine => 9);
+    my $good = grep { $_->{input} =~ m{([a-z]+)\.png} && $digit{$1} == $_->{top}[0]{index} }
+        @{objects($out)};
+    cmp_ok $good, '>=', 9, "it reads $good of our ten digits";
+}
+done_testing;
