@@ -101,7 +101,9 @@ static cnr_status parameters(const cnr_node *node, int32_t port, cnr_tensor *t, 
     t->dtype = x->dtype;
     if (port == 2) {
         t->rank = 1;
-        t->dim[0] = weight && weight->rank > 1 ? weight->dim[1] * group : channels;
+        t->dim[0] = channels;
+        if (weight && weight->rank > 1 && weight->dim[1] >= 0 && weight->dim[1] <= OPS_MAX_DIM)
+            t->dim[0] = weight->dim[1] * group;
         init->kind = CNR_INIT_ZERO;
         return CNR_OK;
     }
