@@ -162,7 +162,7 @@ static void attack(const cnr_op *op, int cases) {
 
 int main(int argc, char **argv) {
     op_open();
-    const int cases = argc > 1 ? atoi(argv[1]) : 400;
+    const int cases = argc > 1 ? atoi(argv[1]) : 2000;
     for (int32_t i = 0; i < op_state.n_ops; i++) {
         state = 1; /* each operator's cases are its own */
         attack(op_state.ops[i], cases);
