@@ -817,11 +817,11 @@ static void prior_box(job *j) {
     double min[64], max[64], ratio[64], variance[64];
     if (!p || p->n_min_size == 0) return problem(j, "min_size is missing");
     list l = {.n = 0};
-    put_floats(&l, "min_sizes", min, to_doubles(p->min_size, p->n_min_size, min));
-    put_floats(&l, "max_sizes", max, to_doubles(p->max_size, p->n_max_size, max));
-    put_floats(&l, "aspect_ratios", ratio, to_doubles(p->aspect_ratio, p->n_aspect_ratio, ratio));
+    put_floats(&l, "min_size", min, to_doubles(p->min_size, p->n_min_size, min));
+    put_floats(&l, "max_size", max, to_doubles(p->max_size, p->n_max_size, max));
+    put_floats(&l, "aspect_ratio", ratio, to_doubles(p->aspect_ratio, p->n_aspect_ratio, ratio));
     if (p->n_variance)
-        put_floats(&l, "variances", variance, to_doubles(p->variance, p->n_variance, variance));
+        put_floats(&l, "variance", variance, to_doubles(p->variance, p->n_variance, variance));
     put_bool(&l, "flip", p->flip);
     put_bool(&l, "clip", p->clip);
     put_float(&l, "offset", (double)p->offset);
