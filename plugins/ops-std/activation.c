@@ -104,7 +104,7 @@ static const char *const leaky_relu_aliases[] = {"leaky", NULL};
     UNARY_LOOP(double, NAME##_f64, F)                                                         \
     UNARY_LOOP(float, NAME##_f32, F)                                                          \
     static const unary_row NAME##_row = {                                                     \
-        .dtypes = DTYPES, .coef = UNARY_LIST COEF, .opencl = OPENCL, .f64 = NAME##_f64,                   \
+        .dtypes = DTYPES, .coef = UNARY_LIST COEF, .opencl = OPENCL, .f64 = NAME##_f64, \
         .f32 = NAME##_f32, .grad = #NAME "_grad", .grad_of_y = OF};                            \
     UNARY_OP(NAME, ALIASES, SUMMARY, ATTRS, CNR_OP_EPILOGUE, UNARY_GRAD)                       \
     UNARY_GRAD_OP(NAME, ATTRS, COEF, D)

@@ -21,7 +21,7 @@ static const cnr_attr_spec attrs[] = {
     {.name = "nms_threshold", .type = CNR_ATTR_FLOAT, .default_f = 0.3,
      .help = "boxes of a class that overlap more exclude each other"},
     COUNT("top_k", -1, "boxes of a class that are looked at; -1: all"),
-    {.name = "eta", .type = CNR_ATTR_FLOAT, .default_f = 1, .help = "lowers the threshold by steps"},
+    {.name = "eta", .type = CNR_ATTR_FLOAT, .default_f = 1, .help = "lowers the threshold"},
     {.name = "code_type", .type = CNR_ATTR_ENUM, .default_s = "CORNER", .choices = codes,
      .help = "what the offsets mean"},
     {.name = "variance_encoded_in_target", .type = CNR_ATTR_BOOL,

@@ -59,7 +59,7 @@ static const cnr_port in[] = {
     NUMBER("max_output_boxes_per_class", "most boxes of a class and picture; none: 0"),
     NUMBER("iou_threshold", "boxes that overlap more exclude each other"),
     NUMBER("score_threshold", "boxes must score more")};
-static const cnr_port out[] = {{.name = "selected", .help = "i64, a row each: picture, class, box"}};
+static const cnr_port out[] = {{.name = "selected", .help = "i64, rows: picture, class, box"}};
 static const cnr_attr_spec attrs[] = {
     {.name = "center_point_box", .type = CNR_ATTR_BOOL,
      .help = "boxes are middle x, middle y, width, height"}};

@@ -60,7 +60,8 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
         if (!(least[i] > 0) || (n_max && !(most[i] >= least[i])))
             return ops_fail(err, CNR_E_ARG, node, "sizes must be above 0, max_size above min_size");
     for (int64_t i = 0; i < n_ratios; i++)
-        if (!(given[i] > 0)) return ops_fail(err, CNR_E_ARG, node, "an aspect ratio of %g", given[i]);
+        if (!(given[i] > 0))
+            return ops_fail(err, CNR_E_ARG, node, "an aspect ratio of %g", given[i]);
     cnr_tensor *y = outputs[0];
     const int64_t each = ratios_of(node, ratios) * n_min + n_max;
     y->dtype = node->inputs[0]->dtype;
@@ -115,7 +116,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
         }
     }
     for (int64_t i = 0; p.at < cnr_count(p.y); i++)
-        elem_set_f64(p.y, p.at++, n_variance == 4 ? variance[i % 4] : n_variance ? variance[0] : 0.1);
+        elem_set_f64(p.y, p.at++, n_variance ? variance[i % n_variance] : 0.1);
     return CNR_OK;
 }
 

@@ -156,7 +156,8 @@ static cnr_status reference_with(const cnr_run *run, const quant_ports *p, cnr_e
     c.x_zero = whole_at(at_port(node, p->x_zero), 0);
     const int64_t m = y->dim[1], plane = c.in[0] * c.in[1] * c.in[2];
     const int64_t w_each = c.channels * c.k[0] * c.k[1] * c.k[2];
-    const int64_t points = c.out[0] * c.out[1] * c.out[2], zero = whole_at(at_port(node, p->y_zero), 0);
+    const int64_t points = c.out[0] * c.out[1] * c.out[2];
+    const int64_t zero = whole_at(at_port(node, p->y_zero), 0);
     int64_t to = 0;
     for (int64_t line = 0; line < y->dim[0] * m; line++) {
         const int64_t n = line / m, oc = line % m, g = oc / (m / group);

@@ -6,7 +6,8 @@
 
 static const cnr_port integer_in[] = {
     {.name = "a", .help = "matrices, u8 or i8"}, {.name = "b", .help = "matrices, u8 or i8"},
-    OPTIONAL("a_zero_point", "one, or one a row"), OPTIONAL("b_zero_point", "one, or one a column")};
+    OPTIONAL("a_zero_point", "one, or one a row"),
+    OPTIONAL("b_zero_point", "one, or one a column")};
 static const cnr_port integer_out[] = {{.name = "y", .help = "i32"}};
 static const cnr_port qlinear_in[] = {
     {.name = "a", .help = "matrices, u8 or i8"},

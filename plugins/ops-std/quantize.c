@@ -1,5 +1,5 @@
 /* quantize_linear, dequantize_linear, dynamic_quantize_linear: between real numbers and the small
- * whole numbers that stand for them; one scale for all, for each slice of an axis, or for blocks. */
+ * whole numbers that stand for them; one scale for all, one a slice of an axis, or one a block. */
 #include "kit.h"
 
 #define SMALL (1u << CNR_u8 | 1u << CNR_i8 | 1u << CNR_u16 | 1u << CNR_i16 | ELEM_NIBBLES)
@@ -7,12 +7,12 @@
 static const cnr_port quantize_in[] = {
     {.name = "x", .help = "real numbers"},
     {.name = "scale", .help = "one, one a slice of `axis`, or one a block of it"},
-    {.name = "zero_point", .flags = CNR_PORT_OPTIONAL, .help = "what stands for 0; shape of scale"}};
+    {.name = "zero_point", .flags = CNR_PORT_OPTIONAL, .help = "stands for 0; shape of scale"}};
 static const cnr_port quantize_out[] = {{.name = "y", .help = "round(x / scale) + zero_point"}};
 static const cnr_port dequantize_in[] = {
     {.name = "x", .help = "quantised numbers"},
     {.name = "scale", .help = "one, one a slice of `axis`, or one a block of it"},
-    {.name = "zero_point", .flags = CNR_PORT_OPTIONAL, .help = "what stands for 0; shape of scale"}};
+    {.name = "zero_point", .flags = CNR_PORT_OPTIONAL, .help = "stands for 0; shape of scale"}};
 static const cnr_port dequantize_out[] = {{.name = "y", .help = "(x - zero_point) scale"}};
 #define ROWS                                                                                  \
     OPS_AXIS_ROW(1, "the axis that scales belong to"),                                        \
@@ -25,7 +25,8 @@ static const cnr_attr_spec quantize_attrs[] = {
     {.name = "precision", .type = CNR_ATTR_DTYPE, .help = "of the division: f32 in any case"}};
 static const cnr_attr_spec dequantize_attrs[] = {ROWS};
 
-/* How scales lie over x: element (outer, c, inner) has scale (outer so + c / block sc + inner si). */
+/* How scales lie over x: element (outer, c, inner) has scale
+ * (outer so + c / block sc + inner si). */
 typedef struct scale_map {
     int64_t outer, length, inner, block, so, sc, si;
 } scale_map;
@@ -47,7 +48,8 @@ static cnr_status check_scale(const cnr_node *node, cnr_error *err) {
                         (int)axis);
     }
     for (int32_t a = 0; a < x->rank && scale->rank == x->rank; a++) {
-        const int64_t dim = x->dim[a] < 0 || a != axis ? x->dim[a] : (x->dim[a] + block - 1) / block;
+        const int whole = x->dim[a] < 0 || a != axis;
+        const int64_t dim = whole ? x->dim[a] : (x->dim[a] + block - 1) / block;
         if (!ops_dims_agree(scale->dim[a], dim))
             return ops_fail(err, CNR_E_SHAPE, node, "axis %d of scale is %lld, wanted %lld", a,
                             (long long)scale->dim[a], (long long)dim);

@@ -15,7 +15,7 @@ static const cnr_attr_spec reorg_attrs[] = {
     {.name = "reverse", .type = CNR_ATTR_BOOL, .help = "the other way round"}};
 static const cnr_attr_spec group_attrs[] = {
     {.name = "group", .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .alias = "groups",
-     .min = 1, .max = 1 << 20, .default_i = 1, .help = "channels are dealt out from so many piles"}};
+     .min = 1, .max = 1 << 20, .default_i = 1, .help = "channels are dealt out from that many"}};
 
 /* x * times / over; both unknown-proof. */
 static cnr_status scaled(const cnr_node *node, int64_t x, int64_t times, int64_t over,

@@ -25,7 +25,8 @@ static void quantised(void) {
     t_near(y[0], (double[]){0, -1, 1, -2, -2, 4, -2, -1, 3, 0, 1, 1, 2, 6, 4, 2, 5, 3}, 0,
            "padding counts as the zero point");
     cnr_tensor *s = t_of(CNR_f32, "", (double[]){0.5}), *ws = t_of(CNR_f32, "2", (double[]){1, 2});
-    cnr_tensor *yz = t_of(CNR_u8, "", (double[]){1}), *bias = t_of(CNR_i32, "2", (double[]){0, 900});
+    cnr_tensor *yz = t_of(CNR_u8, "", (double[]){1});
+    cnr_tensor *bias = t_of(CNR_i32, "2", (double[]){0, 900});
     op_call("qlinear_conv", "", y, 1, 9, a, s, az, w, ws, wz, s, yz, bias);
     t_near(y[0], (double[]){0, 255}, 0, "requantised and saturated");
     cnr_tensor *m = t_of(CNR_i8, "2x2", (double[]){1, 2, 3, 4});

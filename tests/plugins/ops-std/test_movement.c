@@ -21,7 +21,8 @@ static void values(void) {
     op_call("slice", "starts=2,5;ends=1,9", y, 1, 1, x);
     t_shape(y[0], "0x0", "nothing is left");
     op_call("reorg", "stride=2", y, 1, 1,
-            t_of(CNR_f32, "1x4x2x2", (double[]){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}));
+            t_of(CNR_f32, "1x4x2x2",
+                 (double[]){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}));
     t_near(y[0], (double[]){0, 2, 8, 10, 1, 3, 9, 11, 4, 6, 12, 14, 5, 7, 13, 15}, 0,
            "Darknet's reorg");
     t_shape(y[0], "1x16x1x1", "its shape");
