@@ -37,4 +37,7 @@ static inline void move_run_range(move_map *m, const cnr_run *run) {
 /* size: bytes of an element, 1 2 4 or 8. */
 void move_copy(size_t size, const void *in, void *out, const move_map *map);
 
+/* A transpose's perm without negative entries; infer has checked it. */
+void move_perm(const cnr_node *node, int32_t rank, int32_t *perm);
+
 #endif

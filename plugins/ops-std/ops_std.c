@@ -2,6 +2,7 @@
 #include "ops.h"
 
 const cnr_host *ops_host;
+extern const cnr_rewrite ops_merge_transposes; /* rewrite_transpose.c */
 
 static const cnr_op *const all[] = {
 #define OP(name) &ops_##name,
@@ -16,7 +17,7 @@ static cnr_status start(const cnr_host *host, struct cnr_registrar *registrar, c
         const cnr_status status = host->add(registrar, CNR_KIND_OPERATOR, all[i]);
         if (status != CNR_OK) return status;
     }
-    return CNR_OK;
+    return host->add(registrar, CNR_KIND_REWRITE, &ops_merge_transposes);
 }
 
 static const cnr_plugin plugin = {

@@ -6,8 +6,7 @@ static const cnr_port out[] = {{.name = "y", .help = "axis i is axis perm[i] of 
 static const cnr_attr_spec attrs[] = {
     {.name = "perm", .type = CNR_ATTR_INTS, .help = "where each axis comes from; none: reversed"}};
 
-/* infer has checked it. */
-static void perm_of(const cnr_node *node, int32_t rank, int32_t *perm) {
+void move_perm(const cnr_node *node, int32_t rank, int32_t *perm) {
     int64_t n;
     const int64_t *given = cnr_attr_ints(node, "perm", &n);
     for (int32_t i = 0; i < rank; i++) {
@@ -27,7 +26,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
         return ops_fail(err, CNR_E_ARG, node, "perm has %lld entries, x has rank %d",
                         (long long)list.n, (int)x->rank);
     KIT_TRY(kit_axis_set(node, &list, x->rank, &set, err));
-    perm_of(node, x->rank, perm);
+    move_perm(node, x->rank, perm);
     outputs[0]->dtype = x->dtype;
     outputs[0]->rank = x->rank;
     for (int32_t i = 0; i < x->rank; i++) outputs[0]->dim[i] = x->dim[perm[i]];
@@ -38,7 +37,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
 static int32_t aliases_of(const cnr_node *node, cnr_alias *alias, int32_t max) {
     int32_t perm[CNR_MAX_RANK], last = -1;
     const cnr_tensor *x = node->inputs[0];
-    perm_of(node, x->rank, perm);
+    move_perm(node, x->rank, perm);
     for (int32_t i = 0; i < x->rank; i++) {
         if (x->dim[perm[i]] == 1) continue;
         if (perm[i] < last) return 0;
@@ -57,7 +56,7 @@ static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t en
                    cnr_region *r) {
     int32_t perm[CNR_MAX_RANK];
     (void)port;
-    perm_of(node, node->inputs[0]->rank, perm);
+    move_perm(node, node->inputs[0]->rank, perm);
     *r = (cnr_region){perm[axis], begin, end};
 }
 
@@ -68,7 +67,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     move_map m = {.rank = 0};
     (void)err;
     if (x->data == y->data) return CNR_OK;
-    perm_of(run->node, x->rank, perm);
+    move_perm(run->node, x->rank, perm);
     kit_dense_strides(x, from);
     kit_dense_strides(y, to);
     for (int32_t i = 0; i < y->rank; i++) move_axis(&m, y->dim[i], from[perm[i]], to[i]);
@@ -84,7 +83,7 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
     int64_t back[CNR_MAX_RANK];
     (void)inputs, (void)outputs;
     if (!want[0] || grad_out[0] < 0) return CNR_OK;
-    perm_of(node, rank, perm);
+    move_perm(node, rank, perm);
     for (int32_t i = 0; i < rank; i++) back[perm[i]] = i;
     const cnr_attr list = kit_attr_ints("perm", back, rank);
     grad_in[0] = kit_node(&b, "transpose", &grad_out[0], 1, &list, 1);

@@ -1,0 +1,154 @@
+/* Rewrites with the real operators: affine folding into convolutions, merging transposes. */
+#include "core/run/run.h"
+#include "tap.h"
+#include <math.h>
+
+static cnr_runtime *rt;
+
+static cnr_value weight(cnr_graph *g, const char *name, int32_t rank, const int64_t *dim,
+                        double low, double high) {
+    static uint64_t state = 3;
+    cnr_tensor t = {.size = sizeof t, .dtype = CNR_f32, .rank = rank};
+    memcpy(t.dim, dim, (size_t)rank * sizeof *dim);
+    const int64_t n = cnr_count(&t);
+    if (n < 1 || n > 4096) return -1;
+    float *data = calloc(4096, sizeof *data);
+    for (int64_t i = 0; i < n; i++) {
+        state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
+        data[i] = (float)(low + (high - low) * (double)(state >> 11) * 0x1p-53);
+    }
+    t.data = data;
+    const cnr_value v = cnri_graph_constant(g, name, &t);
+    free(data);
+    return v;
+}
+#define DIMS(...) (int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / 8), (const int64_t[]){__VA_ARGS__}
+
+static cnr_value node(cnr_graph *g, const char *op, int32_t n, const cnr_value *in,
+                      const cnr_attr *attr) {
+    cnr_value out = -1;
+    cnri_graph_node(g, op, NULL, NULL, in, n, &attr, attr ? 1 : 0, &out, 1);
+    return out;
+}
+#define NODE(g, op, attr, ...)                                                             \
+    node(g, op, (int32_t)(sizeof((cnr_value[]){__VA_ARGS__}) / sizeof(cnr_value)),         \
+         (const cnr_value[]){__VA_ARGS__}, attr)
+
+static const cnr_attr no_bias = {.name = "bias", .type = CNR_ATTR_BOOL, .set = 1, .i = 0};
+
+static cnr_value affine(cnr_graph *g, const char *name, cnr_value x, int64_t c) {
+    static const char *const parts[] = {"scale", "shift", "mean", "var"};
+    cnr_value in[5] = {x};
+    for (int i = 0; i < 4; i++) {
+        char full[32];
+        snprintf(full, sizeof full, "%s.%s", name, parts[i]);
+        in[1 + i] = weight(g, full, DIMS(c), i == 3 ? .5 : -1, 2);
+    }
+    return node(g, "batch_normalization", 5, in, NULL);
+}
+
+static cnr_graph *begin(cnr_value *x) {
+    cnr_graph *g = cnri_graph_new("net");
+    const cnr_tensor t = {.size = sizeof t, .dtype = CNR_f32, .rank = 4, .dim = {2, 4, 5, 5}};
+    *x = cnri_graph_input(g, "x", &t);
+    return g;
+}
+
+/* Runs the graph with all rewrites and with none; they agree, and `nodes` are left. */
+static void compare(cnr_graph *g, cnr_value y, int32_t nodes, const char *what) {
+    static const char *const off[] = {"remove-dead", "remove-identity", "fold-constants",
+                                      "fold-affine", "merge-transposes", NULL};
+    cnr_error err = CNR_ERROR_INIT;
+    float input[200], *kept = NULL;
+    int64_t n = 0;
+    double worst = 0;
+    cnri_graph_output(g, y, "y");
+    for (int i = 0; i < 200; i++) input[i] = (float)sin(0.37 * i);
+    const cnr_tensor in = {.size = sizeof in, .dtype = CNR_f32, .rank = 4, .dim = {2, 4, 5, 5},
+                           .data = input, .bytes = sizeof input};
+    for (int round = 0; round < 2; round++) {
+        cnr_graph *copy = cnri_graph_copy(g);
+        const cnr_load_options o = {.size = sizeof o, .no_rewrite = round ? off : NULL};
+        cnr_model *model = NULL;
+        cnr_plan *plan = NULL;
+        const cnr_tensor *inputs[] = {&in}, *outputs[1] = {NULL};
+        cnr_status status = cnri_model_from_graph(rt, copy, &o, &model, &err);
+        if (!status) status = cnr_run_tensors(model, inputs, 1, outputs, 1, &err);
+        if (!status) status = cnr_plan_for(model, NULL, 0, &plan, &err);
+        if (status) {
+            ok(0, "%s", what);
+            note("%s: %s", err.where, err.text);
+        } else {
+            if (!round) is_int(plan->graph->nodes.n, nodes, what);
+            n = cnr_count(outputs[0]);
+            if (!kept) kept = calloc(4096, sizeof *kept);
+            for (int64_t i = 0; i < n; i++) {
+                const float v = ((const float *)outputs[0]->data)[i];
+                if (!round) kept[i] = v;
+                else if (!(fabs(v - kept[i]) <= worst)) worst = fabs(v - kept[i]);
+            }
+        }
+        if (model) cnr_release(model);
+    }
+    ok(n > 0 && worst < 1e-4, "%s: the outputs stay (%g)", what, worst);
+    free(kept);
+    cnri_graph_free(g);
+}
+
+static cnr_value transpose(cnr_graph *g, cnr_value x, int64_t a, int64_t b, int64_t c, int64_t d) {
+    const cnr_attr perm = {.name = "perm", .type = CNR_ATTR_INTS, .set = 1, .n = 4,
+                           .ints = (const int64_t[]){a, b, c, d}};
+    return NODE(g, "transpose", &perm, x);
+}
+
+int main(void) {
+    const char *const dirs[] = {CNRT_BUILD_DIR "/plugins", NULL};
+    const cnr_open_options o = {.size = sizeof o, .plugin_dirs = dirs, .no_default_dirs = 1};
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_value x, y;
+    if (cnr_open(&rt, &o, &err)) return ok(0, "a runtime opens: %s", err.text), done();
+
+    cnr_graph *g = begin(&x);
+    y = NODE(g, "conv", NULL, x, weight(g, "w", DIMS(6, 4, 3, 3), -1, 1),
+             weight(g, "b", DIMS(6), -1, 1));
+    compare(g, affine(g, "bn", y, 6), 1, "conv and batch_normalization");
+
+    g = begin(&x);
+    y = NODE(g, "conv", &no_bias, x, weight(g, "w", DIMS(6, 4, 3, 3), -1, 1));
+    y = affine(g, "bn1", y, 6);
+    y = affine(g, "bn2", y, 6);
+    compare(g, NODE(g, "relu", NULL, y), 2, "conv without bias and two of them");
+
+    g = begin(&x);
+    y = NODE(g, "conv_transpose", &no_bias, x, weight(g, "w", DIMS(4, 6, 3, 3), -1, 1));
+    compare(g, affine(g, "bn", y, 6), 1, "conv_transpose: another weight axis");
+
+    g = begin(&x);
+    y = NODE(g, "dense", NULL, x, weight(g, "w", DIMS(3, 100), -.1, .1),
+             weight(g, "b", DIMS(3), -1, 1));
+    compare(g, affine(g, "bn", y, 3), 1, "dense");
+
+    g = begin(&x);
+    const cnr_attr groups = {.name = "group", .type = CNR_ATTR_INT, .set = 1, .i = 2};
+    y = NODE(g, "conv", &groups, x, weight(g, "w", DIMS(6, 2, 3, 3), -1, 1),
+             weight(g, "b", DIMS(6), -1, 1));
+    compare(g, affine(g, "bn", y, 6), 1, "conv in groups");
+
+    g = begin(&x);
+    y = NODE(g, "relu", NULL, transpose(g, transpose(g, x, 0, 2, 3, 1), 0, 3, 1, 2));
+    compare(g, y, 1, "inverse transposes vanish");
+    g = begin(&x);
+    y = transpose(g, transpose(g, transpose(g, x, 0, 2, 3, 1), 1, 0, 2, 3), 3, 2, 1, 0);
+    compare(g, NODE(g, "relu", NULL, y), 2, "three become one");
+    g = begin(&x);
+    compare(g, transpose(g, transpose(g, x, 0, 2, 3, 1), 0, 3, 1, 2), 1,
+            "an output stays computed");
+    g = begin(&x);
+    const cnr_value t = transpose(g, x, 0, 2, 3, 1);
+    const cnr_value u = transpose(g, t, 0, 3, 1, 2);
+    const cnr_value v = transpose(g, t, 0, 3, 1, 2);
+    y = NODE(g, "add", NULL, NODE(g, "relu", NULL, u), NODE(g, "relu", NULL, v));
+    compare(g, y, 3, "a transpose that two read");
+    cnr_close(rt);
+    return done();
+}
