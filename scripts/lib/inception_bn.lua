@@ -14,12 +14,12 @@ function M.keep(name, n1, r3, n3, r33, n33, pool, proj)
   } }
 end
 
--- Halves the picture.
-function M.halve(name, r3, n3, r33, n33)
+-- Halves the picture. pad: of the pool, which without one hangs over the border.
+function M.halve(name, r3, n3, r33, n33, pad)
   return c.seq { name, c.concat {
     { conv(r3, 1), conv(n3, 3, { stride = 2 }) },
     { conv(r33, 1), conv(n33, 3), conv(n33, 3, { stride = 2 }) },
-    c.maxpool { kernel = 3, stride = 2, pad = 1 },
+    c.maxpool { kernel = 3, stride = 2, pad = pad, ceil_mode = pad == 0 },
   } }
 end
 
@@ -29,13 +29,13 @@ function M.stem(n1, r2, n2)
            conv(r2, 1), conv(n2, 3), c.maxpool { kernel = 3, stride = 2, ceil_mode = true } }
 end
 
--- The blocks from 4b on are the same in both.
-function M.tail(proj4d)
+-- The blocks from 4b on, alike in both but for the width of 4d's two 3x3.
+function M.tail(n33, pad)
   return {
     M.keep("4b", 192, 96, 128, 96, 128, c.avgpool, 128),
     M.keep("4c", 160, 128, 160, 128, 160, c.avgpool, 128),
-    M.keep("4d", 96, 128, 192, 160, 192, c.avgpool, proj4d),
-    M.halve("4e", 128, 192, 192, 256),
+    M.keep("4d", 96, 128, 192, 160, n33, c.avgpool, 128),
+    M.halve("4e", 128, 192, 192, 256, pad),
     M.keep("5a", 352, 192, 320, 160, 224, c.avgpool, 128),
     M.keep("5b", 352, 192, 320, 192, 224, c.maxpool, 128),
   }

@@ -9,8 +9,8 @@ return c.net {
   inception.stem(64, 64, 192),
   inception.keep("3a", 64, 64, 64, 64, 96, c.avgpool, 32),
   inception.keep("3b", 64, 64, 96, 64, 96, c.avgpool, 64),
-  inception.halve("3c", 128, 160, 64, 96),
+  inception.halve("3c", 128, 160, 64, 96, 1),
   inception.keep("4a", 224, 64, 96, 96, 128, c.avgpool, 128),
-  inception.tail(128),
+  inception.tail(192, 1),
   blocks.classifier(1000),
 }
