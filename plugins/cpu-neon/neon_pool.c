@@ -40,7 +40,8 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
-int64_t neon_pool_divisor(const cnr_window *w, int include, const int64_t *o) {
+/* Elements of the window at output position o that count. */
+static int64_t divisor(const cnr_window *w, int include, const int64_t *o) {
     int64_t n = 1;
     for (int i = 0; i < 3; i++) {
         const int64_t d = w->dilation[i], start = o[i] * w->stride[i] - w->pad_begin[i];
@@ -50,6 +51,30 @@ int64_t neon_pool_divisor(const cnr_window *w, int include, const int64_t *o) {
         n *= neon_max(0, last - first);
     }
     return n;
+}
+
+void neon_pool_scale(const neon_padded *g, int include, float *scale) {
+    const int64_t *out = g->w.out;
+    for (int64_t i = 0; i < g->n; i++) {
+        const int64_t o[3] = {i / out[2] / out[1], i / out[2] % out[1], i % out[2]};
+        const int64_t n = divisor(&g->w, include, o);
+        scale[i] = n > 0 ? 1.0f / (float)n : 0.0f;
+    }
+}
+
+void neon_window_plane(const neon_padded *g, neon_window_kind kind, const float *padded,
+                       int64_t row0, int64_t row1, float *out, int64_t pitch) {
+    const int64_t high = g->w.out[1];
+    for (int64_t row = row0; row < row1;) {
+        const int64_t rows = neon_min(high - row % high, row1 - row); /* of one slice */
+        const neon_window_rows w = {
+            .base = padded + neon_padded_row(g, row), .row_stride = g->w.stride[1] * g->pitch,
+            .tap = g->tap, .taps = g->taps,
+            .out = out + row * pitch, .out_stride = pitch, .rows = rows, .n = pitch,
+        };
+        neon_uk->window(kind, &w);
+        row += rows;
+    }
 }
 
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
@@ -70,13 +95,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     neon_chain_plan(node, &s->chain);
     s->channels = x->dim[1];
     s->room = neon_round_up(pad->plane + NEON_SLACK, 16);
-    const int include = cnr_attr_int(node, "count_include_pad") != 0;
-    for (int64_t i = 0; i < scales; i++) {
-        const int64_t *out = pad->w.out;
-        const int64_t o[3] = {i / out[2] / out[1], i / out[2] % out[1], i % out[2]};
-        const int64_t n = neon_pool_divisor(&pad->w, include, o);
-        s->scale[i] = n > 0 ? 1.0f / (float)n : 0.0f;
-    }
+    if (scales) neon_pool_scale(pad, cnr_attr_int(node, "count_include_pad") != 0, s->scale);
     workspace->bytes = (uint64_t)(s->room * device->concurrency) * sizeof(float);
     *state = s;
     return CNR_OK;
@@ -111,16 +130,7 @@ static void one_plane(void *arg, int64_t i, int32_t thread) {
     if (neon_cancelled(job->run->stream)) return;
     neon_pad(g, neon_floats(node->inputs[0]) + plane * g->in,
              s->kind == NEON_WINDOW_MAX ? -__builtin_inff() : 0.0f, padded);
-    for (int64_t row = row0; row < row1;) {
-        const int64_t rows = neon_min(g->w.out[1] - row % g->w.out[1], row1 - row);
-        const neon_window_rows w = {
-            .base = padded + neon_padded_row(g, row), .row_stride = g->w.stride[1] * g->pitch,
-            .tap = g->tap, .taps = g->taps,
-            .out = y + row * wide, .out_stride = wide, .rows = rows, .n = wide,
-        };
-        neon_uk->window(s->kind, &w);
-        row += rows;
-    }
+    neon_window_plane(g, s->kind, padded, row0, row1, y, wide);
     const int64_t first = row0 * wide, n = (row1 - row0) * wide;
     if (s->kind == NEON_WINDOW_SUM) neon_uk->mul(y + first, s->scale + first, n);
     neon_chain_run(&s->chain, node, y + first, plane * g->n + first, n);

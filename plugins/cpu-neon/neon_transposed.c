@@ -180,7 +180,8 @@ static void one_block(const transposed_job *job, int64_t image, int64_t group, i
         float *y = (float *)job->run->outputs[0]->data + first;
         const float start = job->bias ? job->bias[channel] : 0.0f;
         for (int64_t i = 0; i < s->pad->in; i++) y[i] = start;
-        neon_col2im(s->pad, cols + (o - o0) * taps * s->n, s->n, y);
+        for (int64_t t = 0; t < taps; t++)
+            neon_col2im_tap(s->pad, t, cols + ((o - o0) * taps + t) * s->n, s->pad->w.out[2], y);
         neon_chain_run(&s->chain, job->run->node, y, first, s->pad->in);
     }
 }

@@ -120,16 +120,15 @@ static void add_row(const cnr_window *w, int64_t kx, const float *from, float *t
         for (int64_t i = begin; i < end; i++) to[i * stride + first] += from[i];
 }
 
-void neon_col2im(const neon_padded *g, const float *cols, int64_t ld, float *x) {
+void neon_col2im_tap(const neon_padded *g, int64_t tap, const float *from, int64_t pitch,
+                     float *x) {
     const cnr_window *w = &g->w;
-    for (int64_t t = 0; t < g->taps; t++, cols += ld) {
-        const int64_t kx = t % w->kernel[2], ky = t / w->kernel[2] % w->kernel[1];
-        const int64_t kz = t / w->kernel[2] / w->kernel[1];
-        for (int64_t row = 0; row < w->out[0] * w->out[1]; row++) {
-            const int64_t iz = row / w->out[1] * w->stride[0] + kz * w->dilation[0] - w->pad_begin[0];
-            const int64_t iy = row % w->out[1] * w->stride[1] + ky * w->dilation[1] - w->pad_begin[1];
-            if (iz < 0 || iz >= w->in[0] || iy < 0 || iy >= w->in[1]) continue;
-            add_row(w, kx, cols + row * w->out[2], x + (iz * w->in[1] + iy) * w->in[2]);
-        }
+    const int64_t kx = tap % w->kernel[2], ky = tap / w->kernel[2] % w->kernel[1];
+    const int64_t kz = tap / w->kernel[2] / w->kernel[1];
+    for (int64_t row = 0; row < w->out[0] * w->out[1]; row++) {
+        const int64_t iz = row / w->out[1] * w->stride[0] + kz * w->dilation[0] - w->pad_begin[0];
+        const int64_t iy = row % w->out[1] * w->stride[1] + ky * w->dilation[1] - w->pad_begin[1];
+        if (iz < 0 || iz >= w->in[0] || iy < 0 || iy >= w->in[1]) continue;
+        add_row(w, kx, from + row * pitch, x + (iz * w->in[1] + iy) * w->in[2]);
     }
 }

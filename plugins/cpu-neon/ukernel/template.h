@@ -286,6 +286,15 @@ static void window(neon_window_kind kind, const neon_window_rows *w) {
     else window_all(NEON_WINDOW_MAX, w);
 }
 
+static void pick(const float *x, const float *top, float *rest, float *out, int64_t n) {
+    for (int64_t i = 0; i < n; i += VL) {
+        const vec v = load(x + i), r = load(rest + i);
+        const ivec here = (v == load(top + i)) | (v != v);
+        store(out + i, (vec)((ivec)r & here));
+        store(rest + i, (vec)((ivec)r & ~here));
+    }
+}
+
 static void strided(const float *x, int64_t stride, float *out, int64_t n) {
     if (stride == 2) /* a constant stride becomes shuffles */
         for (int64_t i = 0; i < n; i++) out[i] = x[2 * i];
@@ -469,6 +478,7 @@ const neon_ukernels NEON_PASTE(neon_ukernels_, NEON_ISA) = {
     .pack_taps = pack_taps,
     .pack_rows = pack_rows,
     .window = window,
+    .pick = pick,
     .strided = strided,
     .relu = relu,
     .leaky_relu = leaky_relu,

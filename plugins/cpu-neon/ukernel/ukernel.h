@@ -54,6 +54,9 @@ typedef struct neon_ukernels {
     /* May read vl floats past the last position of each row. */
     void (*window)(neon_window_kind kind, const neon_window_rows *job);
 
+    /* Where x is `top` (or a NaN), moves rest[i] to out[i]; elsewhere out[i] is 0. n is a
+     * multiple of vl. */
+    void (*pick)(const float *x, const float *top, float *rest, float *out, int64_t n);
     /* out[i] = x[i * stride]; reads no further than the last of these. */
     void (*strided)(const float *x, int64_t stride, float *out, int64_t n);
 
