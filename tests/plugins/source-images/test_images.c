@@ -76,11 +76,16 @@ static char *at(const char *name) {
 }
 
 static void put(const char *name, const void *data, size_t n) {
+    remove(at(name)); /* some file systems flush a file that is cut to nothing and written again */
     FILE *f = fopen(at(name), "wb");
     if (f) {
         fwrite(data, 1, n, f);
         fclose(f);
     }
+}
+
+static void put_text(const char *name, const char *text) {
+    put(name, text, strlen(text));
 }
 
 static size_t load(const char *name, uint8_t *data, size_t room) {
@@ -107,7 +112,7 @@ static void test_folders(void) {
     put("set/b/2.png", data, n);
     put("set/b/1.PNG", data, n);
     put("set/a/x.png", data, n);
-    put("set/a/notes.txt", "hello", 5);
+    put_text("set/a/notes.txt", "hello");
     is_int(cnri_samples_open(at("set"), NULL, &s, &err), CNR_OK, "a folder of folders");
     is_int(s.info.count, 3, "has the pictures in it");
     is_int(s.info.classes, 2, "and a class for each folder with pictures");
@@ -121,7 +126,7 @@ static void test_folders(void) {
     is_int(cnri_samples_read(&s, 3, &sample, &err), CNR_E_ARG, "there is no fourth");
     cnri_samples_close(&s);
 
-    put("list.txt", "# comment\nset/b/2.png 7\r\n\n  set/a/x.png\t3 \n", 45);
+    put_text("list.txt", "# comment\nset/b/2.png 7\r\n\n  set/a/x.png\t3 \n");
     snprintf(spec, sizeof spec, "images:%s", at("list.txt"));
     is_int(cnri_samples_open(spec, "eval", &s, &err), CNR_OK, "a list");
     ok(s.info.count == 2 && s.info.classes == 8, "of two, classes up to the largest");
@@ -129,12 +134,12 @@ static void test_folders(void) {
     is_int(sample.label, 3, "labels as told");
     cnri_free(sample.picture.data);
     cnri_samples_close(&s);
-    put("list.txt", "set/b/2.png 7\nset/a/x.png\n", 26);
+    put_text("list.txt", "set/b/2.png 7\nset/a/x.png\n");
     is_int(cnri_samples_open(spec, "eval", &s, &err), CNR_E_FORMAT, "a line without an index");
     has_text(err.where, "list.txt:2", "is named with its number");
     is_int(cnri_samples_open(at("nowhere"), NULL, &s, &err), CNR_E_NOT_FOUND, "no such file");
     has_text(err.text, "mnist:DIR", "lists what could be read");
-    put("odd.jpg", "this is text", 12);
+    put_text("odd.jpg", "this is text");
     is_int(cnri_samples_open(at("odd.jpg"), NULL, &s, &err), CNR_E_UNSUPPORTED, "no picture");
 }
 
@@ -187,7 +192,7 @@ static void test_hostile(void) {
     damage("exif6.png", "d.png");
     put("empty.png", "", 0);
     char spec[1100];
-    put("one.txt", "empty.png 0\n", 12);
+    put_text("one.txt", "empty.png 0\n");
     snprintf(spec, sizeof spec, "images:%s", at("one.txt"));
     is_int(read_one(spec, 0, &s), CNR_E_FORMAT, "an empty file");
     has_text(err.text, "empty", "is called that");
