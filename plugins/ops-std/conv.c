@@ -6,7 +6,7 @@ _Static_assert(OPS_ROWS(ops_conv_attrs) == OPS_CONV_N_ATTRS, "the schema's lengt
 
 static const cnr_port in[] = {
     {.name = "x", .help = "N C and one to three spatial axes"},
-    {.name = "weight", .flags = CNR_PORT_PARAMETER, .help = "out, C / group, and the window's axes"},
+    {.name = "weight", .flags = CNR_PORT_PARAMETER, .help = "out, C / group, the window's axes"},
     {.name = "bias", .flags = CNR_PORT_OPTIONAL | CNR_PORT_PARAMETER, .help = "out"}};
 static const cnr_port out[] = {{.name = "y", .help = "N out and the spatial axes"}};
 static const char *const aliases[] = {"conv1d", "conv2d", "conv3d", NULL};
@@ -140,7 +140,8 @@ static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t en
     }
     if (axis >= 2 && port == 0) {
         ops_conv_kernel(node, weight, kernel);
-        if (!cnr_window_resolve(node, x, kernel, &w)) *r = ops_window_region(&w, axis - 2, begin, end);
+        if (!cnr_window_resolve(node, x, kernel, &w))
+            *r = ops_window_region(&w, axis - 2, begin, end);
     }
 }
 

@@ -10,7 +10,7 @@ static const cnr_attr_spec attrs[] = {
      .max = 1 << 30, .help = "extent of each spatial axis of y; the pads follow from it"}};
 static const cnr_port in[] = {
     {.name = "x", .help = "N C and one to three spatial axes"},
-    {.name = "weight", .flags = CNR_PORT_PARAMETER, .help = "C, out / group, and the window's axes"},
+    {.name = "weight", .flags = CNR_PORT_PARAMETER, .help = "C, out / group, the window's axes"},
     {.name = "bias", .flags = CNR_PORT_OPTIONAL | CNR_PORT_PARAMETER, .help = "out"}};
 static const cnr_port out[] = {{.name = "y", .help = "N out and the spatial axes"}};
 static const char *const aliases[] = {"conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
@@ -188,12 +188,16 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
         const int64_t reach = (w.kernel[i] - 1) * w.dilation[i] + 1;
         pads[i] = w.pad_begin[i];
         pads[i + spatial] = w.pad_end[i];
-        if (cnr_window_count(w.in[i], reach, w.stride[i], pads[i], pads[i + spatial], 0) != w.out[i])
+        const int64_t back =
+            cnr_window_count(w.in[i], reach, w.stride[i], pads[i], pads[i + spatial], 0);
+        if (back != w.out[i])
             return ops_fail(err, CNR_E_UNSUPPORTED, node, "no gradient for this output size");
     }
     const cnr_attr list[] = {
-        kit_attr_ints("kernel_shape", w.kernel, spatial), kit_attr_ints("strides", w.stride, spatial),
-        kit_attr_ints("dilations", w.dilation, spatial), kit_attr_ints("pads", pads, 2 * spatial),
+        kit_attr_ints("kernel_shape", w.kernel, spatial),
+        kit_attr_ints("strides", w.stride, spatial),
+        kit_attr_ints("dilations", w.dilation, spatial),
+        kit_attr_ints("pads", pads, 2 * spatial),
         kit_attr_int("group", cnr_attr_int(node, "group"))};
     const cnr_attr *const given[] = {&list[0], &list[1], &list[2], &list[3], &list[4]};
     const cnr_attr no_bias = {.name = "bias", .type = CNR_ATTR_BOOL, .set = 1};

@@ -5,10 +5,10 @@
 static const cnr_attr_spec attrs[] = {
     OPS_CONV_ROWS, OPS_WINDOW_ROWS,
     {.name = "offset_group", .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 1,
-     .max = 1 << 20, .default_i = 1, .help = "parts of the channels that have offsets of their own"}};
+     .max = 1 << 20, .default_i = 1, .help = "parts of the channels with offsets of their own"}};
 static const cnr_port in[] = {
     {.name = "x", .help = "N C and one to three spatial axes"},
-    {.name = "weight", .flags = CNR_PORT_PARAMETER, .help = "out, C / group, and the window's axes"},
+    {.name = "weight", .flags = CNR_PORT_PARAMETER, .help = "out, C / group, the window's axes"},
     {.name = "offset", .help = "N, offset_group * taps * spatial axes, output's spatial axes"},
     {.name = "bias", .flags = CNR_PORT_OPTIONAL, .help = "out"},
     {.name = "mask", .flags = CNR_PORT_OPTIONAL,

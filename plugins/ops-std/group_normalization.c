@@ -64,7 +64,8 @@ OPS_INLINE void body(const cnr_run *run, int32_t dtype) {
             ops_moments(dtype, x->data, first, block, &mean, &variance);
             for (int64_t i = 0; i < block; i++) {
                 const int64_t p = by_channel ? group * each + i / inner : group;
-                const double v = (ops_get(dtype, x->data, first + i) - mean) / sqrt(variance + epsilon);
+                const double v =
+                    (ops_get(dtype, x->data, first + i) - mean) / sqrt(variance + epsilon);
                 ops_put(dtype, run->outputs[0]->data, first + i,
                         v * ops_vector(scale, p, 1) + ops_vector(run->node->inputs[2], p, 0));
             }

@@ -132,7 +132,8 @@ OPS_INLINE void matrix(const cnr_run *run, int32_t dtype, int64_t at, int64_t bt
             for (int64_t k = 0; k < kk; k++) {
                 const int64_t p = at + i * kk + k, q = bt + k * nn + j;
                 if (exact)
-                    whole += (uint64_t)ops_get_int(dtype, a, p) * (uint64_t)ops_get_int(dtype, b, q);
+                    whole += (uint64_t)ops_get_int(dtype, a, p) *
+                             (uint64_t)ops_get_int(dtype, b, q);
                 else sum += ops_get(dtype, a, p) * ops_get(dtype, b, q);
             }
             const int64_t to = yt + i * nn + j;

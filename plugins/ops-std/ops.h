@@ -58,7 +58,7 @@ extern const char *const ops_auto_pads[];
 
 #define ops_fail(err, code, node, ...) ops_host->fail(err, code, (node)->name, __VA_ARGS__)
 
-/* ---- shapes (shape.c). Dims above OPS_MAX_DIM are refused, so sums of a few never overflow ---- */
+/* ---- shapes (shape.c). Dims above OPS_MAX_DIM are refused, so sums never overflow ---- */
 
 #define OPS_MAX_DIM ((int64_t)1 << 40)
 
@@ -196,7 +196,8 @@ static inline void ops_range(const cnr_run *run, int64_t *lo, int64_t *hi) {
         hi[a] = a == run->range_axis ? run->range_end : y->dim[a];
     }
 }
-/* The same as runs of elements in storage: run i is [first + i * pitch, first + i * pitch + length). */
+/* The same as runs of elements in storage: run i has `length` elements from
+ * first + i * pitch on. */
 typedef struct ops_runs {
     int64_t n, first, length, pitch;
 } ops_runs;

@@ -11,7 +11,7 @@ typedef struct ops_lane {
 
 typedef void (*ops_lane_fn)(const cnr_run *run, const ops_lane *lane, int32_t dtype);
 
-/* Calls fn for every lane of output 0 along attribute "axis" (any rank; rank 0 has one lane of one). */
+/* Calls fn for every lane of output 0 along attribute "axis" (rank 0: one lane of one). */
 cnr_status ops_each_lane(const cnr_run *run, ops_lane_fn fn, cnr_error *err);
 /* Floats, shape of input 0, "axis" in range. */
 cnr_status ops_lane_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err);

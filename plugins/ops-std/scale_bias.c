@@ -7,7 +7,7 @@ static const cnr_attr_spec attrs[] = {
      .help = "whether a shift is made with the scale"}};
 static const cnr_port in[] = {
     {.name = "x", .help = "any tensor"},
-    {.name = "scale", .flags = CNR_PORT_PARAMETER, .help = "as x along its axes; a scalar: for all"},
+    {.name = "scale", .flags = CNR_PORT_PARAMETER, .help = "as x along its axes; or a scalar"},
     {.name = "bias", .flags = CNR_PORT_OPTIONAL | CNR_PORT_PARAMETER, .help = "as scale"}};
 static const cnr_port out[] = {{.name = "y", .help = "x * scale + bias"}};
 static const char *const aliases[] = {"scale", NULL};

@@ -134,7 +134,8 @@ static cnr_tensor *t_copy(const cnr_tensor *t) {
 }
 
 /* |got - want| <= tolerance * max(1, |want|) everywhere; NaN only where NaN is wanted. */
-OP_UNUSED int t_near(const cnr_tensor *got, const double *want, double tolerance, const char *what) {
+OP_UNUSED int t_near(const cnr_tensor *got, const double *want, double tolerance,
+                     const char *what) {
     const int64_t n = cnr_count(got);
     for (int64_t i = 0; i < n; i++) {
         const double g = t_get(got, i), w = want[i];
@@ -236,7 +237,8 @@ static cnr_node *op_node(const cnr_op *op, const cnr_attr *const *given, int32_t
     cnr_attr **attrs = NULL;
     cnr_error err = CNR_ERROR_INIT;
     op_state.problem[0] = 0;
-    const int32_t spatial = n_inputs && inputs[0] && inputs[0]->rank >= 2 ? inputs[0]->rank - 2 : -1;
+    const int32_t rank = n_inputs && inputs[0] ? inputs[0]->rank : 0;
+    const int32_t spatial = rank >= 2 ? rank - 2 : -1;
     cnr_status status = cnri_attrs_resolve(op->attrs, op->attr_spec_size, op->n_attrs, given,
                                            n_given, spatial, op_problem, NULL, &attrs);
     if (status != CNR_OK) return NULL;
@@ -441,7 +443,8 @@ static void op_poison(cnr_tensor *t, const cnr_region *r) {
     const int64_t inner = cnr_span(t, r->axis + 1, t->rank), d = t->dim[r->axis];
     for (int64_t i = 0; i < cnr_count(t); i++) {
         const int64_t at = i / inner % d;
-        if (at < r->begin || at >= r->end) t_set(t, i, cnr_dtype_name(t->dtype)[0] == 'f' ? NAN : 99);
+        if (at < r->begin || at >= r->end)
+            t_set(t, i, cnr_dtype_name(t->dtype)[0] == 'f' ? NAN : 99);
     }
 }
 

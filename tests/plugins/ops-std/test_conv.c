@@ -1,4 +1,4 @@
-/* conv and its gradients: hand-worked values, a naive formulation, splits, differences, refusals. */
+/* conv and its gradients: values by hand, a naive formulation, splits, differences, refusals. */
 #include "opcall.h"
 
 #define IN(...) (const cnr_tensor *[]){__VA_ARGS__}
@@ -71,7 +71,8 @@ static void ranks_and_pads(void) {
     op_call("conv", "auto_pad=VALID;pads=1,1", y, 1, 2, x, w);
     t_near(y[0], (double[]){321, 432}, 1e-6, "VALID takes no padding");
 
-    cnr_tensor *cube = t_random(CNR_f64, "1x2x4x3x5", 4), *kernel = t_random(CNR_f64, "3x2x2x3x2", 5);
+    cnr_tensor *cube = t_random(CNR_f64, "1x2x4x3x5", 4);
+    cnr_tensor *kernel = t_random(CNR_f64, "3x2x2x3x2", 5);
     op_call("conv3d", "strides=2,1,3;pads=1,1,0,0,1,1;dilations=2,1,1", y, 1, 2, cube, kernel);
     t_shape(y[0], "1x3x2x3x2", "3-D shape");
     double sum = 0; /* one element worked out: o = (1, 1, 1) */

@@ -26,7 +26,8 @@ int main(void) {
 
     cnr_tensor *line = t_of(CNR_f64, "1x1x4", (double[]){1, 2, 4, 8});
     cnr_tensor *unit = t_of(CNR_f64, "1x1x1", (double[]){1});
-    op_call("deform_conv", "", y, 1, 3, line, unit, t_of(CNR_f64, "1x1x4", (double[]){1, 0.5, -2, 0.25}));
+    op_call("deform_conv", "", y, 1, 3, line, unit,
+            t_of(CNR_f64, "1x1x4", (double[]){1, 0.5, -2, 0.25}));
     t_near(y[0], (double[]){2, 3, 1, 6}, 1e-12, "shifts and fractions");
     op_call("deform_conv", "", y, 1, 3, line, unit,
             t_of(CNR_f64, "1x1x4", (double[]){-0.5, 9e9, NAN, -1e300}));

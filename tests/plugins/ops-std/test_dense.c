@@ -77,7 +77,8 @@ static void gradients_and_splits(void) {
 static void refusals(void) {
     cnr_tensor *m = t_random(CNR_f32, "2x3", 1);
     op_refused("dense", "", "weight", 2, IN(m, t_random(CNR_f32, "4x2", 1)));
-    op_refused("dense", "", "bias", 3, IN(m, t_random(CNR_f32, "4x3", 1), t_random(CNR_f32, "3", 1)));
+    op_refused("dense", "", "bias", 3,
+               IN(m, t_random(CNR_f32, "4x3", 1), t_random(CNR_f32, "3", 1)));
     op_refused("gemm", "", "rows of 3", 2, IN(m, m));
     op_refused("gemm", "transB=1", "broadcast", 3, IN(m, m, t_random(CNR_f32, "3", 1)));
     op_refused("matmul", "", "rows of 3", 2, IN(m, m));

@@ -1,5 +1,5 @@
 /* Files are hostile: random types, dims and attributes through every hook that runs before a
- * kernel does. Nothing may crash, overflow (see the sanitised build) or claim an impossible shape. */
+ * kernel does. Nothing may crash, overflow (see the sanitised build) or claim impossible shapes. */
 #include "opcall.h"
 
 static uint64_t state;

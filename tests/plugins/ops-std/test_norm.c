@@ -5,7 +5,8 @@
 
 static void batch_and_scale(void) {
     cnr_tensor *y[1], *x = t_of(CNR_f32, "1x2x2", (double[]){1, 2, 3, 4});
-    cnr_tensor *s = t_of(CNR_f32, "2", (double[]){2, 10}), *b = t_of(CNR_f32, "2", (double[]){1, 0});
+    cnr_tensor *s = t_of(CNR_f32, "2", (double[]){2, 10});
+    cnr_tensor *b = t_of(CNR_f32, "2", (double[]){1, 0});
     cnr_tensor *m = t_of(CNR_f32, "2", (double[]){1, 3}), *v = t_of(CNR_f32, "2", (double[]){3, 0});
     op_call("batch_norm", "epsilon=1", y, 1, 5, x, s, b, m, v);
     t_near(y[0], (double[]){1, 2, 0, 10}, 1e-6, "batch normalisation");
@@ -44,7 +45,8 @@ static void local_response(void) {
     op_call("lrn_within", "size=3;alpha=9;beta=1", y, 1, 1,
             t_of(CNR_f64, "1x1x2x2", (double[]){1, 2, 3, 4}));
     t_near(y[0], (double[]){1 / 31., 2 / 31., 3 / 31., 4 / 31.}, 1e-12, "lrn_within");
-    op_call("lrn_within", "size=3;alpha=3;beta=1", y, 1, 1, t_of(CNR_f64, "1x1x3", (double[]){1, 2, 3}));
+    op_call("lrn_within", "size=3;alpha=3;beta=1", y, 1, 1,
+            t_of(CNR_f64, "1x1x3", (double[]){1, 2, 3}));
     t_near(y[0], (double[]){1 / 6., 2 / 15., 3 / 14.}, 1e-12, "lrn_within in 1-D");
     cnr_tensor *big = t_random(CNR_f64, "2x5x3x4", 1);
     static const char *const attrs[] = {"size=3;alpha=2;beta=0.75", "size=4;alpha=2;beta=0.5;k=2",
@@ -126,7 +128,8 @@ static void norms(void) {
     t_near(y[0], (double[]){3 / 8., 5 / 8., 0.25, 0.75}, 1e-12, "L1 along the last axis");
     op_call("lp_normalization", "", y, 1, 1, t_of(CNR_f64, "2", (double[]){0, 0}));
     t_near(y[0], (double[]){0, 0}, 0, "zeros stay zeros");
-    cnr_tensor *one = t_of(CNR_f64, "1", (double[]){2}), *two = t_of(CNR_f64, "2", (double[]){1, 10});
+    cnr_tensor *one = t_of(CNR_f64, "1", (double[]){2});
+    cnr_tensor *two = t_of(CNR_f64, "2", (double[]){1, 10});
     op_call("normalize", "eps=0", y, 1, 2, x, one);
     const double all = sqrt(9 + 25 + 16 + 144);
     t_near(y[0], (double[]){6 / all, 10 / all, 8 / all, 24 / all}, 1e-12, "across a sample");

@@ -56,8 +56,9 @@ static bytes whole_file(const char *path) {
 }
 
 static int32_t dtype_of(uint64_t onnx) {
-    static const int32_t types[] = {0, CNR_f32, CNR_u8, CNR_i8, CNR_u16, CNR_i16, CNR_i32, CNR_i64,
-                                    0, CNR_bool, CNR_f16, CNR_f64, CNR_u32, CNR_u64, 0, 0, CNR_bf16};
+    static const int32_t types[] = {0,        CNR_f32, CNR_u8,  CNR_i8,  CNR_u16, CNR_i16,
+                                    CNR_i32,  CNR_i64, 0,       CNR_bool, CNR_f16, CNR_f64,
+                                    CNR_u32,  CNR_u64, 0,       0,       CNR_bf16};
     return onnx < sizeof types / sizeof types[0] ? types[onnx] : 0;
 }
 
@@ -80,7 +81,8 @@ static cnr_tensor *tensor(bytes b) {
     const bytes from = raw.at ? raw : floats;
     if (ints.at)
         for (int64_t i = 0; i < cnr_count(t); i++) t_set(t, i, (double)(int64_t)varint(&ints));
-    else if ((uint64_t)(from.end - from.at) == t->bytes && t->bytes) memcpy(t->data, from.at, t->bytes);
+    else if ((uint64_t)(from.end - from.at) == t->bytes && t->bytes)
+        memcpy(t->data, from.at, t->bytes);
     return t;
 }
 
@@ -209,7 +211,8 @@ static void check(const char *name, const char *folder) {
             if (m.inputs[i][0] && strcmp(m.inputs[i], m.graph_inputs[k]) == 0 &&
                 (inputs[i] = vector(folder, "input", k)) == NULL)
                 return skip(name, "a type that tensors do not have");
-    const cnr_status status = op_eager(op, attrs, m.n_attrs, inputs, m.n_inputs, outputs, m.n_outputs);
+    const cnr_status status = op_eager(op, attrs, m.n_attrs, inputs, m.n_inputs, outputs,
+                                       m.n_outputs);
     int good = status == CNR_OK;
     if (!good) note("%s", op_state.problem);
     for (int32_t i = 0; good && i < m.n_outputs; i++) {
