@@ -16,8 +16,8 @@ static const cnri_option options[] = {
      NULL, 'o'},
     {"--encode", "NAME[:OPTION=VALUE,..]", CNRI_OPT_TEXT, offsetof(convert, encode),
      "store weights in this encoding where a kernel reads it", 0, 0, NULL, 0},
-    {"--layers", "GLOB", CNRI_OPT_TEXT, offsetof(convert, layers), "only in layers of such names (*)",
-     0, 0, NULL, 0},
+    {"--layers", "GLOB", CNRI_OPT_TEXT, offsetof(convert, layers),
+     "only in layers of such names (*)", 0, 0, NULL, 0},
 };
 
 static const cnri_syntax syntax = {
@@ -44,7 +44,8 @@ static cnr_status parse_setting(const cnr_encoding *e, char *text, cnr_attr *out
     cnr_attr_spec room;
     const char *end;
     char *equals = strchr(text, '=');
-    if (!equals) return cnri_fail(err, CNR_E_ARG, "--encode", "wanted OPTION=VALUE, got \"%s\"", text);
+    if (!equals)
+        return cnri_fail(err, CNR_E_ARG, "--encode", "wanted OPTION=VALUE, got \"%s\"", text);
     *equals = 0;
     memset(out, 0, sizeof *out);
     out->name = text;

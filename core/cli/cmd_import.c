@@ -11,8 +11,8 @@ typedef struct import {
 static const cnri_option options[] = {
     {"--output", "FILE", CNRI_OPT_TEXT, offsetof(import, out), "the native file to write", 0, 0,
      NULL, 'o'},
-    {"--labels", "FILE", CNRI_OPT_TEXT, offsetof(import, labels), "names of the classes, one a line",
-     0, 0, NULL, 0},
+    {"--labels", "FILE", CNRI_OPT_TEXT, offsetof(import, labels),
+     "names of the classes, one a line", 0, 0, NULL, 0},
     {"--format", "NAME", CNRI_OPT_TEXT, offsetof(import, format),
      "the importer to use (told by the content)", 0, 0, NULL, 0},
     {"--option", "NAME=VALUE", CNRI_OPT_LIST, offsetof(import, settings),

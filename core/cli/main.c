@@ -23,7 +23,8 @@ static void print_help(void) {
            "Results go to stdout, all else to stderr; --json makes results one object a line.\n\n"
            "exit codes: ");
     int32_t n = 0;
-#define X(name, value, text) printf("%s%d %s", n++ ? n % 5 == 1 ? ",\n  " : ", " : "", -(value), text);
+#define X(name, value, text) \
+    printf("%s%d %s", n++ ? n % 5 == 1 ? ",\n  " : ", " : "", -(value), text);
     CNR_STATUS_LIST(X)
 #undef X
     printf("\n");

@@ -8,8 +8,8 @@ static const char *const channel_choices[] = {"net", "rgb", "bgr", "gray", NULL}
 
 static const cnri_option general_options[] = {
     {"--json", NULL, CNRI_OPT_FLAG, AT(json), "results as JSON, one object a line", 0, 0, NULL, 0},
-    {"--plugin-dir", "DIR", CNRI_OPT_LIST, AT(plugin_dirs), "search plugins here first (repeatable)",
-     0, 0, NULL, 0},
+    {"--plugin-dir", "DIR", CNRI_OPT_LIST, AT(plugin_dirs),
+     "search plugins here first (repeatable)", 0, 0, NULL, 0},
     {"--verbose", NULL, CNRI_OPT_COUNT, AT(verbose), "say more on stderr; twice: still more", 0, 0,
      NULL, 'v'},
     {"--quiet", NULL, CNRI_OPT_COUNT, AT(quiet), "only errors on stderr, no progress", 0, 0, NULL,
@@ -323,7 +323,8 @@ bool cnri_args_parse(cnri_args *args, const cnri_syntax *s, int argc, char **arg
         good = false;
     }
     if (good && s->max_operands >= 0 && args->operands.n > s->max_operands) {
-        snprintf(text, sizeof text, "one word too many: \"%s\"", args->operands.at[s->max_operands]);
+        snprintf(text, sizeof text, "one word too many: \"%s\"",
+                 args->operands.at[s->max_operands]);
         *code = mistake(s, text, NULL);
         good = false;
     }
