@@ -140,7 +140,10 @@ static cnr_status ask(cnri_planner *p, int32_t node, const cnr_kernel *k, int32_
         c->n_chain = take;
         c->prepared = a.prepared;
         c->ranges = pick->axis >= 0 && (a.ranges >> pick->axis & 1);
-        if (!answer_holds(p, pick, c)) return CNR_OK;
+        if (!answer_holds(p, pick, c)) { /* an operand may be what does not fit */
+            take--;
+            continue;
+        }
         c->score = a.score > 1000 ? 1000 : a.score;
         c->ns = a.cost_ns > 0 ? a.cost_ns + conversion_ns(p, pick, c) : -1;
         if (c->ns > 0) /* what it leaves over makes a pass over memory each */

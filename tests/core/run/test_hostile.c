@@ -44,6 +44,47 @@ static void starve(const cnr_graph *g, const cnri_plan_options *o, const char *w
     free(want);
 }
 
+/* The whole road, with the plugins of this build: load a net with its weights, plan, run. */
+static bool road(cnr_error *err) {
+    static float digit[784];
+    cnr_tensor in = {.size = sizeof in, .dtype = CNR_f32, .rank = 4, .dim = {1, 1, 28, 28}};
+    const cnr_tensor *list[] = {&in}, *out;
+    cnr_load_options options = {.size = sizeof options, .device = "cpu"};
+    cnr_model *m = NULL;
+    cnr_top best[1];
+    in.data = digit;
+    for (int32_t i = 0; i < 784; i++) digit[i] = i % 28 == 14 && i > 100 && i < 680 ? 1 : 0;
+    const char *path = CNRT_SOURCE_DIR "/scripts/nets/lenet5.cnr";
+    cnr_status status = cnr_load(lab_rt, path, &options, &m, err);
+    if (!status) status = cnr_run_tensors(m, list, 1, &out, 1, err);
+    const bool good = !status && cnr_topk(out, 1, best) == 1 && best[0].index == 1;
+    cnr_release(m);
+    return good;
+}
+
+static void starve_road(void) {
+    const char *dirs[] = {CNRT_BUILD_DIR "/plugins", NULL};
+    const cnr_open_options options = {.size = sizeof options, .plugin_dirs = dirs, .threads = 1,
+                                      .no_default_dirs = 1, .log_level = -1};
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_close(lab_rt);
+    lab_rt = NULL;
+    if (!ok(!cnr_open(&lab_rt, &options, &err), "the build's plugins load: %s", err.text)) return;
+    if (!ok(road(&err), "a stroke is a one: %s", err.text)) return;
+    int32_t n = 1, other = 0;
+    bool good = false;
+    for (; n < MOST && !good; n++) {
+        err.code = 0;
+        cnri_alloc_fail_at(n);
+        good = road(&err);
+        cnri_alloc_fail_at(0);
+        if (!good && err.code != CNR_E_MEMORY && other++ == 0)
+            note("allocation %d failing: %d %s: %s", (int)n, (int)err.code, err.where, err.text);
+    }
+    ok(good, "load, plan and run: an answer after %d failures", (int)n - 1);
+    is_int(other, 0, "each of them is told as such");
+}
+
 int main(void) {
     cnr_error err = CNR_ERROR_INIT;
     ok(lab_open(&err) == CNR_OK, "the made-up plugin loads");
@@ -61,6 +102,7 @@ int main(void) {
     starve(g, &image, "images on a far device");
     starve(g, &split, "a split layer and copies");
     cnri_graph_free(g);
+    starve_road();
     cnr_close(lab_rt);
     return done();
 }

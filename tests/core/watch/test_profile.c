@@ -1,0 +1,88 @@
+/* The profiler hears every step, and what is printed of plans and profiles is what was planned. */
+#include "../plan/lab.h"
+#include "core/watch/watch.h"
+
+static int32_t lines_with(const char *text, const char *start) {
+    int32_t n = 0;
+    for (const char *at = text; at && *at; at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL)
+        n += strncmp(at, start, strlen(start)) == 0;
+    return n;
+}
+
+static cnr_plan *plan_of(cnr_graph *g, const char *device) {
+    const cnr_tensor *types[] = {g->values.at[g->inputs.at[0]].type};
+    const cnri_plan_options o = {.device = device};
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_plan *plan = NULL;
+    if (cnri_plan_make(g, &lab_rt->devices, &o, types, 1, &plan, &err)) note("%s", err.text);
+    return plan;
+}
+
+static void profiled(cnr_graph *g, const char *device) {
+    cnr_plan *plan = plan_of(g, device);
+    cnr_session *s = NULL;
+    cnr_error err = CNR_ERROR_INIT;
+    static float data[2 * 8 * 6 * 5];
+    cnr_tensor in = lab_type(2, 8, 6, 5);
+    cnri_text text = {0};
+    in.data = data;
+    cnri_profile *p = cnri_profile_new(plan);
+    ok(p && !cnr_session_open(plan, &s, &err) && !cnr_session_set_input(s, 0, &in, &err),
+       "a session on %s", device);
+    cnri_session_listen(s, cnri_profile_hear, p, true);
+    for (int32_t i = 0; i < 3; i++) cnr_session_run(s, &err);
+    cnri_profile_reset(p);
+    for (int32_t i = 0; i < 5; i++) cnr_session_run(s, &err);
+    uint64_t sum = 0;
+    bool five = true;
+    for (int32_t i = 0; i < plan->steps.n; i++) {
+        const cnri_step_time t = cnri_profile_of(p, i);
+        sum += t.total_ns;
+        five = five && t.runs == 5 && t.least_ns * 5 <= t.total_ns;
+    }
+    ok(five, "every step was timed five times");
+    ok(sum > 0 && sum <= cnri_profile_of(p, -1).total_ns, "steps take no longer than the runs");
+    cnri_profile_print(p, true, &text);
+    is_int(lines_with(text.at, "{\"step\":"), plan->steps.n, "a line a step");
+    is_int(lines_with(text.at, "{\"op\":"), 2, "a line an operator");
+    cnri_text_free(&text);
+    cnri_profile_print(p, false, &text);
+    has_text(text.at, "f_blur", "a table for people");
+    cnri_text_free(&text);
+    cnr_session_close(s);
+    cnri_profile_free(p);
+    cnri_plan_free(plan);
+}
+
+static void printed(cnr_graph *g) {
+    cnr_plan *plan = plan_of(g, "near");
+    cnri_text text = {0};
+    char want[200];
+    cnri_plan_print(plan, true, &text);
+    is_int(lines_with(text.at, "{\"node\":"), g->nodes.n, "a line a node, fused ones too");
+    snprintf(want, sizeof want, "\"params\":16,\"macs\":%d,\"arena_bytes\":%llu,"
+             "\"arena_bound_bytes\":%llu,\"weights_bytes\":128}\n", 2 * 3 * 480,
+             (unsigned long long)plan->arena_bytes, (unsigned long long)plan->bound_bytes);
+    has_text(text.at, want, "the net's sums");
+    has_text(text.at, "\"kernel\":\"near_blur+f_affine\"", "what is fused is said");
+    cnri_text_free(&text);
+    cnri_plan_print(plan, false, &text);
+    has_text(text.at, "(fused)", "a table for people");
+    cnri_text_free(&text);
+    cnri_plan_free(plan);
+}
+
+int main(void) {
+    cnr_error err = CNR_ERROR_INIT;
+    ok(lab_open(&err) == CNR_OK, "the made-up plugin loads");
+    cnr_graph *g = cnri_graph_new("net");
+    const cnr_tensor t = lab_type(2, 8, 6, 5);
+    const cnr_value x = lab_affine(g, cnri_graph_input(g, "x", &t), 1, 1);
+    cnri_graph_output(g, lab_blur(g, lab_affine(g, lab_blur(g, x, 8, 1), 2, 0), 8, 2), "y");
+    printed(g);
+    profiled(g, "near");
+    profiled(g, "far:0");
+    cnri_graph_free(g);
+    cnr_close(lab_rt);
+    return done();
+}
