@@ -27,7 +27,11 @@
 #define DOT_N 4
 #endif
 #define INLINE static inline __attribute__((always_inline))
+#if defined(__clang__) /* n is the trip count, at most; whole loops put arrays into registers */
+#define UNROLL(n) _Pragma("clang loop unroll(full)")
+#else
 #define UNROLL(n) _Pragma(NEON_TEXT(GCC unroll n))
+#endif
 
 typedef float vec __attribute__((vector_size(VL * 4)));
 typedef float vec_u __attribute__((vector_size(VL * 4), aligned(4), may_alias));
