@@ -90,7 +90,7 @@ static void take_outputs(lua_State *L) {
 /* The layers behind the other keys, or those of `body`, on the inputs. */
 static void take_body(lua_State *L) {
     const bool listed = cnri_lua_get(L, ARGS, keys[KEY_BODY]) != LUA_TNIL;
-    const bool positional = lua_rawlen(L, ARGS) > 0;
+    const bool positional = (int)lua_rawlen(L, ARGS) >= cnri_lua_first_item(L, ARGS);
     if (listed && positional) mistake(L, "body: the layers are given twice");
     if (!listed && !positional) {
         if (lua_rawlen(L, OUTPUTS) == 0)
