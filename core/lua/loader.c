@@ -1,5 +1,6 @@
 /* The loader of ".lua" files: runs the script, builds the graph of the net it returns, and fills in
  * the weights. */
+#define _GNU_SOURCE /* memmem */
 #include "core/lua/files.h"
 #include "core/lua/layer.h"
 #include "core/lua/load.h"
@@ -7,6 +8,19 @@
 #include <unistd.h>
 
 /* ---- which net ---- */
+
+/* Pushes the name of the net with the arguments at `args`: its own, or the file's without its
+ * ending. */
+static const char *push_name(lua_State *L, int args) {
+    lua_rawgeti(L, args, 1);
+    if (lua_type(L, -1) == LUA_TSTRING) return lua_tostring(L, -1);
+    lua_pop(L, 1);
+    if (cnri_lua_get(L, args, "name: of the net") == LUA_TSTRING) return lua_tostring(L, -1);
+    lua_pop(L, 1);
+    const char *path = cnri_script_of(L)->path, *slash = strrchr(path, '/');
+    const char *file = slash ? slash + 1 : path, *dot = strrchr(file, '.');
+    return lua_pushlstring(L, file, dot && dot != file ? (size_t)(dot - file) : strlen(file));
+}
 
 static void no_such_net(lua_State *L, int table, const char *wanted) {
     CNRI_VEC(const char *) names = {0};
@@ -36,7 +50,15 @@ static void no_such_net(lua_State *L, int table, const char *wanted) {
 
 void cnri_lua_pick_net(lua_State *L, const char *wanted) {
     const int result = lua_gettop(L);
-    if (luaL_testudata(L, result, CNRI_NET_TYPE)) return;
+    if (luaL_testudata(L, result, CNRI_NET_TYPE)) {
+        lua_getiuservalue(L, result, 1);
+        lua_rawgeti(L, -1, CNRI_NET_ARGS);
+        const char *name = push_name(L, lua_gettop(L));
+        if (wanted && strcmp(name, wanted) != 0)
+            luaL_error(L, "the script holds one net, '%s', not '%s'", name, wanted);
+        lua_settop(L, result);
+        return;
+    }
     if (lua_isfunction(L, result))
         luaL_error(L, "the script is an experiment, not a net: it returns a function");
     if (!lua_istable(L, result))
@@ -100,20 +122,8 @@ static void add_labels(lua_State *L, cnr_graph *g, int args, const char *place) 
     lua_settop(L, top);
 }
 
-/* The name: the net's own, or the file's without its ending. */
 static void add_name(lua_State *L, cnr_graph *g, int args) {
-    lua_rawgeti(L, args, 1);
-    if (lua_type(L, -1) != LUA_TSTRING) {
-        lua_pop(L, 1);
-        cnri_lua_get(L, args, "name: of the net");
-    }
-    if (lua_type(L, -1) != LUA_TSTRING) {
-        const char *path = cnri_script_of(L)->path, *slash = strrchr(path, '/');
-        const char *file = slash ? slash + 1 : path, *dot = strrchr(file, '.');
-        lua_pushlstring(L, file, dot && dot != file ? (size_t)(dot - file) : strlen(file));
-        lua_replace(L, -2);
-    }
-    char *own = cnri_strdup(lua_tostring(L, -1));
+    char *own = cnri_strdup(push_name(L, args));
     lua_pop(L, 1);
     if (!own) {
         g->out_of_memory = true;
@@ -248,11 +258,16 @@ cnr_status cnri_lua_load(cnr_runtime *rt, const char *path, const cnr_load_optio
     return status;
 }
 
+static bool holds(const uint8_t *head, size_t bytes, const char *word) {
+    return head && memmem(head, bytes, word, strlen(word)) != NULL;
+}
+
+/* By its name, or because it begins as such scripts do. */
 static int32_t accepts(const char *path, const uint8_t *head, size_t head_bytes) {
     const size_t n = strlen(path);
-    (void)head;
-    (void)head_bytes;
-    return n > 4 && strcmp(path + n - 4, ".lua") == 0 ? 100 : 0;
+    if (n > 4 && strcmp(path + n - 4, ".lua") == 0) return 100;
+    return holds(head, head_bytes, "require") && holds(head, head_bytes, "cnnrun") &&
+           !holds(head, head_bytes, "\033Lua") ? 40 : 0;
 }
 
 void cnri_lua_install(void) {

@@ -5,7 +5,7 @@
  *   the elements
  *
  * Read: C order, little-endian. The header is a Python literal, of which only this form is known. */
-#include "core/lua/tensor.h"
+#include "core/lua/npy.h"
 #include <string.h>
 
 static const struct { const char *descr; int32_t dtype; } kinds[] = {

@@ -3,6 +3,7 @@
 #ifndef CNRI_LUA_TENSOR_H
 #define CNRI_LUA_TENSOR_H
 
+#include "core/lua/npy.h"
 #include "core/lua/state.h"
 
 #define CNRI_TENSOR_TYPE "cnnrun tensor"
@@ -13,18 +14,8 @@ cnr_tensor *cnri_lua_push_tensor(lua_State *L, int32_t dtype, int32_t rank, cons
 cnr_tensor *cnri_lua_tensor_at(lua_State *L, int i);
 /* Reads the dimensions in the list at `i` ({1, 3, 224, 224}) into dim; returns the rank. Raises. */
 int32_t cnri_lua_dims(lua_State *L, int i, int64_t *dim);
-/* Element i of a tensor as a number, and back. */
-double cnri_tensor_get(const cnr_tensor *t, int64_t i);
-void cnri_tensor_set(cnr_tensor *t, int64_t i, double value);
 void cnri_lua_open_tensors(lua_State *L);
 extern const cnri_lua_row cnri_tensor_rows[];
 extern const int cnri_tensor_row_count;
-
-/* ---- npy.c: the .npy file of NumPy, versions 1 to 3, C order ---- */
-cnr_status cnri_npy_write(const char *path, const cnr_tensor *t, cnr_error *err);
-/* The header of the file in `text`: fills dtype, rank, dim of *out and the offset of its data.
- * Checks that the data is whole. */
-cnr_status cnri_npy_read(const char *path, const char *text, size_t bytes, cnr_tensor *out,
-                         size_t *offset, cnr_error *err);
 
 #endif

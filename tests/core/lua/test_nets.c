@@ -178,6 +178,10 @@ static void mistakes(void) {
              "return { a = c.net { output = c.relu(x) }, b = c.net { output = c.relu(x) } }\n", NULL,
              "several nets, of which one is wanted (--net): a, b");
 
+    cnr_graph *named = load(NET("c.relu {}"), "random:1", "other");
+    ok(!named, "another net than the script's");
+    has_text(err.text, "holds one net, 'net', not 'other'", "is refused by name");
+
     /* all in one go */
     cnr_graph *g = load(NET("c.conv2d { out = 0, kernel = 1 },\nc.reluu {},\n"
                             "c.maxpool { kernel = 'two', strid = 1 },\nc.dense { out = -1 }"),

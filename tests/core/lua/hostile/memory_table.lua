@@ -1,3 +1,3 @@
--- want: more memory than
+-- want: the script
 local t = {}
 for i = 1, math.huge do t[i] = { i, i, i, i } end
