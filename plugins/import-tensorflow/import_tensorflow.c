@@ -2,6 +2,7 @@
 #include "tensorflow.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 const cnr_host *tf_host;
 
@@ -36,6 +37,25 @@ static cnr_status read_file(const char *path, uint8_t **out, size_t *bytes, cnr_
     }
     *bytes = (size_t)end;
     return CNR_OK;
+}
+
+int32_t tf_shape_option(const tf_net *net, int64_t dim[CNR_MAX_RANK]) {
+    const char *text = NULL;
+    int32_t rank = 0;
+    for (int32_t i = 0; i < net->args->n_options; i++)
+        if (strncmp(net->args->options[i], "shape=", 6) == 0) text = net->args->options[i] + 6;
+    while (text && *text && rank < CNR_MAX_RANK) {
+        char *end;
+        dim[rank++] = strtoll(text, &end, 10);
+        if (end == text || (*end && *end != ',' && *end != 'x')) return -1;
+        text = *end ? end + 1 : end;
+    }
+    if (rank == 3) { /* the batch is left out */
+        memmove(dim + 1, dim, 3 * sizeof dim[0]);
+        dim[0] = -1;
+        rank = 4;
+    }
+    return rank ? rank : -1;
 }
 
 /* Entries by name. */
@@ -152,7 +172,7 @@ static cnr_status build(tf_net *net, cnr_error *err) {
 static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, cnr_error *err) {
     uint8_t *data;
     size_t bytes = 0;
-    tf_net net = {.graph = graph, .path = args->paths[0]};
+    tf_net net = {.graph = graph, .path = args->paths[0], .args = args};
     if (args->n_paths > 1)
         return tf_host->fail(err, CNR_E_ARG, args->paths[1], "a frozen graph is one file");
     cnr_status status = read_file(net.path, &data, &bytes, err);

@@ -379,13 +379,12 @@ static void dequantize(job *j) {
     const cnr_value q = plain(j, 0), lo = plain(j, 1), hi = plain(j, 2);
     const cnr_tensor *t = q < 0 ? NULL : tf_host->graph_type(j->net->graph, q);
     if (!t || (t->dtype != CNR_u8 && t->dtype != CNR_i8)) return problem(j, "8 bits are wanted");
-    const float steps = 255, half = 128, zero = 0;
+    const float steps = 255, half = 128;
     list f = {.n = 0};
     add(&f, "to", CNR_ATTR_DTYPE)->i = CNR_f32;
     cnr_value x = step(j, "cast", NULL, &q, 1, &f);
     if (t->dtype == CNR_i8)
         x = step(j, "add", NULL, (cnr_value[]){x, constant_f32(j, &half, 1, 0)}, 2, NULL);
-    (void)zero;
     cnr_value range = step(j, "sub", NULL, (cnr_value[]){hi, lo}, 2, NULL);
     range = step(j, "div", NULL, (cnr_value[]){range, constant_f32(j, &steps, 1, 0)}, 2, NULL);
     x = step(j, "mul", NULL, (cnr_value[]){x, range}, 2, NULL);
@@ -483,7 +482,7 @@ static void concat(job *j) {
 
 static void split(job *j) {
     const int sized = strcmp(j->op, "SplitV") == 0;
-    int64_t axis, sizes[TF_MAX_OUTPUTS], n = attr_int(j, sized ? "num_split" : "num_split", 1);
+    int64_t axis, sizes[TF_MAX_OUTPUTS], n = attr_int(j, "num_split", 1);
     cnr_value out[TF_MAX_OUTPUTS];
     if (n < 1 || n > TF_MAX_OUTPUTS || known_ints(j, sized ? 2 : 0, &axis, 1) != 1) {
         if (!j->entry->failed) problem(j, "num_split is out of range");
@@ -698,7 +697,7 @@ static void space_batch(job *j) {
     if (!x || x->rank != 4) return problem(j, "its input is not of rank 4");
     memcpy(d, x->dim, sizeof x->dim);
     if (d[1] < 0 || d[2] < 0 || d[3] < 0 || block[0] < 1 || block[1] < 1)
-        return problem(j, "the sizes of its input are not known");
+        return problem(j, "the sizes of its input are not known: give --option shape=HEIGHT,WIDTH,CHANNELS");
     list p = {.n = 0}, r1 = {.n = 0}, tr = {.n = 0}, r2 = {.n = 0};
     cnr_value y;
     if (to_batch) {
@@ -755,21 +754,59 @@ static void constant_node(job *j) {
     tf_host->free(t.data);
 }
 
+/* The rank that the readers of a placeholder without one imply, with its channels or width when
+ * their weights tell: a convolution's filter, a matrix, a bias. */
+static int32_t implied(job *j, int64_t dim[CNR_MAX_RANK]) {
+    const tf_net *net = j->net;
+    for (int32_t i = 0; i < net->n; i++) {
+        const Tf__NodeDef *n = net->entries[i].node;
+        int32_t output;
+        if (!n->op || n->n_input < 1 || tf_input(net, n->input[0], &output) != j->entry) continue;
+        const int conv = strcmp(n->op, "Conv2D") == 0 || strcmp(n->op, "DepthwiseConv2dNative") == 0;
+        const int matrix = strcmp(n->op, "MatMul") == 0;
+        tf_entry *w = n->n_input > 1 ? tf_input(net, n->input[1], &output) : NULL;
+        for (int hops = 0; w && hops < 4 && w->node->op && strcmp(w->node->op, "Identity") == 0 &&
+                           w->node->n_input; hops++)
+            w = tf_input(net, w->node->input[0], &output);
+        const Tf__Shape *s = NULL;
+        for (size_t k = 0; w && k < w->node->n_attr; k++)
+            if (w->node->attr[k]->key && strcmp(w->node->attr[k]->key, "value") == 0 &&
+                w->node->attr[k]->value && w->node->attr[k]->value->tensor)
+                s = w->node->attr[k]->value->tensor->tensor_shape;
+        if (conv || strncmp(n->op, "FusedBatchNorm", 14) == 0) {
+            dim[0] = dim[1] = dim[2] = dim[3] = -1;
+            if (conv && s && s->n_dim == 4) dim[3] = s->dim[2]->size;
+            if (!conv && s && s->n_dim == 1) dim[3] = s->dim[0]->size;
+            return 4;
+        }
+        if (matrix) {
+            dim[0] = dim[1] = -1;
+            if (s && s->n_dim == 2) dim[1] = s->dim[0]->size;
+            return 2;
+        }
+    }
+    return -1;
+}
+
 static void placeholder(job *j) {
     const Tf__AttrValue *type = attr(j, "dtype"), *shape = attr(j, "shape");
     cnr_tensor t = {.size = sizeof t, .dtype = type ? tf_dtype(type->type) : CNR_f32};
+    const Tf__Shape *s = shape ? shape->shape : NULL;
     if (!t.dtype) return problem(j, "its data type is not supported");
-    if (!shape || !shape->shape || (shape->shape->has_unknown_rank && shape->shape->unknown_rank) ||
-        shape->shape->n_dim > CNR_MAX_RANK)
-        return problem(j, "its rank is not known");
-    t.rank = (int32_t)shape->shape->n_dim;
+    /* Old files write an unknown shape as no dimensions at all. */
+    const int open = !s || (s->has_unknown_rank && s->unknown_rank) || s->n_dim == 0;
+    t.rank = open ? tf_shape_option(j->net, t.dim) : (int32_t)s->n_dim;
+    if (open && t.rank < 0) t.rank = implied(j, t.dim);
+    if (t.rank < 0 && s && !(s->has_unknown_rank && s->unknown_rank)) t.rank = 0; /* a true scalar */
+    if (t.rank < 0 || t.rank > CNR_MAX_RANK)
+        return problem(j, "its shape is not known: give --option shape=HEIGHT,WIDTH,CHANNELS");
     for (int32_t i = 0; i < t.rank; i++) {
-        t.dim[i] = shape->shape->dim[i]->size;
-        if (t.dim[i] < 0 || (i == 0 && t.rank > 1)) { /* the batch is free even where it says 1 */
+        if (!open) t.dim[i] = s->dim[i]->size;
+        if (t.dim[i] < 0) {
             char name[300];
             snprintf(name, sizeof name, i == 0 ? "batch" : "%.250s_dim%d", j->name, (int)i);
-            const int32_t s = tf_host->graph_symbol(j->net->graph, name);
-            t.dim[i] = s < 0 ? CNR_DIM_UNKNOWN : CNR_DIM_SYMBOL(s);
+            const int32_t k = tf_host->graph_symbol(j->net->graph, name);
+            t.dim[i] = k < 0 ? CNR_DIM_UNKNOWN : CNR_DIM_SYMBOL(k);
         }
     }
     give(j, 0, tf_host->graph_input(j->net->graph, j->name, &t), -1);

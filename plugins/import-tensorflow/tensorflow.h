@@ -37,8 +37,12 @@ typedef struct tf_net {
     int32_t n, n_made;
     int32_t *index; /* hash of names to entries, room a power of two */
     uint32_t room;
+    const cnr_import_args *args;
     cnr_status status; /* E_MEMORY once memory ran out */
 } tf_net;
+
+/* The option shape=H,W,C (or N,H,W,C) into dim; -1 when it was not given. */
+int32_t tf_shape_option(const tf_net *net, int64_t dim[CNR_MAX_RANK]);
 
 /* values.c */
 tf_entry *tf_find(const tf_net *net, const char *name, size_t bytes);
