@@ -1,6 +1,7 @@
 /* Tensors in scripts: c.tensor{ shape = ..., data = ... }, t[i], t:shape(), t:save("x.npy"). */
 #include "core/lua/tensor.h"
 #include "core/lua/files.h"
+#include "core/lua/model.h"
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
--- What an experiment can do, told as TAP by experiment.t: args are a net, a spec of samples, a .npy file.
+-- What an experiment can do, told as TAP by experiment.t: args are a net, samples, a .npy and a .png file.
 local c = require "cnnrun"
 
 local n = 0
@@ -40,6 +40,13 @@ return function(args)
   local whole = c.tensor { shape = { 2, 3 }, data = { -1, 0, 1, 2, 300, 4 }, dtype = "i64" }
   local bytes = whole:as("u8"):reshaped { 3, 2 }
   ok(bytes[1] == 0 and bytes[5] == 255 and bytes:shape()[1] == 3, "types and shapes")
+  local picture = c.tensor { shape = { 4, 5, 3 }, dtype = "u8" }
+  for i = 1, #picture do picture[i] = i * 4 end
+  picture:save(args[4])
+  local seen_again, differ = c.picture(args[4]), 0
+  for i = 1, #picture do differ = differ + math.abs(picture[i] - seen_again[i]) end
+  ok(tostring(seen_again) == "u8[4,5,3]" and differ == 0, "a picture written and read")
+  ok(not pcall(two.save, two, args[4]), "what is no picture is not written as one")
   local times = net:time(3)
   ok(times.ms_min > 0 and times.ms_min <= times.ms_median and times.ms_median <= times.ms_max, "time")
 

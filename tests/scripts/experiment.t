@@ -10,7 +10,7 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 "$build/cnnrun" "$here/experiment.lua" "$here/../../scripts/nets/lenet5.lua" "mnist:$data" \
-    "$work/out.npy" >"$work/tap" 2>"$work/log"
+    "$work/out.npy" "$work/out.png" >"$work/tap" 2>"$work/log"
 code=$?
 grep -v '^1\.\.' "$work/tap"
 n=$(grep -c '^ok\|^not ok' "$work/tap")
