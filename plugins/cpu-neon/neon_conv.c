@@ -8,8 +8,9 @@ typedef struct conv_state {
     int64_t cin, cout, group, n, k; /* n, k: of one group's product */
     int32_t pointwise, by_image, packed, threads;
     neon_grid grid;
-    int64_t room, image_floats, a_floats;      /* a thread's scratch; a padded image; packed weights */
-    int64_t rooms_at, images_at, a_at, floats; /* places in the workspace */
+    /* floats: a thread's scratch, a padded image, packed weights; and their places in the workspace */
+    int64_t room, image_floats, a_floats;
+    int64_t rooms_at, images_at, a_at, floats;
 } conv_state;
 
 /* A padded image a thread, when there are many small ones; else threads share one image. */
@@ -86,9 +87,8 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     s->image_floats = s->pointwise ? 0 : neon_round_up(s->cin * s->pad->plane + NEON_SLACK, 16);
     s->by_image = !s->pointwise && s->threads > 1 && s->image_floats <= IMAGE_LIMIT &&
                   (batch >= 4 * s->threads || (batch > 1 && batch % s->threads == 0));
-    s->grid = s->by_image ? neon_grid_of(m, s->n, 1, 1)
-                          : neon_grid_of(m, s->n, s->group * (s->pointwise ? neon_max(1, batch) : 1),
-                                         s->threads);
+    const int64_t copies = s->group * (s->pointwise ? neon_max(1, batch) : 1);
+    s->grid = s->by_image ? neon_grid_of(m, s->n, 1, 1) : neon_grid_of(m, s->n, copies, s->threads);
     s->room = neon_round_up(neon_block_room(s->n, s->k), 16);
     s->a_floats = neon_packed_a(m, s->k);
     s->rooms_at = neon_reserve(&s->floats, s->room * s->threads);
@@ -137,9 +137,11 @@ static void conv_block(const conv_job *job, const float *padded, int64_t image, 
                        int64_t row, int64_t column, float *room) {
     const conv_state *s = job->s;
     const int64_t m = s->cout / s->group, cg = s->cin / s->group;
-    const int64_t span = s->n / neon_max(1, job->run->outputs[0]->dim[2]); /* columns a row of axis 2 */
+    /* columns of one index of axis 2 */
+    const int64_t span = s->n / neon_max(1, job->run->outputs[0]->dim[2]);
     const int64_t m0 = neon_max(row * s->grid.mb, job->part.channel0 - group * m);
-    const int64_t m1 = neon_min(neon_min(m, (row + 1) * s->grid.mb), job->part.channel1 - group * m);
+    const int64_t m1 = neon_min(neon_min(m, (row + 1) * s->grid.mb),
+                                job->part.channel1 - group * m);
     const int64_t n0 = neon_max(column * s->grid.nb, job->part.row0 * span);
     const int64_t n1 = neon_min(neon_min(s->n, (column + 1) * s->grid.nb), job->part.row1 * span);
     if (m0 >= m1 || n0 >= n1) return;

@@ -86,7 +86,8 @@ static void gather_channel(void *arg, int64_t i, int32_t thread) {
     const grad_weight_state *s = job->s;
     const neon_padded *g = s->pad;
     const int64_t wide = g->w.out[2], rows = g->w.out[0] * g->w.out[1];
-    const int64_t channel = i / job->channels * (s->cin / s->group) + job->channel + i % job->channels;
+    const int64_t group = i / job->channels;
+    const int64_t channel = group * (s->cin / s->group) + job->channel + i % job->channels;
     const int64_t length = job->images * g->n;
     float *padded = job->scratch + s->pads_at + thread * s->room;
     float *cols = job->scratch + s->cols_at + i * g->taps * length;

@@ -118,8 +118,9 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     *s = shape;
     s->offsets = (int64_t *)(s + 1);
     for (int64_t i = 0; i < s->outer; i++) {
-        s->offsets[2 * i] = s->outer > 1 ? outer_offset(node->inputs[0], node->outputs[0], i) : 0;
-        s->offsets[2 * i + 1] = s->outer > 1 ? outer_offset(node->inputs[1], node->outputs[0], i) : 0;
+        for (int port = 0; port < 2; port++)
+            s->offsets[2 * i + port] =
+                s->outer > 1 ? outer_offset(node->inputs[port], node->outputs[0], i) : 0;
     }
     neon_chain_plan(node, &s->chain);
     s->room = neon_block_room(s->n, s->k);

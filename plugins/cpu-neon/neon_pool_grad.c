@@ -107,4 +107,5 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
 }
 
 NEON_KERNEL(neon_max_pool_grad, "max_pool_grad_f32_planes", "max_pool_grad", plan, unplan);
-NEON_KERNEL(neon_average_pool_grad, "average_pool_grad_f32_planes", "average_pool_grad", plan, unplan);
+NEON_KERNEL(neon_average_pool_grad, "average_pool_grad_f32_planes", "average_pool_grad", plan,
+            unplan);

@@ -53,7 +53,8 @@ static void some_lanes(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const softmax_state *s = run->state;
     const int64_t blocks = neon_div_up(s->inner, LANES), from = i % blocks * LANES;
-    const int64_t wide = neon_min(LANES, s->inner - from), first = i / blocks * s->n * s->inner + from;
+    const int64_t wide = neon_min(LANES, s->inner - from);
+    const int64_t first = i / blocks * s->n * s->inner + from;
     const float *x = neon_floats(run->node->inputs[0]) + first;
     float *y = (float *)run->outputs[0]->data + first;
     float best[LANES], sum[LANES] = {0};

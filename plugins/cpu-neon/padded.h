@@ -34,8 +34,8 @@ int64_t neon_padded_row(const neon_padded *g, int64_t row);
 void neon_pad(const neon_padded *g, const float *x, float fill, float *out);
 /* The segments of output columns [col, col + n); at most n. Returns how many. */
 int64_t neon_segments(const neon_padded *g, int64_t col, int64_t n, neon_segment *out);
-/* Adds one tap's values, one an output position in rows `pitch` apart, to an unpadded input plane x;
- * what falls into the padding is dropped. */
+/* Adds one tap's values, one an output position in rows `pitch` apart, to an unpadded input plane
+ * x; what falls into the padding is dropped. */
 void neon_col2im_tap(const neon_padded *g, int64_t tap, const float *from, int64_t pitch, float *x);
 /* A window of no padding, stride 1 and one tap: the product runs on the input as it is. */
 int neon_pointwise(const cnr_window *w);

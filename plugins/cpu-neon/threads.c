@@ -138,9 +138,10 @@ void neon_threads_run(neon_threads *p, int64_t n, void (*fn)(void *, int64_t, in
     call_workers(p);
     take_indices(p, 0);
     atomic_fetch_or_explicit(&p->gate, CLOSED, memory_order_relaxed);
-    for (unsigned turn = 1; atomic_load_explicit(&p->gate, memory_order_acquire) != CLOSED; turn++) {
+    unsigned turn = 0;
+    while (atomic_load_explicit(&p->gate, memory_order_acquire) != CLOSED) {
         relax();
-        if (turn % 256 == 0) sched_yield();
+        if (++turn % 256 == 0) sched_yield();
     }
     atomic_store_explicit(&p->busy, 0, memory_order_release);
 }

@@ -61,7 +61,9 @@ static int make_ready(ready *r, const cnr_node *node) {
         r->run.blob_data = neon_memory(blob.bytes);
         r->kernel->prepare(&device, node, r->run.blob_data, &err);
     }
-    if (r->kernel->plan && r->kernel->plan(&device, node, &space, &r->run.state, &err) != CNR_OK) return 0;
+    if (r->kernel->plan &&
+        r->kernel->plan(&device, node, &space, &r->run.state, &err) != CNR_OK)
+        return 0;
     if (space.bytes) r->run.workspace_data = neon_memory(space.bytes);
     return 1;
 }

@@ -1,4 +1,4 @@
-/* The source of all microkernels, in GCC's vector extension; a file a instruction set includes it
+/* The source of all microkernels, in GCC's vector extension; a file an instruction set includes it
  * with NEON_ISA, NEON_VL (floats a vector) and NEON_REGISTERS set. Nothing here may be reached
  * before the processor was asked for that instruction set, so all but the table is static. */
 #include "ukernel.h"
@@ -40,9 +40,13 @@ typedef int32_t ivec __attribute__((vector_size(VL * 4)));
 /* Fused where the processor can, and always or never: results must not depend on how the compiler
  * arranged one of the many forms of a loop. */
 #if defined(__AVX512F__)
-INLINE vec fuse(vec a, vec b, vec c) { return (vec)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c); }
+INLINE vec fuse(vec a, vec b, vec c) {
+    return (vec)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+}
 #elif defined(__FMA__)
-INLINE vec fuse(vec a, vec b, vec c) { return (vec)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
+INLINE vec fuse(vec a, vec b, vec c) {
+    return (vec)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+}
 #elif defined(__aarch64__)
 INLINE vec fuse(vec a, vec b, vec c) {
     return (vec)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
@@ -241,9 +245,10 @@ INLINE void window_tile(neon_window_kind kind, const neon_window_rows *w, const 
     vec acc[4][2];
     UNROLL(4)
     for (int r = 0; r < rows; r++) {
+        const float *x = base + r * w->row_stride + (kind == NEON_WINDOW_MAX ? w->tap[0] : 0);
         UNROLL(2)
         for (int j = 0; j < nv; j++)
-            acc[r][j] = kind == NEON_WINDOW_MAX ? load(base + r * w->row_stride + w->tap[0] + j * VL)
+            acc[r][j] = kind == NEON_WINDOW_MAX ? load(x + j * VL)
                                                 : splat(kind == NEON_WINDOW_FMA ? w->start : 0.0f);
     }
     for (int64_t t = kind == NEON_WINDOW_MAX; t < w->taps; t++) {

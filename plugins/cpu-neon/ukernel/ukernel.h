@@ -2,7 +2,7 @@
  *
  * A tile of a matrix product is mr rows by nr = 3 vectors of columns. Packed operands:
  *     A: panels of mr rows, each [k][mr]     (rows past the last are zeros)
- *     B: panels of nr columns, each [k][w]   (w = nr, but the last: its columns rounded up to vl) */
+ *     B: panels of nr columns, each [k][w]   (w = nr; of the last, its columns rounded up to vl) */
 #ifndef NEON_UKERNEL_H
 #define NEON_UKERNEL_H
 
@@ -15,7 +15,11 @@ typedef struct neon_segment {
     int64_t n;
 } neon_segment;
 
-typedef enum neon_window_kind { NEON_WINDOW_FMA, NEON_WINDOW_SUM, NEON_WINDOW_MAX } neon_window_kind;
+typedef enum neon_window_kind {
+    NEON_WINDOW_FMA,
+    NEON_WINDOW_SUM,
+    NEON_WINDOW_MAX
+} neon_window_kind;
 
 /* Taps of a sliding window over a padded plane, and the rows of its output. */
 typedef struct neon_window_rows {

@@ -67,7 +67,8 @@ static void gradients(void) {
         op_call("conv", s->attrs, y, 1, 2, x, w);
         cnr_tensor *dy = t_random(CNR_f32, "", seed++);
         *dy = *t_copy(y[0]);
-        for (int64_t e = 0; e < cnr_count(dy); e++) t_set(dy, e, (double)(e * 7919 % 201) / 100 - 1);
+        for (int64_t e = 0; e < cnr_count(dy); e++)
+            t_set(dy, e, (double)(e * 7919 % 201) / 100 - 1);
         const double positions = (double)(cnr_span(dy, 2, dy->rank) * dy->dim[0]);
         neon_check("conv_grad_input", s->attrs, "", bound(terms_of(w) * (double)w->dim[0]), 3, dy,
                    w, x);

@@ -1,4 +1,4 @@
-/* The CPU device: memory, views and their limits, streams, and loops from several threads at once. */
+/* The CPU device: memory, views and their limits, streams, loops from several threads at once. */
 #include "plugins/cpu-neon/neoncall.h"
 #include <pthread.h>
 #include <stdatomic.h>

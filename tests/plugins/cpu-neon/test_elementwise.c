@@ -6,8 +6,8 @@ static uint64_t seed = 31;
 static cnr_tensor *draw(const char *dims) { return t_random(CNR_f32, dims, seed++); }
 
 static void one_operand(void) {
-    static const char *const names[] = {"relu", "leaky_relu", "sigmoid", "tanh", "elu", "exp", "abs",
-                                        "relu6", "clip", "swish", "hard_sigmoid", "hard_swish"};
+    static const char *const names[] = {"relu", "leaky_relu", "sigmoid", "tanh",
+                                        "elu", "exp", "abs", "relu6", "clip", "swish", "hard_sigmoid", "hard_swish"};
     static const char *const dims[] = {"1", "17", "2x3x45x67", "1x5x100x100"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         for (size_t j = 0; j < sizeof dims / sizeof dims[0]; j++) {
@@ -19,8 +19,8 @@ static void one_operand(void) {
     neon_check("hard_sigmoid", "alpha=0.3; beta=0.4", "", 1e-6, 1, draw("3x70"));
     neon_check("swish", "alpha=1.7", "hard_swish", 1e-6, 1, draw("3x70"));
     /* near 0, and where exponentials overflow */
-    cnr_tensor *x = t_of(CNR_f32, "12", (double[]){0, -0.0, 1e-20, 1e-5, 0.6249, 0.6251, 44, 89, 100,
-                                                   -89, -104, 1e30});
+    const double values[] = {0, -0.0, 1e-20, 1e-5, 0.6249, 0.6251, 44, 89, 100, -89, -104, 1e30};
+    cnr_tensor *x = t_of(CNR_f32, "12", values);
     neon_check("tanh", "", "", 2e-7, 1, x);
     neon_check("sigmoid", "", "", 2e-7, 1, x);
 }

@@ -58,8 +58,8 @@ static void matmul(void) {
         {"1x300", "300x100"}, {"9", "9"},                 {"2x3x9", "9"}};
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
         for (int constant = 0; constant < 2; constant++)
-            neon_check("matmul", "", i == 0 ? "relu" : "", bound(300), 2, draw(0, "%s", shapes[i][0]),
-                       draw(constant, "%s", shapes[i][1]));
+            neon_check("matmul", "", i == 0 ? "relu" : "", bound(300), 2,
+                       draw(0, "%s", shapes[i][0]), draw(constant, "%s", shapes[i][1]));
 }
 
 int main(void) {
