@@ -1,5 +1,6 @@
 /* cnnrun bench: how fast a net runs, how much memory it takes, and which steps take the time. */
 #include "core/cli/runner.h"
+#include "core/watch/watch.h"
 #include <stdlib.h>
 #include <sys/resource.h>
 
@@ -9,8 +10,7 @@ typedef struct bench {
     cnr_plan *plan;
     cnr_session *session;
     uint64_t *ns;        /* of each run */
-    uint64_t *step_ns;   /* --profile: sums by step */
-    uint64_t step_begin;
+    cnri_profile *steps; /* --profile */
 } bench;
 
 static const cnri_option options[] = {
@@ -30,7 +30,7 @@ static const cnri_syntax syntax = {
     .details = "JSON: {\"net\", \"device\", \"threads\", \"batch\", \"runs\", \"ms_min\", "
                "\"ms_median\", \"gflops\",\n\"arena_bytes\", \"arena_bound_bytes\", "
                "\"weights_bytes\", \"peak_rss_bytes\"}; gflops counts a\nmultiply-accumulate as "
-               "two and goes by the median. With --profile a line a step follows.",
+               "two and goes by the median. With --profile a line a step follows,\nthen one an operator.",
     .options = options,
     .n_options = CNRI_COUNT(options),
     .nets = true,
@@ -89,14 +89,6 @@ static cnr_status prepare(bench *b, const cnri_args *args, cnr_model *model, cnr
 
 /* ---- measuring ---- */
 
-static void on_event(void *arg, const cnri_event *event) {
-    bench *b = arg;
-    const uint64_t now = cnri_now_ns();
-    if (event->kind == CNRI_EVENT_STEP_BEGIN) b->step_begin = now;
-    else if (event->kind == CNRI_EVENT_STEP_END && event->step >= 0)
-        b->step_ns[event->step] += now - b->step_begin;
-}
-
 static cnr_status runs(bench *b, int64_t n, uint64_t *ns, cnr_error *err) {
     for (int64_t i = 0; i < n; i++) {
         const uint64_t begin = cnri_now_ns();
@@ -114,14 +106,14 @@ static int by_time(const void *a, const void *b) {
 
 static cnr_status measure(bench *b, cnr_error *err) {
     b->ns = cnri_alloc((size_t)b->runs * sizeof *b->ns);
-    b->step_ns = cnri_alloc_zero((size_t)(b->plan->steps.n + 1) * sizeof *b->step_ns);
-    if (!b->ns || !b->step_ns) return cnri_fail(err, CNR_E_MEMORY, "bench", "out of memory");
+    if (b->profile) b->steps = cnri_profile_new(b->plan);
+    if (!b->ns || (b->profile && !b->steps)) return cnri_fail(err, CNR_E_MEMORY, "bench", "out of memory");
     cnr_status status = runs(b, b->warm, NULL, err);
     if (!status) status = runs(b, b->runs, b->ns, err);
     if (status) return status;
     qsort(b->ns, (size_t)b->runs, sizeof *b->ns, by_time);
     if (!b->profile) return CNR_OK;
-    cnri_session_listen(b->session, on_event, b, true);
+    cnri_session_listen(b->session, cnri_profile_hear, b->steps, true);
     status = runs(b, b->runs, NULL, err);
     cnri_session_listen(b->session, NULL, NULL, false);
     return status;
@@ -148,48 +140,13 @@ static double macs_of_plan(const cnr_plan *plan) {
     return macs;
 }
 
-static const char *step_kind(const cnri_step *step) {
-    switch (step->kind) {
-    case CNRI_STEP_COPY: return "(copy)";
-    case CNRI_STEP_LAYOUT: return "(layout)";
-    case CNRI_STEP_KERNEL: return step->kernel ? step->kernel->name : "(reference)";
-    }
-    return "";
-}
-
-static cnr_status report_step(const bench *b, int32_t i, bool json, double total, cnr_error *err) {
-    const cnri_step *step = &b->plan->steps.at[i];
-    const double ms = (double)b->step_ns[i] * 1e-6 / (double)b->runs;
-    const bool kernel = step->kind == CNRI_STEP_KERNEL && step->node >= 0;
-    const char *name = kernel ? b->plan->graph->nodes.at[step->node]->name : "";
-    const double macs = kernel ? macs_of(&b->plan->graph->nodes.at[step->node]->view) : 0;
-    const double gflops = ms > 0 ? 2 * macs / (ms * 1e6) : 0;
-    if (!json) {
-        printf("%5d  %-28s %-28s %10.4f ms %5.1f%%", i, name, step_kind(step), ms,
-               total > 0 ? ms / total * 100 : 0);
-        if (macs > 0) printf(" %8.2f GFLOPS", gflops);
-        printf("\n");
-        return CNR_OK;
-    }
-    cnri_json j;
-    cnri_json_begin(&j);
-    cnri_json_int(&j, "step", i);
-    cnri_json_text(&j, "node", kernel ? name : NULL);
-    cnri_json_text(&j, "kernel", step_kind(step));
-    cnri_json_real(&j, "ms", ms);
-    cnri_json_real(&j, "gflops", gflops);
-    return cnri_json_print(&j, err);
-}
-
 static cnr_status report_profile(const bench *b, bool json, cnr_error *err) {
-    double total = 0;
-    cnr_status status = CNR_OK;
-    for (int32_t i = 0; i < b->plan->steps.n; i++)
-        total += (double)b->step_ns[i] * 1e-6 / (double)b->runs;
-    if (!json) printf("\n step  node                         kernel\n");
-    for (int32_t i = 0; i < b->plan->steps.n && !status; i++)
-        status = report_step(b, i, json, total, err);
-    return status;
+    cnri_text text = {0};
+    cnri_profile_print(b->steps, json, &text);
+    const bool good = !text.failed;
+    if (good) printf("%s%s", json ? "" : "\n", text.at);
+    cnri_text_free(&text);
+    return good ? CNR_OK : cnri_fail(err, CNR_E_MEMORY, "bench", "out of memory");
 }
 
 static cnr_status report(const bench *b, const cnri_args *args, cnr_error *err) {
@@ -247,7 +204,7 @@ int cnri_cmd_bench(int argc, char **argv) {
     if (b.session) cnr_session_close(b.session);
     if (b.plan) cnr_plan_release(b.plan);
     cnri_free(b.ns);
-    cnri_free(b.step_ns);
+    cnri_profile_free(b.steps);
     cnr_close(rt);
     cnri_args_free(&args);
     return code;

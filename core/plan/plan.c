@@ -56,11 +56,22 @@ static cnr_status check_values(const cnr_graph *g, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Before rewriting, which folds what was learned into less. */
+static cnr_status count_params(cnr_plan *plan, cnr_error *err) {
+    bool *seen = cnri_alloc_zero((size_t)plan->graph->values.n + 1);
+    if (!seen) return cnri_no_memory(err);
+    for (int32_t i = 0; i < plan->graph->nodes.n; i++)
+        plan->params += cnri_node_params(plan->graph, i, seen);
+    cnri_free(seen);
+    return CNR_OK;
+}
+
 static cnr_status make(cnri_planner *p, const cnr_tensor *const *types, int32_t n_types,
                        cnr_error *err) {
     cnr_plan *plan = p->plan;
     const char *const *off = p->options->no_rewrite;
     cnr_status status = cnri_graph_bind(p->graph, types, n_types, err);
+    if (!status) status = count_params(plan, err);
     if (!status) status = cnri_graph_rewrite(p->graph, off, err);
     if (!status) status = check_values(p->graph, err);
     p->fuse = !cnri_off(off, "fuse");

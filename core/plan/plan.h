@@ -101,6 +101,7 @@ typedef struct cnr_plan {
     uint64_t bound_bytes;  /* most bytes alive at once: no plan of this order can take less */
     uint64_t weight_bytes; /* prepared blobs and plain constants if all are resident */
     uint64_t memory_bound;
+    uint64_t params;       /* learned numbers of the net as it was written, before rewriting */
     int32_t refs;          /* guarded by the runtime's lock; the cache holds one */
     bool cached;
     uint64_t used;         /* when it was last wanted, for the cache */
@@ -114,6 +115,8 @@ cnr_status cnri_plan_make(const cnr_graph *graph, cnri_devices *devices,
                           const cnri_plan_options *options, const cnr_tensor *const *input_types,
                           int32_t n_inputs, cnr_plan **out, cnr_error *err);
 void cnri_plan_free(cnr_plan *plan);
+/* Learned weights of a node's ports that `seen` (by value) does not hold yet; marks them there. */
+uint64_t cnri_node_params(const cnr_graph *g, int32_t node, bool *seen);
 /* A table for people (`show`), or one JSON object a node and one for the net. */
 void cnri_plan_print(const cnr_plan *plan, bool json, cnri_text *out);
 

@@ -26,22 +26,24 @@ static bool is_weight(const cnr_graph *g, cnr_value v) {
     return v >= 0 && g->values.at[v].producer < 0 && !g->values.at[v].is_input;
 }
 
-/* Elements of the weights that the operator declares as parameters, each counted where it is first
- * used. */
-static uint64_t params_of(const cnr_plan *plan, int32_t node, bool *seen) {
-    const cnri_node *n = plan->graph->nodes.at[node];
+/* Row of the port that input `i` belongs to; NULL when the operator has none. */
+static const cnr_port *port_of(const cnr_op *op, int32_t i) {
+    const size_t bytes = op->port_size ? op->port_size : sizeof(cnr_port);
+    const int32_t row = i < op->n_inputs ? i : op->n_inputs - 1;
+    return row < 0 ? NULL : (const cnr_port *)((const char *)op->inputs + (size_t)row * bytes);
+}
+
+uint64_t cnri_node_params(const cnr_graph *g, int32_t node, bool *seen) {
+    const cnri_node *n = g->nodes.at[node];
     uint64_t sum = 0;
     for (int32_t i = 0; i < n->view.n_inputs; i++) {
         const cnr_value v = n->in[i];
-        if (!is_weight(plan->graph, v) || seen[v]) continue;
-        const cnr_op *op = n->view.desc;
-        const int32_t row = i < op->n_inputs ? i : op->n_inputs - 1;
-        const cnr_port *port = (const cnr_port *)((const char *)op->inputs +
-                                                  (size_t)row * (op->port_size ? op->port_size
-                                                                               : sizeof(cnr_port)));
-        if (!(port->flags & CNR_PORT_PARAMETER)) continue;
+        const cnr_port *port = port_of(n->view.desc, i);
+        if (!is_weight(g, v) || seen[v] || !port) continue;
+        if ((port->flags & (CNR_PORT_PARAMETER | CNR_PORT_STATISTIC)) != CNR_PORT_PARAMETER)
+            continue;
         seen[v] = true;
-        sum += (uint64_t)cnr_count(plan->graph->values.at[v].type);
+        sum += (uint64_t)cnr_count(g->values.at[v].type);
     }
     return sum;
 }
@@ -135,7 +137,7 @@ static void print_moves(const cnr_plan *plan, cnri_text *out) {
 }
 
 void cnri_plan_print(const cnr_plan *plan, bool json, cnri_text *out) {
-    uint64_t params = 0, macs = 0;
+    uint64_t macs = 0;
     bool *seen = cnri_alloc_zero((size_t)plan->graph->values.n + 1);
     if (!seen) {
         out->failed = true;
@@ -145,10 +147,9 @@ void cnri_plan_print(const cnr_plan *plan, bool json, cnri_text *out) {
         cnri_text_add(out, "%-20s %-16s %-18s %12s %14s  %-24s %-10s %12s\n", "node", "op",
                       "shape of output", "params", "macs", "kernel", "device", "memory");
     for (int32_t i = 0; i < plan->graph->nodes.n; i++) {
-        print_row row = {.step = step_of(plan, i), .params = params_of(plan, i, seen),
+        print_row row = {.step = step_of(plan, i), .params = cnri_node_params(plan->graph, i, seen),
                          .macs = macs_of(&plan->graph->nodes.at[i]->view)};
         row.memory = memory_of(plan, row.step);
-        params += row.params;
         macs += row.macs;
         print_node(plan, i, &row, json, out);
     }
@@ -159,13 +160,13 @@ void cnri_plan_print(const cnr_plan *plan, bool json, cnri_text *out) {
         cnri_text_json(out, name);
         cnri_text_add(out, ",\"params\":%llu,\"macs\":%llu,\"arena_bytes\":%llu,"
                       "\"arena_bound_bytes\":%llu,\"weights_bytes\":%llu}\n",
-                      (unsigned long long)params, (unsigned long long)macs,
+                      (unsigned long long)plan->params, (unsigned long long)macs,
                       (unsigned long long)plan->arena_bytes, (unsigned long long)plan->bound_bytes,
                       (unsigned long long)plan->weight_bytes);
         return;
     }
     cnri_text_add(out, "net %s: parameters %llu, MACs %llu, arena %llu bytes (bound %llu), "
-                  "weights %llu bytes\n", name, (unsigned long long)params, (unsigned long long)macs,
+                  "weights %llu bytes\n", name, (unsigned long long)plan->params, (unsigned long long)macs,
                   (unsigned long long)plan->arena_bytes, (unsigned long long)plan->bound_bytes,
                   (unsigned long long)plan->weight_bytes);
     print_moves(plan, out);

@@ -55,9 +55,10 @@ static double mean_ms(const timer *t) {
     return t->time.runs ? (double)t->time.total_ns * 1e-6 / (double)t->time.runs : 0;
 }
 
-static void add_ms(cnri_text *out, double ms) {
+static void add_number(cnri_text *out, double value) {
     char number[32];
-    cnri_print_double(number, sizeof number, (double)(int64_t)(ms * 1e6 + 0.5) * 1e-6);
+    /* six places are more than a clock is worth */
+    cnri_print_double(number, sizeof number, (double)(int64_t)(value * 1e6 + 0.5) / 1e6);
     cnri_text_add(out, "%s", number);
 }
 
@@ -85,15 +86,30 @@ static const char *kernel_of(const cnri_step *s) {
     return s->kernel ? s->kernel->name : "(reference)";
 }
 
+/* Twice the multiply-accumulates a nanosecond: of the node alone, whatever is fused behind it. */
+static double gflops_of(const cnri_profile *p, int32_t step, double ms) {
+    const cnri_step *s = &p->plan->steps.at[step];
+    cnr_cost cost = {0, 0};
+    if (s->kind == CNRI_STEP_KERNEL && CNRI_HAS(s->view.desc, cost)) {
+        s->view.desc->cost(&p->plan->graph->nodes.at[s->node]->view, &cost);
+        if (s->range_axis >= 0 && s->view.outputs[0]->dim[s->range_axis] > 0)
+            cost.macs = (uint64_t)((double)cost.macs * (double)(s->range_end - s->range_begin) /
+                                   (double)s->view.outputs[0]->dim[s->range_axis]);
+    }
+    return ms > 0 ? 2e-6 * (double)cost.macs / ms : 0;
+}
+
 static void print_step(const cnri_profile *p, int32_t step, double all, bool json,
                        cnri_text *out) {
     const cnr_plan *plan = p->plan;
     const cnri_step *s = &plan->steps.at[step];
-    const double ms = mean_ms(&p->steps[step]);
+    const double ms = mean_ms(&p->steps[step]), gflops = gflops_of(p, step, ms);
     if (!json) {
-        cnri_text_add(out, "%5d  %-24s %-20s %-24s %-10s %10.3f %5.1f%%\n", (int)step,
+        cnri_text_add(out, "%5d  %-24s %-20s %-24s %-10s %10.4f %5.1f%%", (int)step,
                       label_of(plan, step), group_of(plan, step), kernel_of(s),
                       plan->devices[s->device]->name, ms, all > 0 ? 100 * ms / all : 0.0);
+        if (gflops > 0) cnri_text_add(out, " %8.2f", gflops);
+        cnri_text_add(out, "\n");
         return;
     }
     cnri_text_add(out, "{\"step\":%d,\"node\":", (int)step);
@@ -105,9 +121,11 @@ static void print_step(const cnri_profile *p, int32_t step, double all, bool jso
     cnri_text_add(out, ",\"device\":");
     cnri_text_json(out, plan->devices[s->device]->name);
     cnri_text_add(out, ",\"ms\":");
-    add_ms(out, ms);
+    add_number(out, ms);
     cnri_text_add(out, ",\"ms_min\":");
-    add_ms(out, (double)p->steps[step].time.least_ns * 1e-6);
+    add_number(out, (double)p->steps[step].time.least_ns * 1e-6);
+    cnri_text_add(out, ",\"gflops\":");
+    add_number(out, gflops);
     cnri_text_add(out, "}\n");
 }
 
@@ -141,14 +159,14 @@ static void print_groups(const group *groups, int32_t n, double all, bool json, 
     if (!json) cnri_text_add(out, "\n%-20s %6s %10s\n", "operator", "steps", "ms");
     for (int32_t i = 0; i < n; i++) {
         if (!json) {
-            cnri_text_add(out, "%-20s %6d %10.3f %5.1f%%\n", groups[i].name, (int)groups[i].steps,
+            cnri_text_add(out, "%-20s %6d %10.4f %5.1f%%\n", groups[i].name, (int)groups[i].steps,
                           groups[i].ms, all > 0 ? 100 * groups[i].ms / all : 0.0);
             continue;
         }
         cnri_text_add(out, "{\"op\":");
         cnri_text_json(out, groups[i].name);
         cnri_text_add(out, ",\"steps\":%d,\"ms\":", (int)groups[i].steps);
-        add_ms(out, groups[i].ms);
+        add_number(out, groups[i].ms);
         cnri_text_add(out, "}\n");
     }
 }
@@ -163,8 +181,8 @@ void cnri_profile_print(const cnri_profile *p, bool json, cnri_text *out) {
     }
     for (int32_t s = 0; s < n; s++) all += mean_ms(&p->steps[s]);
     if (!json)
-        cnri_text_add(out, "%5s  %-24s %-20s %-24s %-10s %10s\n", "step", "node", "operator", "kernel",
-                      "device", "ms");
+        cnri_text_add(out, "%5s  %-24s %-20s %-24s %-10s %10s %6s %8s\n", "step", "node", "operator",
+                      "kernel", "device", "ms", "share", "GFLOPS");
     for (int32_t s = 0; s < n; s++) print_step(p, s, all, json, out);
     print_groups(groups, sum_groups(p, groups), all, json, out);
     cnri_free(groups);

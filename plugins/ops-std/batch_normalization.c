@@ -11,8 +11,8 @@ static const cnr_port in[] = {
     {.name = "x", .help = "N C and any axes"},
     {.name = "scale", .flags = CNR_PORT_PARAMETER, .help = "C"},
     {.name = "b", .flags = CNR_PORT_PARAMETER, .help = "C, added last"},
-    {.name = "mean", .flags = CNR_PORT_PARAMETER, .help = "C"},
-    {.name = "var", .flags = CNR_PORT_PARAMETER, .help = "C"}};
+    {.name = "mean", .flags = CNR_PORT_PARAMETER | CNR_PORT_STATISTIC, .help = "C"},
+    {.name = "var", .flags = CNR_PORT_PARAMETER | CNR_PORT_STATISTIC, .help = "C"}};
 static const cnr_port out[] = {{.name = "y", .help = "the same shape"}};
 static const char *const aliases[] = {"batch_norm", NULL};
 
