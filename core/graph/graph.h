@@ -41,6 +41,7 @@ typedef struct cnr_graph {
     int32_t insert_before;
     cnri_mapping file; /* backs borrowed data; unmapped with the graph */
     bool out_of_memory;
+    bool renames; /* while hooks and rewrites add nodes: a name that is taken gets a suffix */
     cnri_map value_names, node_names; /* name -> index + 1; see build.c */
 } cnr_graph;
 

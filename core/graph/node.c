@@ -192,8 +192,8 @@ static char *take_name(cnr_graph *g, const char *op, const char *name, const cha
     char *own = NULL;
     if (name && name[0]) {
         if (!cnri_map_get(&g->node_names, name)) own = cnri_strdup(name);
-        else cnri_graph_problem(g, where, "%s (%s): there is already a node of that name", name,
-                                op);
+        else if (!g->renames)
+            cnri_graph_problem(g, where, "%s (%s): there is already a node of that name", name, op);
     }
     const char *stem = own || !name || !name[0] ? op : name;
     /* The last number used for a stem is kept under a key that no name can have. */

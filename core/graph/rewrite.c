@@ -139,7 +139,9 @@ static int32_t sorted(const char *const *off, const cnr_rewrite **list) {
 
 static int32_t apply(cnr_graph *g, const cnr_rewrite *r, cnr_error *err) {
     const int32_t problems = g->problems.n;
+    g->renames = true;
     const int32_t changes = r->apply(g, err);
+    g->renames = false;
     g->insert_before = -1;
     if (changes < 0) return changes;
     if (g->out_of_memory) return cnri_fail(err, CNR_E_MEMORY, g->name, "out of memory");

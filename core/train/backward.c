@@ -249,8 +249,10 @@ cnr_status cnri_train_backward(cnr_graph *g, const cnr_op *loss, cnri_backward *
     if (!w.needed) return cnri_fail(err, CNR_E_MEMORY, g->name, "out of memory");
     mark_needed(&w);
     status = seed(&w, out, err);
+    g->renames = true;
     for (int32_t i = n_nodes - 1; i >= 0 && status == CNR_OK; i--)
         status = backward_node(&w, g->nodes.at[i], err);
+    g->renames = false;
     if (status == CNR_OK) status = collect(&w, out, err);
     if (status == CNR_OK) status = set_outputs(g, out, err);
     cnri_free(w.needed);

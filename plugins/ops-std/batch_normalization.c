@@ -54,7 +54,8 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
     const cnr_value dy = grad_out[0];
     (void)outputs;
     if (dy < 0) return CNR_OK;
-    if (want[3] || want[4])
+    /* Kept with the weights they stay as they are; computed ones would need more than is here. */
+    if ((want[3] && !node->inputs[3]->data) || (want[4] && !node->inputs[4]->data))
         return ops_fail(err, CNR_E_UNSUPPORTED, node, "mean and var have no gradient");
     const cnr_value zero = ops_grad_vector(host, graph, node->inputs[3]->dtype, channels, 0);
     if (want[0]) {

@@ -2,7 +2,7 @@
 #include "numeric.h"
 
 /* inputs: "2x3" weights within -0.9..0.9, "+2x3" 0.2..1.8, "^2x3" 1.5..3, "i1,2" constants i64,
- * "b2x3" truth values. attrs: "axis=1;kernel_shape=2,2;alpha=0.5;mode=word". */
+ * "b2x3" truth values, "=3" no weight. attrs: "axis=1;kernel_shape=2,2;alpha=0.5;mode=word". */
 static const struct { const char *op, *attrs, *inputs; int32_t n_out; } cases[] = {
     {"dropout", "", "2x3", 1},
     {"flatten", "", "2x3x2", 1},
@@ -56,6 +56,10 @@ static const struct { const char *op, *attrs, *inputs; int32_t n_out; } cases[] 
     {"pad", "", "2x3 i0,1,2,0", 1},
     {"depth_to_space", "blocksize=2", "1x4x2x3", 1}, {"space_to_depth", "blocksize=2", "1x2x4x2", 1},
     {"channel_shuffle", "group=2", "1x4x2x2", 1},
+    {"batch_normalization", "epsilon=0.01", "2x3x2x2 3 3 =3 =+3", 1},
+    {"lrn", "size=3;alpha=0.3;beta=0.75;bias=1.0", "1x5x2x2", 1},
+    {"lrn_within", "size=3;alpha=0.3;beta=0.75", "1x2x4x4", 1},
+    {"scale_bias", "", "2x3x2 3 3", 1},
     {"softmax_cross_entropy", "", "4x3 i0,2,1,1", 1},
     {"toy_loss", "", "2x3 i0,0", 1},
 };
@@ -123,6 +127,8 @@ static cnr_value read_input(cnr_graph *g, int32_t index, const char *text) {
         type.data = data;
         return cnri_graph_constant(g, name, &type);
     }
+    const bool fixed = *text == '=';
+    text += fixed;
     const bool truth = *text == 'b', positive = *text == '+', large = *text == '^';
     type.rank = read_list(text + (truth || positive || large), 'x', type.dim);
     if (truth) {
@@ -132,8 +138,10 @@ static cnr_value read_input(cnr_graph *g, int32_t index, const char *text) {
         type.data = data;
         return cnri_graph_constant(g, name, &type);
     }
-    return numeric_weight(g, name, type, positive ? .2 : large ? 1.5 : -.9,
-                          positive ? 1.8 : large ? 3 : .9);
+    const cnr_value v = numeric_weight(g, name, type, positive ? .2 : large ? 1.5 : -.9,
+                                       positive ? 1.8 : large ? 3 : .9);
+    if (fixed) g->values.at[v].type->flags &= ~(uint32_t)CNR_TENSOR_VARIABLE;
+    return v;
 }
 
 static void run_case(size_t i) {
