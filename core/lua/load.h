@@ -15,8 +15,8 @@ typedef struct cnri_lua_built {
 void cnri_lua_pick_net(lua_State *L, const char *wanted);
 /* Builds out->graph (made by the caller) from the net at `net`; mistakes become its problems. */
 void cnri_lua_build(lua_State *L, int net, cnri_lua_built *out);
-/* CNR_OK, or the mistakes. */
-cnr_status cnri_lua_verdict(const cnr_graph *g, const char *path, cnr_error *err);
+/* CNR_OK, or the mistakes, in the order of their lines. */
+cnr_status cnri_lua_verdict(cnr_graph *g, const char *path, cnr_error *err);
 /* Fills the weights: as the options say, else from the file that the net names. */
 cnr_status cnri_lua_fill(cnri_lua_built *built, const cnr_load_options *options, cnr_error *err);
 

@@ -4,6 +4,7 @@
 #include "core/lua/files.h"
 #include "core/lua/layer.h"
 #include "core/lua/load.h"
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -163,9 +164,27 @@ void cnri_lua_build(lua_State *L, int net, cnri_lua_built *out) {
 
 /* ---- the verdict: one mistake with its place, several as a list ---- */
 
-cnr_status cnri_lua_verdict(const cnr_graph *g, const char *path, cnr_error *err) {
+/* The line of "net.lua:14", with or without " (from ...)" behind it. */
+static int64_t line_of(const char *where) {
+    const char *colon = strchr(where, ':');
+    return colon ? strtoll(colon + 1, NULL, 10) : 0;
+}
+
+/* By lines: some mistakes are found when the script runs, others when the graph is built. */
+static void sort_problems(cnr_graph *g) {
+    for (int32_t i = 1; i < g->problems.n && i < 1000; i++) {
+        const cnri_problem p = g->problems.at[i];
+        int32_t k = i;
+        for (; k > 0 && line_of(g->problems.at[k - 1].where) > line_of(p.where); k--)
+            g->problems.at[k] = g->problems.at[k - 1];
+        g->problems.at[k] = p;
+    }
+}
+
+cnr_status cnri_lua_verdict(cnr_graph *g, const char *path, cnr_error *err) {
     const int32_t n = g->problems.n;
     if (g->out_of_memory || n == 0) return cnri_graph_verdict(g, false, err);
+    sort_problems(g);
     if (n == 1)
         return cnri_fail(err, CNR_E_SCRIPT, g->problems.at[0].where, "%s", g->problems.at[0].text);
     cnri_text all = {0};

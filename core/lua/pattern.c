@@ -118,9 +118,9 @@ static const char *skip_same(cnri_match *m, const char *s, int digit) {
     const int i = digit - '1';
     if (i < 0 || i >= m->n || m->captures[i].n == CNRI_CAPTURE_OPEN)
         luaL_error(m->L, "no finished capture %%%c in a pattern", digit);
-    const ptrdiff_t n = m->captures[i].n == CNRI_CAPTURE_PLACE ? 0 : m->captures[i].n;
+    const ptrdiff_t n = m->captures[i].n; /* that of a place matches nothing */
     cnri_script_charge(m->L, n / 16);
-    if (m->text_end - s < n || memcmp(s, m->captures[i].at, (size_t)n) != 0) return NULL;
+    if (n < 0 || m->text_end - s < n || memcmp(s, m->captures[i].at, (size_t)n) != 0) return NULL;
     return s + n;
 }
 
