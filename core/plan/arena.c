@@ -117,7 +117,8 @@ static uint64_t search(pack *p, uint64_t best, uint64_t bound) {
         const int32_t moves = 1 + (int32_t)(random_next(&seed) % 3);
         for (int32_t m = 0; m < moves; m++) {
             int32_t from = peak;
-            if (m > 0 || random_next(&seed) % 4 == 0) from = (int32_t)(random_next(&seed) % (uint64_t)p->n);
+            if (m > 0 || random_next(&seed) % 4 == 0)
+                from = (int32_t)(random_next(&seed) % (uint64_t)p->n);
             const int32_t to = (int32_t)(random_next(&seed) % (uint64_t)(from + 1));
             const int32_t moved = p->trial[from];
             memmove(&p->trial[to + 1], &p->trial[to], (size_t)(from - to) * sizeof *p->trial);

@@ -100,7 +100,8 @@ static bool answer_holds(const cnri_planner *p, const cnri_pick *pick, const cnr
         if (in_block[i] == 1) in_block[i] = 0;
         if (gone && !cnri_is_weight(p->graph, pick->in[i])) return false;
         if (pick->inputs[i] && !gone &&
-            !layout_fits(p, pick, device, pick->inputs[i], cnri_is_weight(p->graph, pick->in[i]), in_block[i], in_class[i]))
+            !layout_fits(p, pick, device, pick->inputs[i], cnri_is_weight(p->graph, pick->in[i]),
+                         in_block[i], in_class[i]))
             return false;
     }
     for (int32_t i = 0; i < pick->n_out; i++) {
@@ -192,7 +193,8 @@ static cnr_status best_kernel(cnri_planner *p, int32_t node, int32_t cap, bool o
             trial->device = c->device;
             trial->dense = way >> 1;
             trial->passes = false;
-            const cnr_status status = ask(p, node, kernels[i], cap, offered && !(way & 1), trial, err);
+            const cnr_status status =
+                ask(p, node, kernels[i], cap, offered && !(way & 1), trial, err);
             if (status) return status;
             if (!better(trial, c)) continue;
             const cnri_choice was = *c;
@@ -238,9 +240,10 @@ static cnr_status use_reference(cnri_planner *p, int32_t node, cnri_choice *c, c
     cnri_pick *pick = &p->picks[node];
     const cnr_op *op = p->graph->nodes.at[node]->view.desc;
     if (!CNRI_HAS(op, reference))
-        return cnri_fail(err, CNR_E_UNSUPPORTED, cnri_node_name(p, node),
-                         "operator \"%s\" has no reference, and no kernel takes this node on \"%s\"",
-                         op->name, p->plan->devices[c->device]->name);
+        return cnri_fail(
+            err, CNR_E_UNSUPPORTED, cnri_node_name(p, node),
+            "operator \"%s\" has no reference, and no kernel takes this node on \"%s\"", op->name,
+            p->plan->devices[c->device]->name);
     cnri_pick_view(p, node, 0, err);
     c->kernel = NULL;
     c->n_chain = 0;

@@ -82,8 +82,9 @@ static cnr_status part_inputs(cnri_planner *p, int32_t node, const cnri_choice *
         } else {
             status = begin_input(p, v, c->device, err);
             if (!status)
-                status = cnri_plan_ensure(p, v, c->device, memory[i], block[i],
-                                          needed(pick, p->graph->nodes.at[node], c, i), &in[i], err);
+                status =
+                    cnri_plan_ensure(p, v, c->device, memory[i], block[i],
+                                     needed(pick, p->graph->nodes.at[node], c, i), &in[i], err);
         }
         if (status) return status;
     }

@@ -39,7 +39,8 @@ static cnr_status plan_kernel(cnri_planner *p, cnri_step *s, cnr_error *err) {
     s->blob_space = (cnr_space){.size = sizeof(cnr_space)};
     if (!s->kernel) {
         const cnr_op *op = s->view.desc;
-        if (CNRI_HAS(op, reference_workspace)) s->workspace_space.bytes = op->reference_workspace(&s->view);
+        if (CNRI_HAS(op, reference_workspace))
+            s->workspace_space.bytes = op->reference_workspace(&s->view);
         return CNR_OK;
     }
     if (CNRI_HAS(s->kernel, plan)) {

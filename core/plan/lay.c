@@ -85,7 +85,8 @@ static cnr_status lay_whole(cnr_plan *plan, lay_item *items, int32_t n, const la
         int32_t best = -1;
         for (int32_t s = 0; s < plan->storages.n; s++) {
             const cnri_storage *at = &plan->storages.at[s];
-            if (at->constant || at->device != item->device || at->memory_class != item->memory_class)
+            if (at->constant || at->device != item->device ||
+                at->memory_class != item->memory_class)
                 continue;
             if (at->bytes < item->bytes || at->width < item->width || at->height < item->height)
                 continue;

@@ -96,7 +96,8 @@ static cnr_status find_wish(cnri_planner *p, const cnri_placement *w, cnr_error 
         return cnri_fail(err, CNR_E_ARG, w->node,
                          "ratios of a placement want to be >= 0 and sum to 1");
     if (!found)
-        cnri_log(CNR_LOG_INFO, "plan", "placement of \"%s\": no such node after rewriting", w->node);
+        cnri_log(CNR_LOG_INFO, "plan", "placement of \"%s\": no such node after rewriting",
+                 w->node);
     return CNR_OK;
 }
 

@@ -49,7 +49,8 @@ static cnr_status check_values(const cnr_graph *g, cnr_error *err) {
         const cnr_tensor *t = g->values.at[i].type;
         if (cnri_type_unknown(t)) continue; /* of a node that a rewrite removed */
         if (cnr_count(t) < 0 || (!t->encoding && cnr_dense_bytes(t) == UINT64_MAX))
-            return cnri_fail(err, cnr_count(t) < 0 ? CNR_E_SHAPE : CNR_E_LIMIT, g->values.at[i].name,
+            return cnri_fail(err, cnr_count(t) < 0 ? CNR_E_SHAPE : CNR_E_LIMIT,
+                             g->values.at[i].name,
                              "has no size that can be planned for: want all dimensions known and "
                              "their product to fit");
     }

@@ -1,4 +1,4 @@
-/* plan: from a graph with known shapes to steps, each a kernel on a device, and the memory they use.
+/* plan: from a graph with known shapes to steps, each a kernel on a device, and their memory.
  *
  *   graph --bind, rewrite--> place --> split --> order --> lifetime --> arena --> residency
  *
@@ -28,7 +28,7 @@ typedef struct cnri_plan_options {
     const cnri_placement *placements;
     int32_t n_placements;
     uint64_t memory_bound;           /* of prepared weights, bytes; 0: none */
-    const char *const *no_rewrite;   /* rewrite names; "fuse", "alias", "layout" switch planning off */
+    const char *const *no_rewrite;   /* rewrites; "fuse", "alias", "layout" switch planning off */
     const char *const *kernels;      /* "op=kernel" forced; NULL-terminated */
     bool deterministic, training;    /* training: weights flagged VARIABLE keep changing */
 } cnri_plan_options;
@@ -120,7 +120,7 @@ uint64_t cnri_node_params(const cnr_graph *g, int32_t node, bool *seen);
 /* A table for people (`show`), or one JSON object a node and one for the net. */
 void cnri_plan_print(const cnr_plan *plan, bool json, cnri_text *out);
 
-/* ---- arena.c: offsets for blocks alive over [first, last]; pure, tested against brute force ---- */
+/* ---- arena.c: offsets for blocks alive over [first, last]; tested against brute force ---- */
 typedef struct cnri_block { uint64_t bytes; int32_t first, last; uint64_t offset; } cnri_block;
 /* Fills offsets (multiples of alignment); returns the total. */
 uint64_t cnri_arena_place(cnri_block *blocks, int32_t n, uint64_t alignment);

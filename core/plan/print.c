@@ -104,8 +104,8 @@ static void print_node(const cnr_plan *plan, int32_t node, const print_row *row,
     if (!json) {
         cnri_text_add(out, "%-20s %-16s %-18s %12llu %14llu  %-24s %-10s %12llu\n",
                       n->name ? n->name : "", n->view.desc->name, shape,
-                      (unsigned long long)row->params, (unsigned long long)row->macs, kernel, device,
-                      (unsigned long long)row->memory);
+                      (unsigned long long)row->params, (unsigned long long)row->macs, kernel,
+                      device, (unsigned long long)row->memory);
         return;
     }
     cnri_text_add(out, "{\"node\":");
@@ -165,8 +165,10 @@ void cnri_plan_print(const cnr_plan *plan, bool json, cnri_text *out) {
                       (unsigned long long)plan->weight_bytes);
         return;
     }
-    cnri_text_add(out, "net %s: parameters %llu, MACs %llu, arena %llu bytes (bound %llu), "
-                  "weights %llu bytes\n", name, (unsigned long long)plan->params, (unsigned long long)macs,
+    cnri_text_add(out,
+                  "net %s: parameters %llu, MACs %llu, arena %llu bytes (bound %llu), "
+                  "weights %llu bytes\n",
+                  name, (unsigned long long)plan->params, (unsigned long long)macs,
                   (unsigned long long)plan->arena_bytes, (unsigned long long)plan->bound_bytes,
                   (unsigned long long)plan->weight_bytes);
     print_moves(plan, out);

@@ -1,4 +1,4 @@
-/* Prepared weights: made when first wanted, under a bound the largest stay and the rest come and go.
+/* Prepared weights: made when first wanted; under a bound the largest stay, the rest come and go.
  *
  * A blob that stays is read without the lock once it is there. The others are held while a step
  * uses them; at any time each session holds one at most, so waiting for room always ends. */
@@ -42,7 +42,8 @@ static bool same_attr(const cnr_attr *a, const cnr_attr *b) {
 
 static bool same_blob(const cnr_plan *plan, const cnri_step *a, const cnri_step *b) {
     const cnr_node *x = &a->view, *y = &b->view;
-    if (a->kernel != b->kernel || a->device != b->device || a->prepared != b->prepared) return false;
+    if (a->kernel != b->kernel || a->device != b->device || a->prepared != b->prepared)
+        return false;
     if (x->op != y->op || x->n_attrs != y->n_attrs || a->n_in != b->n_in || a->n_out != b->n_out)
         return false;
     if (x->n_epilogue || y->n_epilogue) return a->node == b->node;
@@ -50,8 +51,10 @@ static bool same_blob(const cnr_plan *plan, const cnri_step *a, const cnri_step 
         if (!same_attr(x->attrs[i], y->attrs[i])) return false;
     for (int32_t i = 0; i < a->n_in; i++) {
         if (!same_type(x->inputs[i], y->inputs[i])) return false;
-        const bool weight = a->in[i] >= 0 && cnri_is_weight(plan->graph, plan->homes.at[a->in[i]].value);
-        if (weight && plan->homes.at[a->in[i]].value != plan->homes.at[b->in[i]].value) return false;
+        const bool weight =
+            a->in[i] >= 0 && cnri_is_weight(plan->graph, plan->homes.at[a->in[i]].value);
+        if (weight && plan->homes.at[a->in[i]].value != plan->homes.at[b->in[i]].value)
+            return false;
     }
     for (int32_t i = 0; i < a->n_out; i++)
         if (!same_type(x->outputs[i], y->outputs[i])) return false;
@@ -76,7 +79,8 @@ static cnr_status decode_inputs(cnr_plan *plan, const cnri_step *s, bool begin, 
             } else if (!type->data) {
                 const cnr_tensor *from = plan->graph->values.at[twin->encoded].type;
                 const cnr_encoding *how = cnri_find(CNR_KIND_ENCODING, cnri_name(from->encoding));
-                if (!(type->data = cnri_alloc((size_t)type->bytes + 1))) status = cnri_no_memory(err);
+                if (!(type->data = cnri_alloc((size_t)type->bytes + 1)))
+                    status = cnri_no_memory(err);
                 else status = how->decode(from, type->data, err);
             }
         }
@@ -183,7 +187,8 @@ static cnr_status choose_stays(cnr_plan *plan, cnr_error *err) {
         return cnri_fail(err, CNR_E_LIMIT, s->view.name,
                          "a memory bound of %llu bytes is too small: the prepared weights of this "
                          "node take %llu bytes, so want at least that",
-                         (unsigned long long)plan->memory_bound, (unsigned long long)largest->bytes);
+                         (unsigned long long)plan->memory_bound,
+                         (unsigned long long)largest->bytes);
     }
     const bool every = !plan->memory_bound || all <= plan->memory_bound;
     bool *seen = cnri_alloc_zero((size_t)r->blobs.n);
@@ -267,7 +272,7 @@ cnr_status cnri_residency_acquire(cnr_plan *plan, int32_t step, cnr_stream *stre
     cnr_status status = CNR_OK;
     pthread_mutex_lock(&r->lock);
     while (!status && !atomic_load(&b->resident)) {
-        status = make_room(plan, b->bytes, err); /* may wait: another may have brought it meanwhile */
+        status = make_room(plan, b->bytes, err); /* may wait: another may bring it meanwhile */
         if (!status && !atomic_load(&b->resident)) status = bring(plan, b, err);
     }
     if (!status) {

@@ -22,7 +22,8 @@ static bool may_follow(const cnri_planner *p, int32_t head, int32_t next, cnr_va
     if (p->picks[next].absorbed) return false; /* by another of its operands */
     if (p->wish[next] && p->wish[next] != p->wish[head]) return false;
     if (!chain_ports(e, value, &port, &other)) return false;
-    if (other >= 0 && ((v->inputs[other]->flags & CNR_TENSOR_DYNAMIC) || v->inputs[other]->encoding))
+    if (other >= 0 &&
+        ((v->inputs[other]->flags & CNR_TENSOR_DYNAMIC) || v->inputs[other]->encoding))
         return false;
     if (v->outputs[0]->flags & CNR_TENSOR_DYNAMIC) return false;
     return !(v->desc->flags & CNR_OP_ELEMENTWISE) || cnr_same_shape(v->inputs[port], v->outputs[0]);

@@ -18,7 +18,8 @@ static int32_t writes(const cnri_step *s, int32_t i) {
 static bool in_scratch(const cnr_plan *plan, const cnri_step *s, int32_t home) {
     if (home < 0 || s->workspace < 0) return false;
     const cnri_home *h = &plan->homes.at[home];
-    return h->storage == s->workspace && h->offset < s->workspace_offset + s->workspace_space.bytes &&
+    return h->storage == s->workspace &&
+           h->offset < s->workspace_offset + s->workspace_space.bytes &&
            s->workspace_offset < h->offset + h->bytes;
 }
 

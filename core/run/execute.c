@@ -156,7 +156,8 @@ static cnr_status run_step(cnr_session *s, int32_t index, cnr_error *err) {
     if (status) return status;
     if (!is_async(stream->device)) flush_all(s); /* the others work while this one does */
     tell(s, CNRI_EVENT_STEP_BEGIN, index);
-    status = step->kind == CNRI_STEP_KERNEL ? run_kernel(s, index, err) : cnri_transfer(s, step, err);
+    status =
+        step->kind == CNRI_STEP_KERNEL ? run_kernel(s, index, err) : cnri_transfer(s, step, err);
     if (is_async(stream->device)) s->pending[step->device] = true;
     cnri_call *call = &s->calls[index];
     if (!status && step->marks && is_async(stream->device)) {
@@ -180,7 +181,8 @@ static cnr_status put_inputs(cnr_session *s, cnr_error *err) {
         const int32_t home = plan->input_homes[i];
         if (home < 0) continue;
         if (!s->given[i])
-            return cnri_fail(err, CNR_E_STATE, plan->graph->values.at[plan->graph->inputs.at[i]].name,
+            return cnri_fail(err, CNR_E_STATE,
+                             plan->graph->values.at[plan->graph->inputs.at[i]].name,
                              "input %d was not set before the run", (int)i);
         const cnri_home *h = &plan->homes.at[home];
         cnr_stream *stream = &s->streams[h->device];

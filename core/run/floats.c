@@ -1,4 +1,4 @@
-/* The calling thread's float modes round a run: denormals are slow and nobody's answer needs them. */
+/* The calling thread's float modes round a run: denormals are slow and no answer needs them. */
 #include "core/run/session.h"
 #include <fenv.h>
 

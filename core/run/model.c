@@ -359,8 +359,9 @@ cnr_status cnr_plan_set_weight(cnr_plan *plan, const char *name, const cnr_tenso
                                cnr_error *err) {
     const cnr_value v = cnri_graph_find(plan->graph, name);
     if (v < 0 || plan->graph->values.at[v].producer >= 0 || plan->graph->values.at[v].is_input)
-        return cnri_fail(err, CNR_E_NOT_FOUND, name,
-                         "is no weight of this plan (a rewrite may have folded it: see no_rewrite)");
+        return cnri_fail(
+            err, CNR_E_NOT_FOUND, name,
+            "is no weight of this plan (a rewrite may have folded it: see no_rewrite)");
     const cnr_status status = cnri_graph_fill(plan->graph, v, value, err);
     return status ? status : cnri_residency_renew(plan, v, err);
 }
@@ -380,7 +381,8 @@ int32_t cnr_output_count(const cnr_model *m) {
 }
 
 const char *cnr_input_name(const cnr_model *m, int32_t i) {
-    return i >= 0 && i < m->graph->inputs.n ? m->graph->values.at[m->graph->inputs.at[i]].name : NULL;
+    return i >= 0 && i < m->graph->inputs.n ? m->graph->values.at[m->graph->inputs.at[i]].name
+                                            : NULL;
 }
 
 const char *cnr_output_name(const cnr_model *m, int32_t i) {
@@ -388,7 +390,8 @@ const char *cnr_output_name(const cnr_model *m, int32_t i) {
 }
 
 const cnr_tensor *cnr_input_type(const cnr_model *m, int32_t i) {
-    return i >= 0 && i < m->graph->inputs.n ? m->graph->values.at[m->graph->inputs.at[i]].type : NULL;
+    return i >= 0 && i < m->graph->inputs.n ? m->graph->values.at[m->graph->inputs.at[i]].type
+                                            : NULL;
 }
 
 const cnr_tensor *cnr_output_type(const cnr_model *m, int32_t i) {

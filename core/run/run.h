@@ -71,7 +71,7 @@ cnr_status cnri_load_graph(cnr_runtime *rt, const char *path, const cnr_load_opt
                            cnr_graph **out, cnr_error *err);
 
 /* ---- preprocess.c: a picture (u8 H W C) to a net's input. Kept as metadata of the graph, keys
- * "input.<name>.resize", ".crop", ".mean", ".std", ".scale", ".channels"; from flags likewise. ---- */
+ * "input.<name>.resize", ".crop", ".mean", ".std", ".scale", ".channels"; from flags too. ---- */
 typedef struct cnri_preprocess {
     int64_t resize_h, resize_w; /* 0: to the input's size; h only (w = -1): shorter side */
     int64_t crop_h, crop_w;     /* centre; 0: none */
@@ -101,8 +101,13 @@ cnr_status cnri_resize_u8(const uint8_t *in, int64_t h, int64_t w, int64_t chann
                           int64_t out_h, int64_t out_w);
 
 /* ---- samples.c: sources by spec ---- */
-typedef struct cnri_samples { const cnr_source *source; void *state; cnr_source_info info; } cnri_samples;
-cnr_status cnri_samples_open(const char *spec, const char *split, cnri_samples *out, cnr_error *err);
+typedef struct cnri_samples {
+    const cnr_source *source;
+    void *state;
+    cnr_source_info info;
+} cnri_samples;
+cnr_status cnri_samples_open(const char *spec, const char *split, cnri_samples *out,
+                             cnr_error *err);
 cnr_status cnri_samples_read(cnri_samples *s, int64_t index, cnr_sample *out, cnr_error *err);
 void cnri_samples_close(cnri_samples *s);
 /* Some source writes pictures to a path of this name. */

@@ -165,7 +165,8 @@ static cnr_status import(const cnr_importer *importer, const char *path,
     cnr_graph *g = cnri_graph_new(slash ? slash + 1 : path);
     if (!g) return no_memory(err);
     cnr_status status = importer->import(&args, g, err);
-    if (g->problems.n) status = cnri_graph_verdict(g, false, err); /* all that is wrong, not the last */
+    if (g->problems.n)
+        status = cnri_graph_verdict(g, false, err); /* all that is wrong, not the last */
     if (status) cnri_graph_free(g);
     else *out = g;
     return status;

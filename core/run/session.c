@@ -195,7 +195,8 @@ static void release(cnr_session *s) {
     }
     for (int32_t i = 0; i < s->opened; i++) s->streams[i].device->cls->stream_close(&s->streams[i]);
     for (int32_t i = 0; s->inputs && i < p->graph->inputs.n; i++) cnri_free(s->inputs[i]);
-    for (int32_t i = 0; s->output_data && i < p->graph->outputs.n; i++) cnri_free(s->output_data[i]);
+    for (int32_t i = 0; s->output_data && i < p->graph->outputs.n; i++)
+        cnri_free(s->output_data[i]);
     void *lists[] = {s->streams, s->finished, s->pending, s->mems, s->tensors, s->flats, s->viewed,
                      s->calls, s->inputs, s->given, s->outputs, s->output_data, s->staging[0],
                      s->staging[1]};

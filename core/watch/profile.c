@@ -181,8 +181,8 @@ void cnri_profile_print(const cnri_profile *p, bool json, cnri_text *out) {
     }
     for (int32_t s = 0; s < n; s++) all += mean_ms(&p->steps[s]);
     if (!json)
-        cnri_text_add(out, "%5s  %-24s %-20s %-24s %-10s %10s %6s %8s\n", "step", "node", "operator",
-                      "kernel", "device", "ms", "share", "GFLOPS");
+        cnri_text_add(out, "%5s  %-24s %-20s %-24s %-10s %10s %6s %8s\n", "step", "node",
+                      "operator", "kernel", "device", "ms", "share", "GFLOPS");
     for (int32_t s = 0; s < n; s++) print_step(p, s, all, json, out);
     print_groups(groups, sum_groups(p, groups), all, json, out);
     cnri_free(groups);

@@ -26,7 +26,8 @@ void cnri_profile_reset(cnri_profile *p);
 void cnri_profile_hear(void *profile, const cnri_event *event);
 /* Times of step `step`; of whole runs for -1. */
 cnri_step_time cnri_profile_of(const cnri_profile *p, int32_t step);
-/* A table of steps and one of operators, longest first; or JSON lines {"step":...} and {"op":...}. */
+/* A table of steps and one of operators, longest first; or JSON lines {"step":...} and {"op":...}.
+ */
 void cnri_profile_print(const cnri_profile *p, bool json, cnri_text *out);
 
 #endif

@@ -120,7 +120,8 @@ __attribute__((unused)) static bool lab_same(const float *a, int64_t n, const fl
 
 __attribute__((unused)) static int32_t lab_steps(const cnr_plan *plan, int32_t kind) {
     int32_t n = 0;
-    for (int32_t i = 0; plan && i < plan->steps.n; i++) n += (int32_t)plan->steps.at[i].kind == kind;
+    for (int32_t i = 0; plan && i < plan->steps.n; i++)
+        n += (int32_t)plan->steps.at[i].kind == kind;
     return n;
 }
 

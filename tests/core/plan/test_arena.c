@@ -103,7 +103,8 @@ static int32_t net_blocks(cnri_block *b, int32_t layers) {
         for (int32_t k = 0; k < branches; k++) {
             b[n++] = (cnri_block){.bytes = bytes / (uint64_t)branches, .first = step + k,
                                   .last = step + branches + (dice(6) == 0 ? (int32_t)dice(6) : 0)};
-            if (dice(2)) b[n++] = (cnri_block){.bytes = dice(500000), .first = step + k, .last = step + k};
+            if (dice(2))
+                b[n++] = (cnri_block){.bytes = dice(500000), .first = step + k, .last = step + k};
         }
         step += branches;
     }

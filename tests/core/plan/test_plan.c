@@ -106,7 +106,8 @@ static void devices(void) {
     lab_check(g, &o, &plan, "in images of four channels a pixel");
     bool image = false;
     for (int32_t i = 0; i < plan->storages.n; i++)
-        image = image || (plan->storages.at[i].memory_class == 1 && plan->storages.at[i].width == 5);
+        image =
+            image || (plan->storages.at[i].memory_class == 1 && plan->storages.at[i].width == 5);
     ok(image, "an image of the tensor's width was planned");
     cnri_plan_free(plan);
     cnri_part near = {"near", 1}, far = {"far:1", 1};
@@ -130,7 +131,8 @@ static void splits(void) {
     cnri_part parts[] = {{"near", 0.4}, {"far:0", 0.6}};
     cnri_part three[] = {{"far:1", 0.25}, {"far:0", 0.25}, {"near", 0.5}};
     for (int32_t axis = 1; axis <= 2; axis++) {
-        cnri_placement w[] = {{.node = g->nodes.at[4]->name, .n_parts = 2, .axis = axis, .parts = parts}};
+        cnri_placement w[] = {
+            {.node = g->nodes.at[4]->name, .n_parts = 2, .axis = axis, .parts = parts}};
         cnri_plan_options o = {.device = "near", .placements = w, .n_placements = 1};
         lab_check(g, &o, &plan, axis == 1 ? "split along channels" : "split along rows, with halo");
         uint64_t down = 0;
@@ -156,7 +158,8 @@ static void splits(void) {
         lab_check(g, &o, &plan, "a reference that takes no ranges computes all and keeps its part");
         cnri_plan_free(plan);
     }
-    cnri_placement bad[] = {{.node = g->nodes.at[4]->name, .n_parts = 2, .axis = 3, .parts = parts}};
+    cnri_placement bad[] = {
+        {.node = g->nodes.at[4]->name, .n_parts = 2, .axis = 3, .parts = parts}};
     cnri_plan_options o = {.device = "near", .placements = bad, .n_placements = 1};
     cnr_error err = CNR_ERROR_INIT;
     int64_t n;
@@ -211,7 +214,8 @@ static cnr_graph *random_net(void) {
         } else {
             cnr_value other = -1;
             for (int32_t k = 0; k < n; k++)
-                if (cnr_same_shape(g->values.at[values[k]].type, type) && dice(2)) other = values[k];
+                if (cnr_same_shape(g->values.at[values[k]].type, type) && dice(2))
+                    other = values[k];
             if (other < 0) continue;
             values[n++] = lab_op(g, kind == 6 && type->dim[0] < 8 ? "f_join" : "f_sum", v, other);
         }
@@ -223,9 +227,11 @@ static cnr_graph *random_net(void) {
 
 /* 1 equal, 0 refused for a reason, -1 wrong */
 static int32_t random_case(uint32_t seed) {
-    static const char *const kernels[3][3] = {
-        {NULL}, {"f_blur=near_blur_block", NULL}, {"f_blur=far_blur_image", "f_sum=reference", NULL}};
-    static const char *const offs[4][2] = {{NULL}, {"fuse", NULL}, {"alias", NULL}, {"layout", NULL}};
+    static const char *const kernels[3][3] = {{NULL},
+                                              {"f_blur=near_blur_block", NULL},
+                                              {"f_blur=far_blur_image", "f_sum=reference", NULL}};
+    static const char *const offs[4][2] = {
+        {NULL}, {"fuse", NULL}, {"alias", NULL}, {"layout", NULL}};
     static const char *const names[] = {"near", "far:0", "far:1"};
     cnri_part parts[16][3];
     cnri_placement wish[16];
@@ -259,7 +265,8 @@ static int32_t random_case(uint32_t seed) {
     const bool refused = !got && err.code == CNR_E_ARG;
     const bool good = refused || lab_same(got, b, want, a);
     if (!good) {
-        note("seed %u: %s: %s; %lld against %lld", seed, err.where, err.text, (long long)b, (long long)a);
+        note("seed %u: %s: %s; %lld against %lld", seed, err.where, err.text, (long long)b,
+             (long long)a);
         for (int64_t i = 0; got && want && i < a && i < b; i++)
             if (!lab_same(&got[i], 1, &want[i], 1)) {
                 note("first at %lld: got %g, want %g", (long long)i, got[i], want[i]);

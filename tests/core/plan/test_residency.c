@@ -87,7 +87,8 @@ static void replaced(const char *device) {
        "the same session answers by them");
     weight.dim[0] = 3;
     ok(cnr_plan_set_weight(plan, "w", &weight, &err) != CNR_OK, "a wrong shape is refused");
-    is_int(cnr_plan_set_weight(plan, "nosuch", &weight, &err), CNR_E_NOT_FOUND, "so is a wrong name");
+    is_int(cnr_plan_set_weight(plan, "nosuch", &weight, &err), CNR_E_NOT_FOUND,
+           "so is a wrong name");
     cnr_session_close(s);
     cnri_plan_free(plan);
     cnri_graph_free(g);
@@ -118,8 +119,8 @@ static void encoded(void) {
     float *want = lab_judge(h, &a, &err);
     for (int32_t i = 0; i < 3; i++) {
         float *got = lab_run(g, &all[i], &b, NULL, &err);
-        ok(lab_same(got, b, want, a), "weights in an encoding that no kernel reads are decoded (%d): %s",
-           (int)i, err.text);
+        ok(lab_same(got, b, want, a),
+           "weights in an encoding that no kernel reads are decoded (%d): %s", (int)i, err.text);
         free(got);
     }
     free(want);

@@ -38,7 +38,8 @@ static void starve(const cnr_graph *g, const cnri_plan_options *o, const char *w
         if (!got && err.code != CNR_E_MEMORY && other++ == 0)
             note("allocation %d failing: %s: %s", (int)n, err.where, err.text);
     }
-    ok(got && lab_same(got, count, want, wanted), "%s: an answer after %d failures", what, (int)n - 1);
+    ok(got && lab_same(got, count, want, wanted), "%s: an answer after %d failures", what,
+       (int)n - 1);
     is_int(other, 0, "each of them is told as such");
     free(got);
     free(want);

@@ -65,7 +65,8 @@ static void batches(void) {
     cnr_tensor bad = input_of(1, data);
     const cnr_tensor *list[] = {&bad};
     bad.dim[1] = 5;
-    ok(cnr_run_tensors(m, list, 1, &out, 1, &err) != CNR_OK, "a wrong shape is refused: %s", err.text);
+    ok(cnr_run_tensors(m, list, 1, &out, 1, &err) != CNR_OK, "a wrong shape is refused: %s",
+       err.text);
     bad = input_of(1, data);
     bad.dtype = CNR_f64;
     is_int(cnr_run_tensors(m, list, 1, &out, 1, &err), CNR_E_SHAPE, "so is a wrong type");

@@ -15,7 +15,8 @@ static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) 
     return CNR_OK;
 }
 
-static const cnr_memory_class memory[] = {{"heap", CNR_MEMORY_HOST | CNR_MEMORY_PARTS, 64, 0, 0, 0}};
+static const cnr_memory_class memory[] = {
+    {"heap", CNR_MEMORY_HOST | CNR_MEMORY_PARTS, 64, 0, 0, 0}};
 
 static cnr_status open_it(cnr_device *device, const cnr_device_options *options, cnr_error *err) {
     (void)options;

@@ -20,7 +20,8 @@ static const cnr_attr_spec affine_attrs[] = {
     {.name = "b", .type = CNR_ATTR_FLOAT, .help = "summand"}};
 static const cnr_port one_in[] = {{.name = "x", .help = "any"}};
 static const cnr_port two_in[] = {{.name = "x", .help = "any"}, {.name = "y", .help = "alike"}};
-static const cnr_port many_in[] = {{.name = "x", .flags = CNR_PORT_VARIADIC, .min = 1, .help = "any"}};
+static const cnr_port many_in[] = {
+    {.name = "x", .flags = CNR_PORT_VARIADIC, .min = 1, .help = "any"}};
 static const cnr_port one_out[] = {{.name = "out", .help = "result"}};
 static const cnr_port two_out[] = {{.name = "a", .help = "half"}, {.name = "b", .help = "half"}};
 
@@ -167,7 +168,8 @@ static cnr_status cut_reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-/* ---- f_some: the positive elements, known when it runs; f_wait: runs until it is cancelled ---- */
+/* ---- f_some: the positive elements, known when it runs; f_wait: runs until it is cancelled ----
+ */
 
 static cnr_status some_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     view_infer(node, out, err);
