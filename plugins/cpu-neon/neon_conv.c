@@ -8,7 +8,7 @@ typedef struct conv_state {
     int64_t cin, cout, group, n, k; /* n, k: of one group's product */
     int32_t pointwise, by_image, packed, threads;
     neon_grid grid;
-    /* floats: a thread's scratch, a padded image, packed weights; and their places in the workspace */
+    /* floats: a thread's scratch, a padded image, packed weights; and where in the workspace */
     int64_t room, image_floats, a_floats;
     int64_t rooms_at, images_at, a_at, floats;
 } conv_state;

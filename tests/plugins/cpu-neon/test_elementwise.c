@@ -7,7 +7,8 @@ static cnr_tensor *draw(const char *dims) { return t_random(CNR_f32, dims, seed+
 
 static void one_operand(void) {
     static const char *const names[] = {"relu", "leaky_relu", "sigmoid", "tanh",
-                                        "elu", "exp", "abs", "relu6", "clip", "swish", "hard_sigmoid", "hard_swish"};
+                                        "elu", "exp", "abs", "relu6", "clip", "swish",
+                                        "hard_sigmoid", "hard_swish"};
     static const char *const dims[] = {"1", "17", "2x3x45x67", "1x5x100x100"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         for (size_t j = 0; j < sizeof dims / sizeof dims[0]; j++) {
