@@ -1,11 +1,11 @@
-/* Graphs into ONNX files of operator set 20. Most operators are ONNX's own; a table says which of
+/* Graphs into ONNX files of operator set 21. Most operators are ONNX's own; a table says which of
  * their attributes ONNX takes as attributes and which as inputs; the rest are made of several. */
 #include "onnx.h"
 
 #include <stdio.h>
 #include <unistd.h>
 
-enum { OPSET = 20, IR_VERSION = 9, MAX_IN = 1024, MAX_ATTRS = 16 };
+enum { OPSET = 21, IR_VERSION = 10, MAX_IN = 1024, MAX_ATTRS = 16 };
 enum { T_FLOAT = 1, T_INT = 2, T_STRING = 3, T_FLOATS = 6, T_INTS = 7 }; /* AttributeProto.type */
 
 typedef struct block {
@@ -99,6 +99,11 @@ static const char *constant(writer *w, int32_t dtype, const int64_t *dim, int32_
 }
 static const char *ints(writer *w, const int64_t *values, int64_t n) {
     return constant(w, CNR_i64, &n, 1, values, (uint64_t)n * 8);
+}
+static const char *floats(writer *w, const double *values, int64_t n) {
+    float *own = (float *)make(w, (size_t)(n + 1) * sizeof(float));
+    for (int64_t i = 0; own && i < n; i++) own[i] = (float)values[i];
+    return own ? constant(w, CNR_f32, &n, 1, own, (uint64_t)n * 4) : "";
 }
 static const char *scalar(writer *w, double value) {
     const float f = (float)value;
@@ -280,7 +285,7 @@ static const struct row {
     {"space_to_depth", "SpaceToDepth", " blocksize ", ""},
     {"resize", "Resize",
      " mode coordinate_transformation_mode nearest_mode cubic_coeff_a exclude_outside "
-     "extrapolation_value antialias axes keep_aspect_ratio_policy ", ""},
+     "extrapolation_value antialias axes keep_aspect_ratio_policy ", " scales:2 sizes:3 "},
     {"grid_sample", "GridSample", " mode padding_mode align_corners ", ""},
     {"quantize_linear", "QuantizeLinear", " axis ", ""},
     {"dequantize_linear", "DequantizeLinear", " axis ", ""},
@@ -290,6 +295,24 @@ static const struct row {
     {"matmul_integer", "MatMulInteger", "", ""},
     {"dynamic_quantize_linear", "DynamicQuantizeLinear", "", ""},
     {"non_max_suppression", "NonMaxSuppression", " center_point_box ", ""},
+    {"group_normalization", "GroupNormalization", " num_groups epsilon ", ""},
+    {"deform_conv", "DeformConv", " kernel_shape strides pads dilations group offset_group ", ""},
+    {"gather_nd", "GatherND", " batch_dims ", ""},
+    {"scatter_elements", "ScatterElements", " axis reduction ", ""},
+    {"scatter_nd", "ScatterND", " reduction ", ""},
+    {"one_hot", "OneHot", " axis ", ""},
+    {"non_zero", "NonZero", "", ""},
+    {"range", "Range", "", ""},
+    {"eye_like", "EyeLike", " k ", ""},
+    {"cast_like", "CastLike", "", ""},
+    {"roi_align", "RoiAlign",
+     " mode output_height output_width sampling_ratio spatial_scale "
+     "coordinate_transformation_mode ", ""},
+    {"max_roi_pool", "MaxRoiPool", " pooled_shape spatial_scale ", ""},
+    {"reverse_sequence", "ReverseSequence", " batch_axis time_axis ", ""},
+    {"bit_shift", "BitShift", " direction ", ""},
+    {"bitwise_and", "BitwiseAnd", "", ""}, {"bitwise_or", "BitwiseOr", "", ""},
+    {"bitwise_xor", "BitwiseXor", "", ""}, {"bitwise_not", "BitwiseNot", "", ""},
 };
 
 static int lists(const char *list, const char *name) {
@@ -322,6 +345,7 @@ static void plain(job *j, const struct row *row) {
         while (j->n_in <= port) j->in[j->n_in++] = "";
         if (a->type == CNR_ATTR_INTS) j->in[port] = ints(w, a->ints, a->n);
         else if (a->type == CNR_ATTR_FLOAT) j->in[port] = scalar(w, a->f);
+        else if (a->type == CNR_ATTR_FLOATS) j->in[port] = floats(w, a->floats, a->n);
         else j->in[port] = ints(w, &a->i, 1);
     }
     while (j->n_in > 0 && !*j->in[j->n_in - 1]) j->n_in--;
@@ -469,10 +493,123 @@ static void crop(job *j, const struct row *row) {
     node(j->w, "Slice", in, 4, j->out, 1);
 }
 
+/* Channels [from, to) of a value, through `op` when there is one. */
+static const char *channels(job *j, const char *x, int64_t from, int64_t to, const char *op) {
+    const int64_t axis = 1;
+    const char *part = between(j->w), *out = op ? between(j->w) : part;
+    const char *in[] = {x, ints(j->w, &from, 1), ints(j->w, &to, 1), ints(j->w, &axis, 1)};
+    node(j->w, "Slice", in, 4, &part, 1);
+    if (op) {
+        Onnx__NodeProto *n = node(j->w, op, &part, 1, &out, 1);
+        if (strcmp(op, "Softmax") == 0) put_int(j->w, n, "axis", 1);
+    }
+    return out;
+}
+
+/* Darknet's heads: activations by ranges of channels, anchor by anchor, joined again. */
+static void head(job *j, const struct row *row) {
+    (void)row;
+    const int yolo = strcmp(j->node->desc->name, "yolo") == 0;
+    const int64_t classes = cnr_attr_int(j->node, "classes"), num = cnr_attr_int(j->node, "num");
+    const int64_t coords = yolo ? 4 : cnr_attr_int(j->node, "coords"), each = coords + 1 + classes;
+    const double scale = yolo ? cnr_attr_float(j->node, "scale_x_y") : 1;
+    const int background = !yolo && cnr_attr_int(j->node, "background") != 0;
+    const char *scores = yolo ? "Sigmoid" : cnr_attr_int(j->node, "softmax") ? "Softmax" : NULL;
+    int32_t n = 0;
+    if (num * 4 > MAX_IN || background) return unsupported(j->w, j->node, "this form of head");
+    for (int64_t a = 0; a < num; a++) {
+        const int64_t at = a * each;
+        const char *xy = channels(j, j->in[0], at, at + 2, "Sigmoid");
+        if (scale != 1) {
+            const char *wide = between(j->w), *moved = between(j->w);
+            node(j->w, "Mul", (const char *[]){xy, scalar(j->w, scale)}, 2, &wide, 1);
+            node(j->w, "Add", (const char *[]){wide, scalar(j->w, -0.5 * (scale - 1))}, 2, &moved, 1);
+            xy = moved;
+        }
+        j->out[MAX_IN - 1 - n++] = xy;
+        j->out[MAX_IN - 1 - n++] = channels(j, j->in[0], at + 2, at + coords, NULL);
+        j->out[MAX_IN - 1 - n++] = channels(j, j->in[0], at + coords, at + coords + 1, "Sigmoid");
+        if (classes)
+            j->out[MAX_IN - 1 - n++] = channels(j, j->in[0], at + coords + 1, at + each, scores);
+    }
+    const char **parts = (const char **)make(j->w, (size_t)(n + 1) * sizeof(char *));
+    if (!parts) return;
+    for (int32_t i = 0; i < n; i++) parts[i] = j->out[MAX_IN - 1 - i];
+    put_int(j->w, node(j->w, "Concat", parts, n, j->out, 1), "axis", 1);
+}
+
+/* What depends on sizes alone is worked out now, by the operator's own reference. */
+static void known(job *j, const struct row *row) {
+    (void)row;
+    const cnr_tensor *y = j->node->outputs[0];
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_tensor made = *y;
+    cnr_tensor *outputs[] = {&made};
+    cnr_run run = {.size = sizeof run, .range_axis = -1, .node = j->node, .outputs = outputs};
+    if (cnr_count(y) < 0) return unsupported(j->w, j->node, "unknown sizes are not supported");
+    made.bytes = cnr_dense_bytes(y);
+    made.data = make(j->w, (size_t)made.bytes);
+    if (!made.data) return;
+    if (j->node->desc->reference(&run, &err)) return unsupported(j->w, j->node, err.text);
+    tensor(j->w, j->out[0], y->dtype, y->dim, y->rank, made.data, made.bytes);
+}
+
+/* Blocks of stride x stride places become channels, Darknet's way round. */
+static void reorg(job *j, const struct row *row) {
+    (void)row;
+    writer *w = j->w;
+    const int64_t s = cnr_attr_int(j->node, "stride"), *d = j->node->inputs[0]->dim;
+    if (cnr_attr_int(j->node, "reverse") || d[1] < 1 || d[2] < 1 || d[3] < 1 || d[1] % (s * s))
+        return unsupported(w, j->node, "this form is not supported");
+    /* The memory of x read as N, C/(s*s), H, s, W, s and turned, then named C*s*s, H/s, W/s. */
+    const int64_t cut[] = {-1, d[1] / (s * s), d[2], s, d[3], s}, perm[] = {0, 3, 5, 1, 2, 4};
+    const int64_t out[] = {-1, d[1] * s * s, d[2] / s, d[3] / s};
+    const char *a = between(w), *b = between(w);
+    node(w, "Reshape", (const char *[]){j->in[0], ints(w, cut, 6)}, 2, &a, 1);
+    put_ints(w, node(w, "Transpose", &a, 1, &b, 1), "perm", perm, 6);
+    node(w, "Reshape", (const char *[]){b, ints(w, out, 4)}, 2, j->out, 1);
+}
+
+/* A constant's value is a tensor attribute in ONNX. */
+static void constant_of_shape(job *j, const struct row *row) {
+    (void)row;
+    const int32_t dtype = (int32_t)cnr_attr_int(j->node, "dtype");
+    const char *plain = j->out[0], *shape = j->in[0];
+    int64_t n;
+    const int64_t *dims = cnr_attr_ints(j->node, "shape", &n);
+    if (j->n_in < 1 || !*shape) shape = ints(j->w, dims, n);
+    const char *filled = between(j->w);
+    const char *value = scalar(j->w, cnr_attr_float(j->node, "value"));
+    node(j->w, "Expand", (const char *[]){value, shape}, 2, &filled, 1);
+    put_int(j->w, node(j->w, "Cast", &filled, 1, &plain, 1), "to", data_type(dtype));
+}
+
+/* x over the root of its squares' sum, times a factor: Caffe's Normalize. */
+static void normalize(job *j, const struct row *row) {
+    (void)row;
+    writer *w = j->w;
+    int64_t axes[CNR_MAX_RANK], n = 0;
+    const int spatial = cnr_attr_int(j->node, "across_spatial") != 0;
+    for (int32_t i = 1; i < j->node->inputs[0]->rank; i++)
+        if (i == 1 || spatial) axes[n++] = i;
+    const char *sum = between(w), *more = between(w), *root = between(w);
+    const char *out = j->n_in > 1 ? between(w) : j->out[0];
+    put_int(w, node(w, "ReduceSumSquare", (const char *[]){j->in[0], ints(w, axes, n)}, 2, &sum, 1),
+            "keepdims", 1);
+    node(w, "Add", (const char *[]){sum, scalar(w, cnr_attr_float(j->node, "epsilon"))}, 2, &more, 1);
+    node(w, "Sqrt", &more, 1, &root, 1);
+    node(w, "Div", (const char *[]){j->in[0], root}, 2, &out, 1);
+    if (j->n_in < 2) return;
+    const char *factor = cnr_count(j->node->inputs[1]) == 1 ? j->in[1] : along_channels(j, 1);
+    node(w, "Mul", (const char *[]){out, factor}, 2, j->out, 1);
+}
+
 static const struct {
     const char *op;
     void (*write)(job *, const struct row *);
 } own[] = {
+    {"yolo", head}, {"region", head}, {"prior_box", known}, {"reorg", reorg},
+    {"constant_of_shape", constant_of_shape}, {"normalize", normalize},
     {"dense", dense}, {"relu6", relu6}, {"swish", swish}, {"scale_bias", scale_bias},
     {"lrn_within", lrn_within}, {"weighted_sum", weighted_sum}, {"reshape_like", reshape_like},
     {"channel_shuffle", channel_shuffle}, {"dropout", dropout}, {"crop", crop},
@@ -635,7 +772,7 @@ static int32_t accepts(const char *path) {
 const cnr_exporter onnx_exporter = {
     .size = sizeof(cnr_exporter),
     .name = "onnx",
-    .summary = "ONNX, operator set 20",
+    .summary = "ONNX, operator set 21",
     .accepts = accepts,
     .write = export_graph,
 };
