@@ -249,7 +249,8 @@ cnr_value cnri_graph_find(const cnr_graph *g, const char *value_name) {
 cnr_status cnri_graph_output(cnr_graph *g, cnr_value value, const char *name) {
     if (value < 0 || value >= g->values.n) {
         /* After an earlier problem a missing value is only its consequence. */
-        if (g->problems.n == 0) cnri_graph_problem(g, name, "output %s has no value", name ? name : "");
+        if (g->problems.n == 0)
+            cnri_graph_problem(g, name, "output %s has no value", name ? name : "");
         return CNR_E_ARG;
     }
     if (!name || !name[0]) name = g->values.at[value].name;

@@ -1,4 +1,4 @@
-/* Copies of graphs (for plans, which bind and rewrite theirs): weights and attributes are shared. */
+/* Copies of graphs, for plans to bind and rewrite: weights and attributes are shared. */
 #include "core/graph/parts.h"
 
 static bool copy_values(const cnr_graph *g, cnr_graph *to) {

@@ -1,4 +1,4 @@
-/* Looking at a graph and changing it: queries, replacing values, removing nodes; the host's slots. */
+/* Looking at a graph and changing it: queries, replacing, removing; the host's slots. */
 #include "core/graph/parts.h"
 
 int32_t cnri_graph_node_count(const cnr_graph *g) { return g->nodes.n; }

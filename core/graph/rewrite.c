@@ -1,5 +1,5 @@
-/* Rewrites that keep a net's outputs: the core's own, which know operators by descriptor fields only,
- * and those of plugins, in turn until nothing changes. */
+/* Rewrites that keep a net's outputs: the core's own, which know operators by descriptor fields
+ * only, and those of plugins, in turn until nothing changes. */
 #include "core/graph/parts.h"
 
 /* Each pass of the loop shrinks or folds something; this bounds a pair of rewrites that undo each

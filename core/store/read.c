@@ -1,4 +1,4 @@
-/* From a parsed .cnr file to a graph, to the weights of another graph, or to a verdict on its data. */
+/* From a parsed .cnr file to a graph, to the weights of another, or to a verdict on its data. */
 #include "core/store/format.h"
 
 /* ---- what the file needs ---- */

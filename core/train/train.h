@@ -1,6 +1,6 @@
 /* train: gradients of a graph by its operators' own hooks, and stochastic gradient descent.
  *
- *   net ---copy, bind to the batch---> forward nodes, loss, gradient nodes ---> one plan, run each step
+ *   net ---copy, bind to the batch---> forward nodes, loss, gradient nodes ---> a plan, run each step
  *     \--copy, bind to the batch---> the net as it is ---> another plan, to judge by
  *
  * Both graphs read the weights from the trainer's own arrays, which each step changes in place. */

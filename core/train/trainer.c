@@ -9,8 +9,8 @@ static bool fed_as_parameter(const cnr_graph *g, cnr_value value) {
         const cnri_node *node = g->nodes.at[i];
         const cnr_op *op = node->view.desc;
         for (int32_t k = 0; k < node->view.n_inputs && k < op->n_inputs; k++) {
-            const cnr_port *port =
-                (const cnr_port *)(const void *)((const char *)op->inputs + (size_t)k * op->port_size);
+            const char *row = (const char *)op->inputs + (size_t)k * op->port_size;
+            const cnr_port *port = (const cnr_port *)(const void *)row;
             if (node->in[k] == value && port->flags & CNR_PORT_PARAMETER) return true;
         }
     }
@@ -273,7 +273,7 @@ cnr_status cnri_trainer_step(cnri_trainer *t, double *loss, int64_t *correct, cn
     *correct = count_correct(t, scores, t->options.batch);
     if (!isfinite(*loss))
         return cnri_fail(err, CNR_E_STATE, t->net->name,
-                         "the loss is no longer a number after %lld steps; a smaller rate is wanted",
+                         "the loss is no number any more after %lld steps; want a smaller rate",
                          (long long)t->step);
     status = update_all(t, err);
     t->step++;

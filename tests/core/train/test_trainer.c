@@ -184,7 +184,7 @@ static void test_refused(cnr_runtime *rt) {
     o.rate = 1e6;
     o.epochs = 3;
     is_int(train(rt, g, &o, &w, &p, &err), CNR_E_STATE, "a rate that explodes is told");
-    has_text(err.text, "smaller rate", "with advice");
+    has_text(err.text, "want a smaller rate", "with advice");
     cnri_graph_free(g);
     g = cnri_graph_new("two");
     const cnr_tensor type = {.size = sizeof type, .dtype = CNR_f32, .rank = 4,
