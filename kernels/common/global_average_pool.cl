@@ -1,0 +1,19 @@
+/* The mean of each channel: one channel of one sample a work-item. */
+
+__kernel void global_average_pool(__global const float *x, int x_at, __global float *y, int y_at,
+                                  int plane, int begin, int end CHAIN_PARAMETERS) {
+    const int at = begin + get_global_id(0);
+    if (at >= end) return;
+    __global const float *from = x + x_at + at * plane;
+    float s0 = 0.0f, s1 = 0.0f, s2 = 0.0f, s3 = 0.0f;
+    int i = 0;
+    for (; i + 4 <= plane; i += 4) {
+        s0 += from[i];
+        s1 += from[i + 1];
+        s2 += from[i + 2];
+        s3 += from[i + 3];
+    }
+    for (; i < plane; i++) s0 += from[i];
+    const float mean = plane > 0 ? ((s0 + s1) + (s2 + s3)) / plane : 0.0f;
+    y[y_at + at] = chain(mean, at CHAIN_PASS);
+}

@@ -1,0 +1,146 @@
+/* The devices of all platforms, and what is known against some of them. */
+#include "ocl.h"
+
+#include <ctype.h>
+#include <stdio.h>
+
+const cnr_host *ocl_host;
+
+static struct {
+    pthread_mutex_t lock;
+    int looked;
+    int32_t n;
+    ocl_found *at;
+} all = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Parts of names; "" fits all. A row needs the observation that forced it. */
+static const struct {
+    const char *platform, *device, *driver;
+    uint32_t quirks;
+    const char *why;
+} quirks[] = {
+    /* "full profile" is what all sizes and functions here are promised by */
+    {"", "FPGA", "", OCL_REFUSE, "kernels of an FPGA are not built from source"},
+    {"Clover", "", "", OCL_NO_IMAGES, "Mesa's Clover claims images that it does not have"},
+};
+
+int ocl_contains(const char *text, const char *part) {
+    const size_t n = strlen(part);
+    for (; n && *text; text++) {
+        size_t i = 0;
+        while (i < n && tolower((unsigned char)text[i]) == tolower((unsigned char)part[i])) i++;
+        if (i == n) return 1;
+    }
+    return n == 0;
+}
+
+static void device_text(cl_device_id device, cl_device_info what, char *out, size_t room) {
+    char text[1024] = "";
+    size_t n = 0;
+    out[0] = 0;
+    if (ocl_cl.clGetDeviceInfo(device, what, sizeof text - 1, text, &n) != CL_SUCCESS) return;
+    const char *from = text;
+    while (*from == ' ') from++;
+    snprintf(out, room, "%.*s", (int)(room - 1), from);
+}
+
+static void judge(ocl_found *f) {
+    cl_bool compiler = CL_FALSE, available = CL_FALSE, little = CL_FALSE;
+    ocl_cl.clGetDeviceInfo(f->device, CL_DEVICE_COMPILER_AVAILABLE, sizeof compiler, &compiler, NULL);
+    ocl_cl.clGetDeviceInfo(f->device, CL_DEVICE_AVAILABLE, sizeof available, &available, NULL);
+    ocl_cl.clGetDeviceInfo(f->device, CL_DEVICE_ENDIAN_LITTLE, sizeof little, &little, NULL);
+    const int host_little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
+    if (!available) f->refused = "it is not available";
+    else if (!compiler) f->refused = "it has no compiler";
+    else if ((little != CL_FALSE) != host_little) f->refused = "its byte order is not the host's";
+    else if (strncmp(f->version, "OpenCL 1.0", 10) == 0 || strncmp(f->version, "OpenCL 1.1", 10) == 0)
+        f->refused = "its OpenCL is older than 1.2";
+    for (size_t i = 0; i < sizeof quirks / sizeof quirks[0]; i++) {
+        if (!ocl_contains(f->platform_name, quirks[i].platform) ||
+            !ocl_contains(f->name, quirks[i].device) || !ocl_contains(f->driver, quirks[i].driver))
+            continue;
+        f->quirks |= quirks[i].quirks;
+        if (quirks[i].quirks & OCL_REFUSE) f->refused = quirks[i].why;
+    }
+}
+
+static void fill(ocl_found *f, cl_platform_id platform, cl_device_id device, int32_t number) {
+    memset(f, 0, sizeof *f);
+    f->platform = platform;
+    f->device = device;
+    ocl_cl.clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof f->platform_name - 1,
+                             f->platform_name, NULL);
+    device_text(device, CL_DEVICE_NAME, f->name, sizeof f->name);
+    device_text(device, CL_DEVICE_VENDOR, f->vendor, sizeof f->vendor);
+    device_text(device, CL_DEVICE_VERSION, f->version, sizeof f->version);
+    device_text(device, CL_DRIVER_VERSION, f->driver, sizeof f->driver);
+    ocl_cl.clGetDeviceInfo(device, CL_DEVICE_TYPE, sizeof f->type, &f->type, NULL);
+    ocl_cl.clGetDeviceInfo(device, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof f->units, &f->units, NULL);
+    ocl_cl.clGetDeviceInfo(device, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof f->memory, &f->memory, NULL);
+    snprintf(f->key, sizeof f->key, "%.60s/%d/%.50s", f->platform_name, (int)number, f->name);
+    judge(f);
+}
+
+/* Appends a platform's devices; a platform that fails has none. */
+static int take_platform(cl_platform_id platform) {
+    cl_uint n = 0;
+    if (ocl_cl.clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, &n) != CL_SUCCESS || n == 0)
+        return 1;
+    if (n > 64) n = 64;
+    cl_device_id *ids = ocl_host->alloc(n * sizeof *ids);
+    ocl_found *grown = ocl_host->resize(all.at, (size_t)(all.n + (int32_t)n) * sizeof *grown);
+    if (grown) all.at = grown;
+    if (!ids || !grown) {
+        ocl_host->free(ids);
+        return 0;
+    }
+    const cl_int got = ocl_cl.clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, n, ids, NULL);
+    for (cl_uint i = 0; got == CL_SUCCESS && i < n; i++)
+        fill(&all.at[all.n++], platform, ids[i], (int32_t)i);
+    ocl_host->free(ids);
+    return 1;
+}
+
+static int32_t look(cnr_error *err) {
+    cl_platform_id platforms[32];
+    const char *why;
+    cl_uint n = 0;
+    if (!ocl_api_open(&why)) {
+        ocl_host->log(CNR_LOG_INFO, "opencl", "%s", why);
+        return 0;
+    }
+    if (ocl_cl.clGetPlatformIDs(32, platforms, &n) != CL_SUCCESS) n = 0; /* none is an error too */
+    for (cl_uint i = 0; i < n && i < 32; i++)
+        if (!take_platform(platforms[i]))
+            return ocl_host->fail(err, CNR_E_MEMORY, "opencl", "no memory for the list of devices");
+    all.looked = 1;
+    return all.n;
+}
+
+int32_t ocl_count(cnr_error *err) {
+    pthread_mutex_lock(&all.lock);
+    if (!all.looked) all.n = 0;
+    const int32_t n = all.looked ? all.n : look(err);
+    pthread_mutex_unlock(&all.lock);
+    return n;
+}
+
+const ocl_found *ocl_describe(int32_t index, cnr_device_info *out) {
+    if (index < 0 || index >= all.n) return NULL;
+    const ocl_found *f = &all.at[index];
+    snprintf(out->key, sizeof out->key, "%s", f->key);
+    snprintf(out->name, sizeof out->name, "%s", f->name);
+    snprintf(out->driver, sizeof out->driver, "%.60s %.60s", f->platform_name, f->driver);
+    if (f->refused) snprintf(out->why, sizeof out->why, "%s", f->refused);
+    out->concurrency = (int32_t)f->units;
+    out->memory_bytes = f->memory;
+    return f;
+}
+
+void ocl_forget(void) {
+    pthread_mutex_lock(&all.lock);
+    if (ocl_host) ocl_host->free(all.at);
+    all.at = NULL;
+    all.n = all.looked = 0;
+    pthread_mutex_unlock(&all.lock);
+}

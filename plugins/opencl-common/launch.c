@@ -1,0 +1,55 @@
+/* Arguments of a kernel, and its launch. */
+#include "stream.h"
+
+void ocl_begin(ocl_call *call, cnr_stream *stream, const ocl_code *code) {
+    *call = (ocl_call){.stream = stream, .code = code};
+    call->kernel = ocl_stream_kernel(stream, code, &call->error);
+}
+
+static void set(ocl_call *call, size_t bytes, const void *value) {
+    if (call->error == CL_SUCCESS)
+        call->error = ocl_cl.clSetKernelArg(call->kernel, call->n, bytes, value);
+    call->n++;
+}
+
+void ocl_arg_image(ocl_call *call, const cnr_mem *mem) {
+    const cl_mem handle = mem->handle;
+    set(call, sizeof handle, &handle);
+}
+
+void ocl_arg_buffer(ocl_call *call, const cnr_mem *mem) {
+    ocl_arg_image(call, mem);
+    ocl_arg_int(call, (int64_t)(mem->offset / 4));
+}
+
+void ocl_arg_int(ocl_call *call, int64_t value) {
+    const cl_int v = (cl_int)value;
+    set(call, sizeof v, &v);
+}
+
+void ocl_arg_float(ocl_call *call, double value) {
+    const cl_float v = (cl_float)value;
+    set(call, sizeof v, &v);
+}
+
+void ocl_arg_ints(ocl_call *call, const cl_int *values, int32_t n) {
+    set(call, (size_t)n * sizeof *values, values);
+}
+
+cnr_status ocl_launch(ocl_call *call, int64_t x, int64_t y, int64_t z, int32_t line,
+                      cnr_error *err) {
+    const ocl_stream *s = call->stream->state;
+    const ocl_device *d = call->stream->device->state;
+    size_t local[3] = {(size_t)line, 1, 1};
+    if (call->error != CL_SUCCESS)
+        return ocl_fail(err, call->code->kernel, "clSetKernelArg", call->error);
+    if (x <= 0 || y <= 0 || z <= 0) return CNR_OK;
+    while (local[0] > 1 && (local[0] > call->code->most || local[0] > d->most_items[0]))
+        local[0] /= 2;
+    const size_t global[3] = {((size_t)x + local[0] - 1) / local[0] * local[0], (size_t)y,
+                              (size_t)z};
+    const cl_int code = ocl_cl.clEnqueueNDRangeKernel(s->queue, call->kernel, 3, NULL, global, local,
+                                                      0, NULL, NULL);
+    return code == CL_SUCCESS ? CNR_OK
+                              : ocl_fail(err, call->code->kernel, "clEnqueueNDRangeKernel", code);
+}

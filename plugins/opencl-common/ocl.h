@@ -1,0 +1,164 @@
+/* What OpenCL device plugins share: platforms and devices, memory, streams, programs, launching.
+ *
+ *   api.c      functions by dlsym        found.c    devices of all platforms, quirks
+ *   device.c   open, memory              stream.c   queue, transfers, events
+ *   program.c  sources -> kernels        cache.c    binaries on disk
+ *   launch.c   arguments and launches    chain.c    epilogues as source
+ *   support.c  shapes, ranges            op_NAME.c  host side of an operator's kernels
+ *
+ * A plugin of a vendor adds its description, its scores and its tuning numbers. Each plugin has
+ * its own copy of this library, so its devices never meet another's. */
+#ifndef OCL_H
+#define OCL_H
+
+#include "api.h"
+
+#include <cnnrun/plugin.h>
+#include <cnnrun/window.h>
+
+#include <pthread.h>
+
+/* Numbers that depend on the hardware, nothing else. */
+typedef struct ocl_tune {
+    const char *name;            /* part of the device's name; "" fits all */
+    int32_t line;                /* work-items in a row of a work-group, a multiple of the warp */
+    int32_t dense_line;          /* the same for dense, whose rows are often short */
+    int32_t conv_buffer, conv_image, dense_buffer, dense_image; /* scores, 0: never */
+} ocl_tune;
+
+/* What a driver is known to do wrong. */
+enum {
+    OCL_NO_IMAGES = 1 << 0,
+    OCL_NO_BINARIES = 1 << 1, /* binaries are not kept on disk */
+    OCL_REFUSE = 1 << 2       /* no device at all */
+};
+
+/* A device that some platform offers; not opened. */
+typedef struct ocl_found {
+    cl_platform_id platform;
+    cl_device_id device;
+    char key[128];
+    char name[128], vendor[128], version[128], driver[128], platform_name[128];
+    cl_device_type type;
+    cl_uint units;
+    cl_ulong memory;
+    uint32_t quirks;
+    const char *refused; /* why it can't be used; NULL */
+} ocl_found;
+
+/* One kernel of a built program. Lives as long as its device. */
+typedef struct ocl_code {
+    int32_t id; /* its place in each stream's list of kernels */
+    cl_program program;
+    const char *kernel;
+    size_t most; /* work-items in a work-group */
+} ocl_code;
+
+struct ocl_program;
+
+typedef struct ocl_device {
+    const ocl_found *found;
+    const ocl_tune *tune;
+    cl_context context;
+    cnr_memory_class memory[2];
+    int32_t n_memory;
+    int unified; /* the device's memory is the host's */
+    size_t most_items[3];
+    pthread_mutex_t lock; /* of the programs; never taken by run */
+    struct ocl_program *programs;
+    int32_t n_codes;
+    int32_t hits, misses;
+} ocl_device;
+
+enum { OCL_BUFFER = 0, OCL_IMAGE = 1 };
+
+extern const cnr_host *ocl_host;
+
+/* ---- found.c ---- */
+int32_t ocl_count(cnr_error *err);
+/* Fills everything but the score, which is 0 with `why` for what can't be driven. */
+const ocl_found *ocl_describe(int32_t index, cnr_device_info *out);
+void ocl_forget(void); /* at exit */
+int ocl_contains(const char *text, const char *part); /* case counts for nothing */
+
+/* ---- device.c ---- */
+cnr_status ocl_device_open(cnr_device *device, const ocl_tune *tunes, int32_t n_tunes,
+                           cnr_error *err);
+void ocl_device_close(cnr_device *device);
+cnr_status ocl_alloc(const cnr_device *device, cnr_mem *out, cnr_error *err);
+void ocl_free(const cnr_device *device, cnr_mem *mem);
+/* "clBuildProgram: CL_OUT_OF_RESOURCES"; a status that fits. */
+cnr_status ocl_fail(cnr_error *err, const char *where, const char *call, cl_int code);
+
+/* ---- stream.c: the device class's functions ---- */
+cnr_status ocl_stream_open(const cnr_device *device, cnr_stream *stream, cnr_error *err);
+void ocl_stream_close(cnr_stream *stream);
+cnr_status ocl_write(cnr_stream *stream, const cnr_mem *to, uint64_t offset, const void *from,
+                     uint64_t bytes, cnr_error *err);
+cnr_status ocl_read(cnr_stream *stream, const cnr_mem *from, uint64_t offset, void *to,
+                    uint64_t bytes, cnr_error *err);
+cnr_status ocl_copy(cnr_stream *stream, const cnr_mem *from, const cnr_mem *to, uint64_t bytes,
+                    cnr_error *err);
+void *ocl_map(cnr_stream *stream, const cnr_mem *mem, int32_t write, cnr_error *err);
+void ocl_unmap(cnr_stream *stream, const cnr_mem *mem, void *address);
+cnr_status ocl_sync(cnr_stream *stream, cnr_error *err);
+cnr_status ocl_record(cnr_stream *stream, void **event, cnr_error *err);
+cnr_status ocl_wait(cnr_stream *stream, void *event, cnr_error *err);
+void ocl_event_free(const cnr_device *device, void *event);
+int64_t ocl_elapsed(const cnr_device *device, void *from, void *to);
+void ocl_flush(cnr_stream *stream);
+
+#define OCL_CLASS_HOOKS                                                                        \
+    .alloc = ocl_alloc, .free = ocl_free, .map = ocl_map, .unmap = ocl_unmap,                   \
+    .write = ocl_write, .read = ocl_read, .copy = ocl_copy, .stream_open = ocl_stream_open,     \
+    .stream_close = ocl_stream_close, .sync = ocl_sync, .record = ocl_record, .wait = ocl_wait, \
+    .event_free = ocl_event_free, .elapsed = ocl_elapsed, .flush = ocl_flush
+
+/* ---- program.c, cache.c ---- */
+
+/* A source file of kernels/, embedded; under $CNNRUN_KERNEL_DIR its place is `path`. */
+typedef struct ocl_source {
+    const char *path; /* "common/max_pool.cl" */
+    const char *text;
+} ocl_source;
+#define OCL_SOURCE(path, symbol) {path, (const char *)symbol##_data}
+
+/* The kernel `name` of the source, built with `options` behind the generated text `head` (NULL:
+ * none). Builds once a device; later calls find it. */
+cnr_status ocl_code_get(const cnr_device *device, const ocl_source *source, const char *head,
+                        const char *options, const char *name, const ocl_code **out,
+                        cnr_error *err);
+void ocl_programs_free(ocl_device *d);
+
+typedef struct ocl_key {
+    char hex[65];
+} ocl_key;
+ocl_key ocl_cache_key(const ocl_device *d, const char *head, const char *text, const char *options);
+/* The binary, by host->alloc; NULL is a miss, and *why says which kind. */
+unsigned char *ocl_cache_load(const ocl_key *key, size_t *bytes, const char **why);
+/* Failing is no error: the next start builds again. */
+void ocl_cache_store(const ocl_key *key, const unsigned char *binary, size_t bytes);
+
+/* ---- launch.c ---- */
+
+/* One launch being put together: arguments in the order of the kernel's parameters. */
+typedef struct ocl_call {
+    cnr_stream *stream;
+    const ocl_code *code;
+    cl_kernel kernel;
+    cl_uint n;
+    cl_int error;
+} ocl_call;
+
+void ocl_begin(ocl_call *call, cnr_stream *stream, const ocl_code *code);
+/* Two parameters: the buffer, and where in it, in elements of 4 bytes. */
+void ocl_arg_buffer(ocl_call *call, const cnr_mem *mem);
+void ocl_arg_image(ocl_call *call, const cnr_mem *mem);
+void ocl_arg_int(ocl_call *call, int64_t value);
+void ocl_arg_float(ocl_call *call, double value);
+void ocl_arg_ints(ocl_call *call, const cl_int *values, int32_t n); /* intN */
+/* Work-items in each direction, at least; `line` of them in a row of a work-group. */
+cnr_status ocl_launch(ocl_call *call, int64_t x, int64_t y, int64_t z, int32_t line,
+                      cnr_error *err);
+
+#endif

@@ -1,0 +1,99 @@
+/* Any operator that is a factor and a shift for each channel, as its descriptor tells: batch
+ * normalisation, scales. */
+#include "support.h"
+
+#include "channel_affine.cl.h"
+
+typedef struct affine_state {
+    const ocl_code *code;
+    ocl_chain chain;
+    int64_t channels, inner, count, each;
+    int32_t line;
+} affine_state;
+
+static int64_t channels_of(const cnr_tensor *x) { return x->rank > 1 ? x->dim[1] : 1; }
+
+/* Room for the hook's answer, which says whether it is affine only once it has filled it. */
+static int is_affine(const cnr_node *node) {
+    const int64_t channels = channels_of(node->inputs[0]);
+    float *room = ocl_host->alloc((size_t)channels * 2 * sizeof *room);
+    const int good = room && node->desc->channel_affine(node, channels, room, room + channels);
+    ocl_host->free(room);
+    return good;
+}
+
+static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+    const cnr_tensor *x = ocl_input(node, 0);
+    const int32_t own = ocl_own_inputs(node);
+    (void)device;
+    if (!OCL_HAS(node->desc, channel_affine) || !x || !ocl_plain(node)) return CNR_OK;
+    if (x->rank < 2 || !cnr_same_shape(x, node->outputs[0])) return CNR_OK;
+    for (int32_t i = 1; i < own; i++)
+        if (node->inputs[i] && !ocl_constant(node->inputs[i])) return CNR_OK;
+    if (own > 31 || !is_affine(node)) return CNR_OK;
+    ocl_accept(node, out, 400);
+    out->epilogue = ocl_chain_accepts(node, x->rank, x->dim);
+    out->ranges = x->dim[0] == 1 ? 1 << 0 | 1 << 1 : 1 << 0;
+    for (int32_t i = 1; i < own; i++)
+        if (node->inputs[i]) out->prepared |= 1u << i;
+    return CNR_OK;
+}
+
+static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
+                               cnr_error *err) {
+    (void)device, (void)err;
+    out->bytes = (uint64_t)channels_of(node->inputs[0]) * 2 * sizeof(float);
+    return CNR_OK;
+}
+
+static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
+                          cnr_error *err) {
+    const int64_t channels = channels_of(node->inputs[0]);
+    (void)device;
+    if (node->desc->channel_affine(node, channels, blob, (float *)blob + channels)) return CNR_OK;
+    return ocl_host->fail(err, CNR_E_STATE, node->name, "is no longer a factor and a shift");
+}
+
+static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
+                       void **state, cnr_error *err) {
+    static const ocl_source source = OCL_SOURCE("common/channel_affine.cl", channel_affine_cl);
+    char head[OCL_HEAD_BYTES];
+    const cnr_tensor *x = node->inputs[0];
+    (void)workspace;
+    affine_state *s = ocl_state(sizeof *s, node, err);
+    if (!s) return CNR_E_MEMORY;
+    s->channels = channels_of(x);
+    s->inner = cnr_span(x, 2, x->rank);
+    s->count = cnr_count(x);
+    s->each = cnr_span(x, 1, x->rank);
+    s->line = ocl_of(device)->tune->line;
+    cnr_status status = ocl_chain_plan(node, &s->chain, head, err);
+    if (status == CNR_OK)
+        status = ocl_code_get(device, &source, head, "", "channel_affine", &s->code, err);
+    if (status == CNR_OK) *state = s;
+    else ocl_host->free(s);
+    return status;
+}
+
+static cnr_status run(const cnr_run *run, cnr_error *err) {
+    const affine_state *s = run->state;
+    const int64_t each = run->range_axis == 0 ? s->each : s->inner;
+    const int64_t begin = run->range_axis < 0 ? 0 : run->range_begin * each;
+    const int64_t end = run->range_axis < 0 ? s->count : run->range_end * each;
+    ocl_call call;
+    ocl_begin(&call, run->stream, s->code);
+    ocl_arg_buffer(&call, &run->node->inputs[0]->mem);
+    ocl_arg_buffer(&call, run->blob);
+    ocl_arg_buffer(&call, &run->outputs[0]->mem);
+    ocl_arg_int(&call, s->inner);
+    ocl_arg_int(&call, s->channels);
+    ocl_arg_int(&call, begin);
+    ocl_arg_int(&call, end);
+    ocl_chain_args(&call, &s->chain, run->node);
+    return ocl_launch(&call, end - begin, 1, 1, s->line, err);
+}
+
+const cnr_kernel ocl_channel_affine = {
+    .size = sizeof(cnr_kernel), .version = 1, .name = "channel_affine_f32", .op = CNR_ANY_OP,
+    .accepts = accepts, .prepare_size = prepare_size, .prepare = prepare, .plan = plan,
+    .unplan = ocl_free_state, .run = run};

@@ -1,0 +1,233 @@
+/* conv: weights packed in a buffer or an image, each channel by itself, or weights as stored. */
+#include "support.h"
+
+#include "conv.cl.h"
+#include "conv_image.cl.h"
+#include "conv_plain.cl.h"
+#include "depthwise.cl.h"
+
+typedef struct conv_state {
+    const ocl_code *code;
+    ocl_chain chain;
+    ocl_shape shape;
+    int64_t blocks; /* of 4 output channels in a group */
+    int32_t line, has_bias;
+} conv_state;
+
+/* The window, if this library's kernels compute the node at all. */
+static int window_of(const cnr_node *node, cnr_window *w, const char **why) {
+    const cnr_tensor *x = ocl_input(node, 0), *weight = ocl_input(node, 1);
+    if (!x || !weight || !ocl_plain(node)) return 0;
+    if (x->rank < 3 || weight->rank != x->rank) return 0;
+    if ((*why = cnr_window_resolve(node, x, weight->dim + 2, w))) return 0;
+    return 1;
+}
+
+static int64_t group_of(const cnr_node *node) { return ocl_max(1, cnr_attr_int(node, "group")); }
+
+static int take(const cnr_node *node, cnr_accept *out, int32_t score) {
+    cnr_window w;
+    if (score <= 0 || !window_of(node, &w, &out->why)) return 0;
+    ocl_accept(node, out, score);
+    out->epilogue = ocl_chain_accepts(node, node->inputs[0]->rank, node->outputs[0]->dim);
+    out->ranges = 1 << 0 | 1 << 1 | 1 << 2;
+    return 1;
+}
+
+/* ---- packed weights: [group][block of 4][channel in][tap][4] ---- */
+
+static int64_t blocks_of(const cnr_node *node) {
+    return ocl_div_up(node->inputs[1]->dim[0] / group_of(node), 4);
+}
+
+static int64_t pixels_in_row(const cnr_node *node) {
+    return cnr_span(node->inputs[1], 1, node->inputs[1]->rank);
+}
+
+static cnr_status accepts_buffer(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+    const cnr_tensor *weight = ocl_input(node, 1);
+    if (!ocl_constant(weight) || !take(node, out, ocl_of(device)->tune->conv_buffer)) return CNR_OK;
+    out->prepared = 1 << 1;
+    return CNR_OK;
+}
+
+static cnr_status accepts_image(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+    const ocl_device *d = ocl_of(device);
+    const cnr_tensor *weight = ocl_input(node, 1);
+    if (d->n_memory <= OCL_IMAGE || !ocl_constant(weight)) return CNR_OK;
+    if (!take(node, out, d->tune->conv_image)) return CNR_OK;
+    if (pixels_in_row(node) > d->memory[OCL_IMAGE].max_width ||
+        blocks_of(node) * group_of(node) > d->memory[OCL_IMAGE].max_height) {
+        out->score = 0;
+        out->why = "the weights do not fit an image";
+        return CNR_OK;
+    }
+    out->prepared = 1 << 1;
+    return CNR_OK;
+}
+
+static cnr_status size_of_weights(const cnr_node *node, int32_t memory_class, cnr_space *out) {
+    out->width = pixels_in_row(node);
+    out->height = blocks_of(node) * group_of(node);
+    out->bytes = (uint64_t)out->width * (uint64_t)out->height * 4 * sizeof(float);
+    out->memory_class = memory_class;
+    if (memory_class == OCL_BUFFER) out->width = out->height = 0;
+    return CNR_OK;
+}
+
+static cnr_status buffer_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
+                              cnr_error *err) {
+    (void)device, (void)err;
+    return size_of_weights(node, OCL_BUFFER, out);
+}
+
+static cnr_status image_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
+                             cnr_error *err) {
+    (void)device, (void)err;
+    return size_of_weights(node, OCL_IMAGE, out);
+}
+
+static cnr_status pack(const cnr_device *device, const cnr_node *node, void *blob,
+                       cnr_error *err) {
+    const cnr_tensor *weight = node->inputs[1];
+    const int64_t group = group_of(node), each = weight->dim[0] / group, k = pixels_in_row(node);
+    const float *from = weight->data;
+    float *to = blob;
+    (void)device, (void)err;
+    for (int64_t g = 0; g < group; g++)
+        for (int64_t b = 0; b < blocks_of(node); b++)
+            for (int64_t i = 0; i < k; i++)
+                for (int64_t q = 0; q < 4; q++)
+                    *to++ = 4 * b + q < each ? from[(g * each + 4 * b + q) * k + i] : 0.0f;
+    return CNR_OK;
+}
+
+/* ---- planning and running ---- */
+
+static cnr_status plan_with(const cnr_device *device, const cnr_node *node,
+                            const ocl_source *source, const char *kernel, int windowed, int flat,
+                            void **out, cnr_error *err) {
+    cnr_window w;
+    char head[OCL_HEAD_BYTES], options[512] = "";
+    const char *why = NULL;
+    if (!window_of(node, &w, &why))
+        return ocl_host->fail(err, CNR_E_SHAPE, node->name, "%s", why ? why : "not for this kernel");
+    conv_state *s = ocl_state(sizeof *s, node, err);
+    if (!s) return CNR_E_MEMORY;
+    ocl_shape_of(&w, node->inputs[0], node->outputs[0], group_of(node), flat, &s->shape);
+    s->blocks = blocks_of(node);
+    s->line = ocl_of(device)->tune->line;
+    s->has_bias = ocl_input(node, 2) != NULL;
+    if (windowed) ocl_window_options(&s->shape, options, sizeof options);
+    cnr_status status = ocl_chain_plan(node, &s->chain, head, err);
+    if (status == CNR_OK)
+        status = ocl_code_get(device, source, head, options, kernel, &s->code, err);
+    if (status == CNR_OK) *out = s;
+    else ocl_host->free(s);
+    return status;
+}
+
+static void common_args(ocl_call *call, const cnr_run *run, const conv_state *s) {
+    const cnr_node *node = run->node;
+    ocl_arg_buffer(call, s->has_bias ? &node->inputs[2]->mem : &node->inputs[0]->mem);
+    ocl_arg_buffer(call, &run->outputs[0]->mem);
+}
+
+/* The blocks of 4 output channels that hold the range; the last may reach into the next group. */
+static void blocks_in(const conv_state *s, const ocl_box *box, int64_t *first, int64_t *end) {
+    const int64_t each = s->shape.m / s->shape.group, last = box->end[1] - 1;
+    *first = box->begin[1] / each * s->blocks + box->begin[1] % each / 4;
+    *end = last / each * s->blocks + last % each / 4 + 1;
+}
+
+static cnr_status run_packed(const cnr_run *run, int image, int64_t wide, cnr_error *err) {
+    const conv_state *s = run->state;
+    ocl_call call;
+    ocl_box box;
+    int64_t first, end;
+    ocl_box_of(run, &s->shape, &box);
+    if (box.begin[1] >= box.end[1]) return CNR_OK;
+    blocks_in(s, &box, &first, &end);
+    ocl_begin(&call, run->stream, s->code);
+    ocl_arg_buffer(&call, &run->node->inputs[0]->mem);
+    if (image) ocl_arg_image(&call, run->blob);
+    else ocl_arg_buffer(&call, run->blob);
+    common_args(&call, run, s);
+    ocl_shape_args(&call, &s->shape, &box, s->blocks, first, wide, s->has_bias);
+    ocl_chain_args(&call, &s->chain, run->node);
+    const int64_t rows = (box.end[2] - box.begin[2]) * (box.end[3] - box.begin[3]);
+    return ocl_launch(&call, rows * ocl_div_up(box.end[4] - box.begin[4], wide), end - first,
+                      box.end[0] - box.begin[0], s->line, err);
+}
+
+static cnr_status run_stored(const cnr_run *run, int windowed, int64_t wide, cnr_error *err) {
+    const conv_state *s = run->state;
+    ocl_call call;
+    ocl_box box;
+    ocl_box_of(run, &s->shape, &box);
+    ocl_begin(&call, run->stream, s->code);
+    ocl_arg_buffer(&call, &run->node->inputs[0]->mem);
+    ocl_arg_buffer(&call, &run->node->inputs[1]->mem);
+    common_args(&call, run, s);
+    ocl_shape_args(&call, &s->shape, &box, s->blocks, 0, wide, s->has_bias);
+    if (!windowed) ocl_window_args(&call, &s->shape);
+    ocl_chain_args(&call, &s->chain, run->node);
+    const int64_t rows = (box.end[2] - box.begin[2]) * (box.end[3] - box.begin[3]);
+    return ocl_launch(&call, rows * ocl_div_up(box.end[4] - box.begin[4], wide),
+                      box.end[1] - box.begin[1], box.end[0] - box.begin[0], s->line, err);
+}
+
+#define PLAN(name, path, text, kernel, windowed, flat)                                           \
+    static cnr_status name(const cnr_device *device, const cnr_node *node, cnr_space *workspace, \
+                           void **state, cnr_error *err) {                                       \
+        static const ocl_source source = OCL_SOURCE(path, text);                                 \
+        (void)workspace;                                                                         \
+        return plan_with(device, node, &source, kernel, windowed, flat, state, err);             \
+    }
+PLAN(plan_buffer, "mali/conv.cl", conv_cl, "conv", 1, 1)
+PLAN(plan_image, "adreno/conv_image.cl", conv_image_cl, "conv", 1, 1)
+PLAN(plan_depthwise, "common/depthwise.cl", depthwise_cl, "depthwise", 1, 0)
+PLAN(plan_plain, "common/conv_plain.cl", conv_plain_cl, "conv_plain", 0, 1)
+
+static cnr_status run_buffer(const cnr_run *run, cnr_error *err) {
+    return run_packed(run, 0, 4, err);
+}
+static cnr_status run_image(const cnr_run *run, cnr_error *err) {
+    return run_packed(run, 1, 2, err);
+}
+static cnr_status run_depthwise(const cnr_run *run, cnr_error *err) {
+    return run_stored(run, 1, 4, err);
+}
+static cnr_status run_plain(const cnr_run *run, cnr_error *err) {
+    return run_stored(run, 0, 1, err);
+}
+
+static cnr_status accepts_depthwise(const cnr_device *device, const cnr_node *node,
+                                    cnr_accept *out) {
+    const cnr_tensor *weight = ocl_input(node, 1);
+    (void)device;
+    if (weight && weight->rank > 2 && weight->dim[1] == 1 && group_of(node) > 1) take(node, out, 700);
+    return CNR_OK;
+}
+
+static cnr_status accepts_plain(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+    (void)device;
+    take(node, out, 100);
+    return CNR_OK;
+}
+
+const cnr_kernel ocl_conv_buffer = {
+    .size = sizeof(cnr_kernel), .version = 1, .name = "conv_f32_buffer", .op = "conv",
+    .accepts = accepts_buffer, .prepare_size = buffer_size, .prepare = pack, .plan = plan_buffer,
+    .unplan = ocl_free_state, .run = run_buffer};
+const cnr_kernel ocl_conv_image = {
+    .size = sizeof(cnr_kernel), .version = 1, .name = "conv_f32_image", .op = "conv",
+    .accepts = accepts_image, .prepare_size = image_size, .prepare = pack, .plan = plan_image,
+    .unplan = ocl_free_state, .run = run_image};
+const cnr_kernel ocl_conv_depthwise = {
+    .size = sizeof(cnr_kernel), .version = 1, .name = "conv_f32_depthwise", .op = "conv",
+    .accepts = accepts_depthwise, .plan = plan_depthwise, .unplan = ocl_free_state,
+    .run = run_depthwise};
+const cnr_kernel ocl_conv_plain = {
+    .size = sizeof(cnr_kernel), .version = 1, .name = "conv_f32_plain", .op = "conv",
+    .accepts = accepts_plain, .plan = plan_plain, .unplan = ocl_free_state, .run = run_plain};

@@ -1,0 +1,113 @@
+/* Operators that only move whole pieces: concat, and any whose output is its input's bytes. */
+#include "support.h"
+
+#include "copy.cl.h"
+
+static const ocl_source source = OCL_SOURCE("common/copy.cl", copy_cl);
+
+typedef struct copy_state {
+    const ocl_code *code;
+    int32_t axis, line;
+} copy_state;
+
+static cnr_status plan_copy(const cnr_device *device, const cnr_node *node, int32_t axis,
+                            void **state, cnr_error *err) {
+    copy_state *s = ocl_state(sizeof *s, node, err);
+    if (!s) return CNR_E_MEMORY;
+    s->axis = axis;
+    s->line = ocl_of(device)->tune->line;
+    const cnr_status status = ocl_code_get(device, &source, NULL, "", "copy_rows", &s->code, err);
+    if (status == CNR_OK) *state = s;
+    else ocl_host->free(s);
+    return status;
+}
+
+/* 4-byte elements that a kernel can count. */
+static int countable(const cnr_tensor *t) {
+    const int64_t n = cnr_count(t);
+    return cnr_dtype_bits(t->dtype) == 32 && !t->encoding && !(t->flags & CNR_TENSOR_DYNAMIC) &&
+           n >= 0 && n < INT32_MAX;
+}
+
+/* ---- concat ---- */
+
+static int32_t axis_of(const cnr_node *node) {
+    const int64_t axis = cnr_attr_int(node, "axis");
+    return (int32_t)(axis < 0 ? axis + node->outputs[0]->rank : axis);
+}
+
+static cnr_status accepts_concat(const cnr_device *device, const cnr_node *node,
+                                 cnr_accept *out) {
+    const int32_t own = ocl_own_inputs(node);
+    (void)device;
+    for (int32_t i = 0; i < own; i++)
+        if (!node->inputs[i] || !countable(node->inputs[i])) return CNR_OK;
+    if (!countable(node->outputs[0])) return CNR_OK;
+    ocl_accept(node, out, 500);
+    return CNR_OK;
+}
+
+static cnr_status plan_concat(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
+                              void **state, cnr_error *err) {
+    (void)workspace;
+    return plan_copy(device, node, axis_of(node), state, err);
+}
+
+static cnr_status run_concat(const cnr_run *run, cnr_error *err) {
+    const copy_state *s = run->state;
+    const cnr_node *node = run->node;
+    const cnr_tensor *y = run->outputs[0];
+    const int64_t rows = cnr_span(y, 0, s->axis), pitch = cnr_span(y, s->axis, y->rank);
+    cnr_status status = CNR_OK;
+    int64_t at = 0;
+    for (int32_t i = 0; i < node->n_inputs && status == CNR_OK; i++) {
+        const cnr_tensor *x = node->inputs[i];
+        const int64_t length = cnr_span(x, s->axis, x->rank);
+        ocl_call call;
+        ocl_begin(&call, run->stream, s->code);
+        ocl_arg_buffer(&call, &x->mem);
+        ocl_arg_image(&call, &y->mem);
+        ocl_arg_int(&call, (int64_t)(y->mem.offset / 4) + at);
+        ocl_arg_int(&call, length);
+        ocl_arg_int(&call, length);
+        ocl_arg_int(&call, pitch);
+        status = ocl_launch(&call, length, rows, 1, s->line, err);
+        at += length;
+    }
+    return status;
+}
+
+const cnr_kernel ocl_concat = {
+    .size = sizeof(cnr_kernel), .version = 1, .name = "concat_copy", .op = "concat",
+    .accepts = accepts_concat, .plan = plan_concat, .unplan = ocl_free_state, .run = run_concat};
+
+/* ---- views, where the planner could not make them one memory ---- */
+
+static cnr_status accepts_view(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+    cnr_alias alias[4];
+    const int32_t own = ocl_own_inputs(node);
+    (void)device;
+    if (!OCL_HAS(node->desc, aliases_of) || node->n_outputs != 1 || own < 1) return CNR_OK;
+    const cnr_tensor *x = node->inputs[0], *y = node->outputs[0];
+    if (!x || x->encoding || (x->flags & CNR_TENSOR_DYNAMIC) || own > 31) return CNR_OK;
+    int32_t n = node->desc->aliases_of(node, alias, 4);
+    while (n > 0 && (alias[n - 1].kind != CNR_ALIAS_VIEW || alias[n - 1].input != 0 ||
+                     alias[n - 1].offset != 0))
+        n--;
+    if (n <= 0 || cnr_dense_bytes(x) != cnr_dense_bytes(y)) return CNR_OK;
+    for (int32_t i = 1; i < own; i++) /* a shape, which inference has read */
+        if (node->inputs[i] && !ocl_constant(node->inputs[i])) return CNR_OK;
+    ocl_accept(node, out, 300);
+    for (int32_t i = 1; i < own; i++)
+        if (node->inputs[i]) out->prepared |= 1u << i;
+    return CNR_OK;
+}
+
+static cnr_status run_view(const cnr_run *run, cnr_error *err) {
+    const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
+    return ocl_copy(run->stream, &x->mem, &y->mem, cnr_dense_bytes(y), err);
+}
+
+const cnr_kernel ocl_view = {
+    .size = sizeof(cnr_kernel), .version = 1, .name = "view_copy", .op = CNR_ANY_OP,
+    .accepts = accepts_view, .run = run_view};

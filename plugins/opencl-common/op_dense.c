@@ -1,0 +1,306 @@
+/* dense, gemm and matmul: a constant matrix packed in a buffer or an image, or operands as stored. */
+#include "support.h"
+
+#include "dense.cl.h"
+#include "dense_image.cl.h"
+#include "matrix.cl.h"
+
+/* y[z][i][j] = alpha * sum over k of a[z][i][k] * b[z][k][j] + beta * c[i][j], all by steps. */
+typedef struct product {
+    int64_t m, n, k, batch;
+    int64_t a_row, a_step, b_column, b_step, c_row, c_column;
+    int64_t a_batch, b_batch;
+    double alpha, beta;
+    const cnr_tensor *c; /* NULL: none */
+} product;
+
+static int dense_product(const cnr_node *node, product *p) {
+    const cnr_tensor *x = ocl_input(node, 0), *weight = ocl_input(node, 1);
+    if (weight->rank != 2 || x->rank < 1 || cnr_span(x, 1, x->rank) != weight->dim[1]) return 0;
+    p->m = x->dim[0];
+    p->k = p->a_row = p->b_column = weight->dim[1];
+    p->n = weight->dim[0];
+    p->a_step = p->b_step = p->c_column = 1;
+    p->c = ocl_input(node, 2);
+    return !p->c || cnr_count(p->c) == p->n;
+}
+
+static int gemm_product(const cnr_node *node, product *p) {
+    const cnr_tensor *a = ocl_input(node, 0), *b = ocl_input(node, 1), *c = ocl_input(node, 2);
+    const int ta = cnr_attr_int(node, "transA") != 0, tb = cnr_attr_int(node, "transB") != 0;
+    if (a->rank != 2 || b->rank != 2 || (c && c->rank > 2)) return 0;
+    p->m = a->dim[ta ? 1 : 0];
+    p->k = a->dim[ta ? 0 : 1];
+    p->n = b->dim[tb ? 0 : 1];
+    p->a_row = ta ? 1 : p->k;
+    p->a_step = ta ? p->m : 1;
+    p->b_column = tb ? p->k : 1;
+    p->b_step = tb ? 1 : p->n;
+    p->alpha = cnr_attr_float(node, "alpha");
+    p->beta = cnr_attr_float(node, "beta");
+    p->c = c;
+    if (c && c->rank > 0 && c->dim[c->rank - 1] != 1) p->c_column = 1;
+    if (c && c->rank == 2 && c->dim[0] != 1) p->c_row = c->dim[1];
+    return 1;
+}
+
+/* Leading axes of an operand are all the output's, or all 1. */
+static int batch_of(const cnr_tensor *t, const cnr_tensor *y, int64_t batch, int64_t *step) {
+    const int64_t own = cnr_span(t, 0, t->rank - 2);
+    *step = own == 1 ? 0 : t->dim[t->rank - 2] * t->dim[t->rank - 1];
+    if (own == 1) return 1;
+    return own == batch && t->rank == y->rank;
+}
+
+static int matmul_product(const cnr_node *node, product *p) {
+    const cnr_tensor *a = ocl_input(node, 0), *b = ocl_input(node, 1), *y = node->outputs[0];
+    if (a->rank < 2 || b->rank < 2 || ocl_own_inputs(node) != 2) return 0;
+    p->m = a->dim[a->rank - 2];
+    p->k = a->dim[a->rank - 1];
+    p->n = b->dim[b->rank - 1];
+    p->batch = cnr_span(y, 0, y->rank - 2);
+    p->a_row = p->k;
+    p->b_step = p->n;
+    p->a_step = p->b_column = 1;
+    return batch_of(a, y, p->batch, &p->a_batch) && batch_of(b, y, p->batch, &p->b_batch);
+}
+
+static int product_of(const cnr_node *node, product *p) {
+    *p = (product){.batch = 1, .alpha = 1, .beta = 1};
+    if (!ocl_input(node, 0) || !ocl_input(node, 1) || !ocl_plain(node)) return 0;
+    if (strcmp(node->desc->name, "gemm") == 0) return gemm_product(node, p);
+    if (strcmp(node->desc->name, "matmul") == 0) return matmul_product(node, p);
+    return dense_product(node, p);
+}
+
+/* What the packed kernels compute: rows of a as they lie, one matrix b, a bias. */
+static int packs(const cnr_node *node, product *p) {
+    if (!ocl_constant(ocl_input(node, 1)) || !product_of(node, p)) return 0;
+    if (p->b_batch != 0 || node->inputs[1]->rank != 2) return 0;
+    if (p->a_batch != 0 || p->batch == 1) p->m *= p->batch; /* one after another */
+    else return 0;
+    if (p->a_row != p->k || p->a_step != 1 || p->alpha != 1) return 0;
+    return !p->c || (p->beta == 1 && p->c_row == 0 && p->c_column == 1);
+}
+
+typedef struct dense_state {
+    const ocl_code *code;
+    ocl_chain chain;
+    product p;
+    int64_t rows; /* samples a work-item */
+    int32_t line;
+} dense_state;
+
+static void take(const cnr_node *node, cnr_accept *out, int32_t score) {
+    const cnr_tensor *y = node->outputs[0];
+    ocl_accept(node, out, score);
+    out->epilogue = ocl_chain_accepts(node, y->rank, y->dim);
+    if (y->rank == 2) out->ranges = 1 << 0 | 1 << 1;
+}
+
+/* ---- packed ---- */
+
+static cnr_status accepts_buffer(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+    product p;
+    if (ocl_of(device)->tune->dense_buffer <= 0 || !packs(node, &p)) return CNR_OK;
+    take(node, out, ocl_of(device)->tune->dense_buffer);
+    out->prepared = 1 << 1;
+    return CNR_OK;
+}
+
+static cnr_status accepts_image(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+    const ocl_device *d = ocl_of(device);
+    product p;
+    if (d->n_memory <= OCL_IMAGE || d->tune->dense_image <= 0 || !packs(node, &p)) return CNR_OK;
+    if (ocl_div_up(p.n, 4) > d->memory[OCL_IMAGE].max_width ||
+        p.k > d->memory[OCL_IMAGE].max_height) {
+        out->why = "the weights do not fit an image";
+        return CNR_OK;
+    }
+    take(node, out, d->tune->dense_image);
+    out->prepared = 1 << 1;
+    return CNR_OK;
+}
+
+static cnr_status size_of_weights(const cnr_node *node, int32_t memory_class, cnr_space *out,
+                                  cnr_error *err) {
+    product p;
+    if (!packs(node, &p))
+        return ocl_host->fail(err, CNR_E_STATE, node->name, "its weights are not constant");
+    out->bytes = (uint64_t)ocl_div_up(p.n, 4) * (uint64_t)p.k * 4 * sizeof(float);
+    out->memory_class = memory_class;
+    if (memory_class == OCL_IMAGE) {
+        out->width = ocl_div_up(p.n, 4);
+        out->height = p.k;
+    }
+    return CNR_OK;
+}
+
+static cnr_status buffer_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
+                              cnr_error *err) {
+    (void)device;
+    return size_of_weights(node, OCL_BUFFER, out, err);
+}
+
+static cnr_status image_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
+                             cnr_error *err) {
+    (void)device;
+    return size_of_weights(node, OCL_IMAGE, out, err);
+}
+
+static cnr_status pack(const cnr_device *device, const cnr_node *node, void *blob,
+                       cnr_error *err) {
+    product p;
+    float *to = blob;
+    (void)device;
+    if (!packs(node, &p))
+        return ocl_host->fail(err, CNR_E_STATE, node->name, "its weights are not constant");
+    const float *from = node->inputs[1]->data;
+    const int64_t padded = ocl_div_up(p.n, 4) * 4;
+    for (int64_t k = 0; k < p.k; k++)
+        for (int64_t j = 0; j < padded; j++)
+            *to++ = j < p.n ? from[k * p.b_step + j * p.b_column] : 0.0f;
+    return CNR_OK;
+}
+
+static cnr_status plan_packed(const cnr_device *device, const cnr_node *node,
+                              const ocl_source *source, void **out, cnr_error *err) {
+    char head[OCL_HEAD_BYTES];
+    dense_state *s = ocl_state(sizeof *s, node, err);
+    if (!s) return CNR_E_MEMORY;
+    cnr_status status = CNR_OK;
+    if (!packs(node, &s->p))
+        status = ocl_host->fail(err, CNR_E_STATE, node->name, "not for this kernel");
+    s->rows = s->p.m > 1 ? 4 : 1;
+    s->line = ocl_of(device)->tune->dense_line;
+    if (status == CNR_OK) status = ocl_chain_plan(node, &s->chain, head, err);
+    if (status == CNR_OK)
+        status = ocl_code_get(device, source, head, s->rows > 1 ? "-DROWS=4" : "-DROWS=1", "dense",
+                              &s->code, err);
+    if (status == CNR_OK) *out = s;
+    else ocl_host->free(s);
+    return status;
+}
+
+static cnr_status plan_buffer(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
+                              void **state, cnr_error *err) {
+    static const ocl_source source = OCL_SOURCE("mali/dense.cl", dense_cl);
+    (void)workspace;
+    return plan_packed(device, node, &source, state, err);
+}
+
+static cnr_status plan_image(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
+                             void **state, cnr_error *err) {
+    static const ocl_source source = OCL_SOURCE("adreno/dense_image.cl", dense_image_cl);
+    (void)workspace;
+    return plan_packed(device, node, &source, state, err);
+}
+
+/* The rows and columns to compute. */
+static void range_of(const cnr_run *run, const product *p, int64_t *row, int64_t *column) {
+    row[0] = column[0] = 0;
+    row[1] = p->m;
+    column[1] = p->n;
+    int64_t *part = run->range_axis == 0 ? row : column;
+    if (run->range_axis < 0) return;
+    part[0] = run->range_begin;
+    part[1] = run->range_end;
+}
+
+static cnr_status run_packed(const cnr_run *run, int image, cnr_error *err) {
+    const dense_state *s = run->state;
+    const cnr_node *node = run->node;
+    int64_t row[2], column[2];
+    ocl_call call;
+    range_of(run, &s->p, row, column);
+    const int64_t first = column[0] / 4;
+    const cl_int range[8] = {(cl_int)row[0], (cl_int)row[1], (cl_int)column[0], (cl_int)column[1],
+                             (cl_int)first};
+    const cl_int shape[4] = {(cl_int)s->p.k, (cl_int)s->p.n, s->p.c != NULL};
+    ocl_begin(&call, run->stream, s->code);
+    ocl_arg_buffer(&call, &node->inputs[0]->mem);
+    if (image) ocl_arg_image(&call, run->blob);
+    else ocl_arg_buffer(&call, run->blob);
+    ocl_arg_buffer(&call, s->p.c ? &node->inputs[2]->mem : &node->inputs[0]->mem);
+    ocl_arg_buffer(&call, &run->outputs[0]->mem);
+    ocl_arg_ints(&call, range, 8);
+    ocl_arg_ints(&call, shape, 4);
+    ocl_chain_args(&call, &s->chain, node);
+    return ocl_launch(&call, ocl_div_up(column[1], 4) - first, ocl_div_up(row[1] - row[0], s->rows),
+                      1, s->line, err);
+}
+
+static cnr_status run_buffer(const cnr_run *run, cnr_error *err) { return run_packed(run, 0, err); }
+static cnr_status run_image(const cnr_run *run, cnr_error *err) { return run_packed(run, 1, err); }
+
+/* ---- as stored ---- */
+
+static cnr_status accepts_plain(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+    product p;
+    (void)device;
+    if (product_of(node, &p)) take(node, out, 100);
+    return CNR_OK;
+}
+
+static cnr_status plan_plain(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
+                             void **state, cnr_error *err) {
+    static const ocl_source source = OCL_SOURCE("common/matrix.cl", matrix_cl);
+    char head[OCL_HEAD_BYTES];
+    (void)workspace;
+    dense_state *s = ocl_state(sizeof *s, node, err);
+    if (!s) return CNR_E_MEMORY;
+    cnr_status status = CNR_OK;
+    if (!product_of(node, &s->p))
+        status = ocl_host->fail(err, CNR_E_STATE, node->name, "not for this kernel");
+    s->line = ocl_of(device)->tune->dense_line;
+    if (status == CNR_OK) status = ocl_chain_plan(node, &s->chain, head, err);
+    if (status == CNR_OK) status = ocl_code_get(device, &source, head, "", "matrix", &s->code, err);
+    if (status == CNR_OK) *state = s;
+    else ocl_host->free(s);
+    return status;
+}
+
+static cnr_status run_plain(const cnr_run *run, cnr_error *err) {
+    const dense_state *s = run->state;
+    const cnr_node *node = run->node;
+    const product *p = &s->p;
+    int64_t row[2], column[2];
+    ocl_call call;
+    range_of(run, p, row, column);
+    const cl_int steps[8] = {(cl_int)p->a_row, (cl_int)p->a_step, (cl_int)p->b_column,
+                             (cl_int)p->b_step, (cl_int)p->c_row, (cl_int)p->c_column, (cl_int)p->n};
+    const cl_int range[8] = {(cl_int)row[0], (cl_int)row[1], (cl_int)column[0], (cl_int)column[1],
+                             (cl_int)p->k, p->c != NULL};
+    const cl_int batch[4] = {(cl_int)p->a_batch, (cl_int)p->b_batch, (cl_int)(p->m * p->n)};
+    const union {
+        cl_float f[2];
+        cl_int i[2];
+    } factors = {{(cl_float)p->alpha, (cl_float)p->beta}};
+    ocl_begin(&call, run->stream, s->code);
+    ocl_arg_buffer(&call, &node->inputs[0]->mem);
+    ocl_arg_buffer(&call, &node->inputs[1]->mem);
+    ocl_arg_buffer(&call, p->c ? &node->inputs[2]->mem : &node->inputs[0]->mem);
+    ocl_arg_buffer(&call, &run->outputs[0]->mem);
+    ocl_arg_ints(&call, steps, 8);
+    ocl_arg_ints(&call, range, 8);
+    ocl_arg_ints(&call, batch, 4);
+    ocl_arg_ints(&call, factors.i, 2);
+    ocl_chain_args(&call, &s->chain, node);
+    return ocl_launch(&call, column[1] - column[0], row[1] - row[0], p->batch, s->line, err);
+}
+
+#define ROWS(op_name)                                                                            \
+    const cnr_kernel ocl_##op_name##_buffer = {                                                  \
+        .size = sizeof(cnr_kernel), .version = 1, .name = #op_name "_f32_buffer", .op = #op_name, \
+        .accepts = accepts_buffer, .prepare_size = buffer_size, .prepare = pack,                 \
+        .plan = plan_buffer, .unplan = ocl_free_state, .run = run_buffer};                       \
+    const cnr_kernel ocl_##op_name##_image = {                                                   \
+        .size = sizeof(cnr_kernel), .version = 1, .name = #op_name "_f32_image", .op = #op_name,  \
+        .accepts = accepts_image, .prepare_size = image_size, .prepare = pack,                   \
+        .plan = plan_image, .unplan = ocl_free_state, .run = run_image};                         \
+    const cnr_kernel ocl_##op_name##_plain = {                                                   \
+        .size = sizeof(cnr_kernel), .version = 1, .name = #op_name "_f32_plain", .op = #op_name,  \
+        .accepts = accepts_plain, .plan = plan_plain, .unplan = ocl_free_state, .run = run_plain};
+ROWS(dense)
+ROWS(gemm)
+ROWS(matmul)

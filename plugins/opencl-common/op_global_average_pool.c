@@ -1,0 +1,62 @@
+/* global_average_pool. */
+#include "support.h"
+
+#include "global_average_pool.cl.h"
+
+typedef struct mean_state {
+    const ocl_code *code;
+    ocl_chain chain;
+    int64_t planes, plane, channels;
+    int32_t line;
+} mean_state;
+
+static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+    (void)device;
+    if (!ocl_input(node, 0) || node->inputs[0]->rank < 2 || !ocl_plain(node)) return CNR_OK;
+    ocl_accept(node, out, 500);
+    out->epilogue = ocl_chain_accepts(node, node->inputs[0]->rank, node->outputs[0]->dim);
+    out->ranges = node->inputs[0]->dim[0] == 1 ? 1 << 0 | 1 << 1 : 1 << 0;
+    return CNR_OK;
+}
+
+static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
+                       void **state, cnr_error *err) {
+    static const ocl_source source =
+        OCL_SOURCE("common/global_average_pool.cl", global_average_pool_cl);
+    char head[OCL_HEAD_BYTES];
+    const cnr_tensor *x = node->inputs[0];
+    (void)workspace;
+    mean_state *s = ocl_state(sizeof *s, node, err);
+    if (!s) return CNR_E_MEMORY;
+    s->channels = x->dim[1];
+    s->planes = x->dim[0] * x->dim[1];
+    s->plane = cnr_span(x, 2, x->rank);
+    s->line = ocl_of(device)->tune->line;
+    cnr_status status = ocl_chain_plan(node, &s->chain, head, err);
+    if (status == CNR_OK)
+        status = ocl_code_get(device, &source, head, "", "global_average_pool", &s->code, err);
+    if (status == CNR_OK) *state = s;
+    else ocl_host->free(s);
+    return status;
+}
+
+static cnr_status run(const cnr_run *run, cnr_error *err) {
+    const mean_state *s = run->state;
+    const int64_t each = run->range_axis == 0 ? s->channels : 1;
+    const int64_t begin = run->range_axis < 0 ? 0 : run->range_begin * each;
+    const int64_t end = run->range_axis < 0 ? s->planes : run->range_end * each;
+    ocl_call call;
+    ocl_begin(&call, run->stream, s->code);
+    ocl_arg_buffer(&call, &run->node->inputs[0]->mem);
+    ocl_arg_buffer(&call, &run->outputs[0]->mem);
+    ocl_arg_int(&call, s->plane);
+    ocl_arg_int(&call, begin);
+    ocl_arg_int(&call, end);
+    ocl_chain_args(&call, &s->chain, run->node);
+    return ocl_launch(&call, end - begin, 1, 1, s->line, err);
+}
+
+const cnr_kernel ocl_global_average_pool = {
+    .size = sizeof(cnr_kernel), .version = 1, .name = "global_average_pool_f32",
+    .op = "global_average_pool", .accepts = accepts, .plan = plan, .unplan = ocl_free_state,
+    .run = run};

@@ -1,0 +1,78 @@
+/* max_pool and average_pool. */
+#include "support.h"
+
+#include "pool.cl.h"
+
+typedef struct pool_state {
+    const ocl_code *code;
+    ocl_chain chain;
+    ocl_shape shape;
+    int32_t line, max, include;
+} pool_state;
+
+static int window_of(const cnr_node *node, cnr_window *w) {
+    int64_t n, kernel[CNR_MAX_SPATIAL] = {0};
+    const int64_t *given = cnr_attr_ints(node, "kernel_shape", &n);
+    for (int64_t i = 0; i < n && i < CNR_MAX_SPATIAL; i++) kernel[i] = given[i];
+    return !cnr_window_resolve(node, node->inputs[0], kernel, w);
+}
+
+static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+    cnr_window w;
+    (void)device;
+    if (!ocl_input(node, 0) || !ocl_plain(node) || !window_of(node, &w)) return CNR_OK;
+    ocl_accept(node, out, 500);
+    out->epilogue = ocl_chain_accepts(node, node->inputs[0]->rank, node->outputs[0]->dim);
+    out->ranges = 1 << 0 | 1 << 1 | 1 << 2;
+    return CNR_OK;
+}
+
+static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
+                       void **state, cnr_error *err) {
+    static const ocl_source source = OCL_SOURCE("common/pool.cl", pool_cl);
+    char head[OCL_HEAD_BYTES];
+    cnr_window w;
+    (void)workspace;
+    if (!window_of(node, &w))
+        return ocl_host->fail(err, CNR_E_SHAPE, node->name, "the window does not fit");
+    pool_state *s = ocl_state(sizeof *s, node, err);
+    if (!s) return CNR_E_MEMORY;
+    ocl_shape_of(&w, node->inputs[0], node->outputs[0], 1, 0, &s->shape);
+    s->line = ocl_of(device)->tune->line;
+    s->max = strcmp(node->desc->name, "max_pool") == 0;
+    s->include = cnr_attr_int(node, "count_include_pad") != 0;
+    cnr_status status = ocl_chain_plan(node, &s->chain, head, err);
+    if (status == CNR_OK)
+        status = ocl_code_get(device, &source, head, s->max ? "-DMAX" : "-DMEAN", "pool", &s->code,
+                              err);
+    if (status == CNR_OK) *state = s;
+    else ocl_host->free(s);
+    return status;
+}
+
+static cnr_status run(const cnr_run *run, cnr_error *err) {
+    const pool_state *s = run->state;
+    const cl_int ends[4] = {(cl_int)s->shape.end[0], (cl_int)s->shape.end[1],
+                            (cl_int)s->shape.end[2], s->include};
+    ocl_call call;
+    ocl_box box;
+    ocl_box_of(run, &s->shape, &box);
+    ocl_begin(&call, run->stream, s->code);
+    ocl_arg_buffer(&call, &run->node->inputs[0]->mem);
+    ocl_arg_buffer(&call, &run->outputs[0]->mem);
+    ocl_shape_args(&call, &s->shape, &box, 0, 0, 1, 0);
+    ocl_window_args(&call, &s->shape);
+    ocl_arg_ints(&call, ends, 4);
+    ocl_chain_args(&call, &s->chain, run->node);
+    return ocl_launch(&call,
+                      (box.end[2] - box.begin[2]) * (box.end[3] - box.begin[3]) *
+                          (box.end[4] - box.begin[4]),
+                      box.end[1] - box.begin[1], box.end[0] - box.begin[0], s->line, err);
+}
+
+const cnr_kernel ocl_max_pool = {
+    .size = sizeof(cnr_kernel), .version = 1, .name = "max_pool_f32", .op = "max_pool",
+    .accepts = accepts, .plan = plan, .unplan = ocl_free_state, .run = run};
+const cnr_kernel ocl_average_pool = {
+    .size = sizeof(cnr_kernel), .version = 1, .name = "average_pool_f32", .op = "average_pool",
+    .accepts = accepts, .plan = plan, .unplan = ocl_free_state, .run = run};

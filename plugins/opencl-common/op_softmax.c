@@ -1,0 +1,63 @@
+/* softmax along any axis. */
+#include "support.h"
+
+#include "softmax.cl.h"
+
+typedef struct softmax_state {
+    const ocl_code *code;
+    int64_t lanes, n, step, each; /* each: lanes of one index of axis 0 */
+    int32_t line;
+} softmax_state;
+
+static int32_t axis_of(const cnr_node *node) {
+    const int64_t axis = cnr_attr_int(node, "axis");
+    return (int32_t)(axis < 0 ? axis + node->inputs[0]->rank : axis);
+}
+
+static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+    (void)device;
+    if (!ocl_input(node, 0) || !ocl_plain(node)) return CNR_OK;
+    const int32_t axis = axis_of(node);
+    if (axis < 0 || axis >= node->inputs[0]->rank) return CNR_OK;
+    ocl_accept(node, out, 500);
+    if (axis > 0) out->ranges = 1 << 0;
+    return CNR_OK;
+}
+
+static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
+                       void **state, cnr_error *err) {
+    static const ocl_source source = OCL_SOURCE("common/softmax.cl", softmax_cl);
+    const cnr_tensor *x = node->inputs[0];
+    const int32_t axis = axis_of(node);
+    (void)workspace;
+    softmax_state *s = ocl_state(sizeof *s, node, err);
+    if (!s) return CNR_E_MEMORY;
+    s->n = x->dim[axis];
+    s->step = cnr_span(x, axis + 1, x->rank);
+    s->lanes = cnr_span(x, 0, axis) * s->step;
+    s->each = x->dim[0] > 0 ? s->lanes / x->dim[0] : 0;
+    s->line = ocl_of(device)->tune->line;
+    const cnr_status status = ocl_code_get(device, &source, NULL, "", "softmax", &s->code, err);
+    if (status == CNR_OK) *state = s;
+    else ocl_host->free(s);
+    return status;
+}
+
+static cnr_status run(const cnr_run *run, cnr_error *err) {
+    const softmax_state *s = run->state;
+    const int64_t begin = run->range_axis < 0 ? 0 : run->range_begin * s->each;
+    const int64_t end = run->range_axis < 0 ? s->lanes : run->range_end * s->each;
+    ocl_call call;
+    ocl_begin(&call, run->stream, s->code);
+    ocl_arg_buffer(&call, &run->node->inputs[0]->mem);
+    ocl_arg_buffer(&call, &run->outputs[0]->mem);
+    ocl_arg_int(&call, s->n);
+    ocl_arg_int(&call, s->step);
+    ocl_arg_int(&call, begin);
+    ocl_arg_int(&call, end);
+    return ocl_launch(&call, end - begin, 1, 1, s->line, err);
+}
+
+const cnr_kernel ocl_softmax = {
+    .size = sizeof(cnr_kernel), .version = 1, .name = "softmax_f32", .op = "softmax",
+    .accepts = accepts, .plan = plan, .unplan = ocl_free_state, .run = run};

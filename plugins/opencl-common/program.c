@@ -1,0 +1,251 @@
+/* Programs: sources to kernels, built once a device, their binaries kept on disk. */
+#define _GNU_SOURCE
+#include "ocl.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct code_node {
+    ocl_code code;
+    struct code_node *next;
+    char name[];
+} code_node;
+
+typedef struct ocl_program {
+    struct ocl_program *next;
+    const ocl_source *source;
+    cl_program program;
+    code_node *codes;
+    char *options;
+    char head[];
+} ocl_program;
+
+static const char *device_name(const ocl_device *d) { return d->found->name; }
+
+/* ---- the source ---- */
+
+/* The file under $CNNRUN_KERNEL_DIR, by host->alloc, with a #line of its own; NULL: none. */
+static char *override_of(const ocl_source *source) {
+    const char *folder = secure_getenv("CNNRUN_KERNEL_DIR");
+    char path[1024], line[1100];
+    if (!folder || !*folder) return NULL;
+    snprintf(path, sizeof path, "%s/%s", folder, source->path);
+    FILE *file = fopen(path, "rbe");
+    if (!file) return NULL;
+    const int n = snprintf(line, sizeof line, "#line 1 \"%s\"\n", path);
+    char *text = NULL;
+    if (fseek(file, 0, SEEK_END) == 0 && n > 0) {
+        const long bytes = ftell(file);
+        rewind(file);
+        if (bytes > 0 && bytes < 1 << 24) text = ocl_host->alloc((size_t)n + (size_t)bytes + 1);
+        if (text && fread(text + n, 1, (size_t)bytes, file) == (size_t)bytes) {
+            memcpy(text, line, (size_t)n);
+            text[(size_t)n + (size_t)bytes] = 0;
+        } else {
+            ocl_host->free(text);
+            text = NULL;
+        }
+    }
+    fclose(file);
+    return text;
+}
+
+/* ---- building ---- */
+
+/* The driver's words, in the log; *err has the first line that tells of an error. */
+static cnr_status build_failed(const ocl_device *d, cl_program program, const ocl_source *source,
+                               cl_int code, cnr_error *err) {
+    size_t bytes = 0;
+    char *log = NULL;
+    ocl_cl.clGetProgramBuildInfo(program, d->found->device, CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes);
+    if (bytes > 0 && bytes < 1 << 24) log = ocl_host->alloc(bytes + 1);
+    if (!log || ocl_cl.clGetProgramBuildInfo(program, d->found->device, CL_PROGRAM_BUILD_LOG, bytes,
+                                             log, NULL)) {
+        ocl_host->free(log);
+        return ocl_fail(err, source->path, "clBuildProgram", code);
+    }
+    log[bytes] = 0;
+    ocl_host->log(CNR_LOG_ERROR, "opencl", "kernels/%s on %s:\n%s", source->path, device_name(d), log);
+    const char *line = strstr(log, "error");
+    while (line && line > log && line[-1] != '\n') line--;
+    if (!line) line = log;
+    char where[128];
+    snprintf(where, sizeof where, "kernels/%s", source->path);
+    const cnr_status status =
+        ocl_host->fail(err, CNR_E_DEVICE, where, "does not build on %s: %.*s", device_name(d),
+                       (int)strcspn(line, "\n"), line);
+    ocl_host->free(log);
+    return status;
+}
+
+/* Some drivers compile when kernels are created, not when programs are built: only then does the
+ * binary hold code. */
+static int create_kernels(cl_program program) {
+    cl_kernel kernels[16];
+    cl_uint n = 0;
+    if (ocl_cl.clCreateKernelsInProgram(program, 16, kernels, &n) != CL_SUCCESS) return 0;
+    for (cl_uint i = 0; i < n && i < 16; i++) ocl_cl.clReleaseKernel(kernels[i]);
+    return n > 0;
+}
+
+static cl_program from_binary(const ocl_device *d, const ocl_key *key, const char *options,
+                              const char **why) {
+    size_t bytes;
+    cl_int code, status;
+    unsigned char *binary = ocl_cache_load(key, &bytes, why);
+    if (!binary) return NULL;
+    const unsigned char *one = binary;
+    cl_program program = ocl_cl.clCreateProgramWithBinary(d->context, 1, &d->found->device, &bytes,
+                                                          &one, &status, &code);
+    ocl_host->free(binary);
+    *why = "refused by the driver";
+    if (!program) return NULL;
+    if (code == CL_SUCCESS && status == CL_SUCCESS &&
+        ocl_cl.clBuildProgram(program, 1, &d->found->device, options, NULL, NULL) == CL_SUCCESS &&
+        create_kernels(program))
+        return program;
+    ocl_cl.clReleaseProgram(program);
+    return NULL;
+}
+
+static void keep_binary(const ocl_device *d, cl_program program, const ocl_key *key) {
+    size_t bytes = 0;
+    if (ocl_cl.clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL) ||
+        bytes == 0)
+        return;
+    unsigned char *binary = ocl_host->alloc(bytes);
+    (void)d;
+    if (binary &&
+        ocl_cl.clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL) ==
+            CL_SUCCESS)
+        ocl_cache_store(key, binary, bytes);
+    ocl_host->free(binary);
+}
+
+static cnr_status from_source(const ocl_device *d, const ocl_source *source, const char *head,
+                              const char *text, const char *options, cl_program *out,
+                              cnr_error *err) {
+    const char *parts[] = {head, text};
+    cl_int code;
+    cl_program program = ocl_cl.clCreateProgramWithSource(d->context, 2, parts, NULL, &code);
+    if (!program) return ocl_fail(err, source->path, "clCreateProgramWithSource", code);
+    code = ocl_cl.clBuildProgram(program, 1, &d->found->device, options, NULL, NULL);
+    cnr_status status = CNR_OK;
+    if (code != CL_SUCCESS) status = build_failed(d, program, source, code, err);
+    else if (!create_kernels(program))
+        status = ocl_host->fail(err, CNR_E_DEVICE, source->path, "its kernels can't be created on %s",
+                                device_name(d));
+    if (status != CNR_OK) ocl_cl.clReleaseProgram(program);
+    else *out = program;
+    return status;
+}
+
+static cnr_status build(ocl_device *d, const ocl_source *source, const char *head,
+                        const char *options, cl_program *out, cnr_error *err) {
+    char *own = override_of(source);
+    const char *text = own ? own : source->text, *why = "not kept";
+    const ocl_key key = ocl_cache_key(d, head, text, options);
+    const int keep = !(d->found->quirks & OCL_NO_BINARIES);
+    cnr_status status = CNR_OK;
+    *out = keep ? from_binary(d, &key, options, &why) : NULL;
+    if (*out) {
+        d->hits++;
+        ocl_host->log(CNR_LOG_DEBUG, "opencl", "kernels/%s: cache hit", source->path);
+    } else {
+        const uint64_t begin = ocl_host->now_ns();
+        d->misses++;
+        status = from_source(d, source, head, text, options, out, err);
+        if (status == CNR_OK) {
+            if (keep) keep_binary(d, *out, &key);
+            ocl_host->log(CNR_LOG_INFO, "opencl", "kernels/%s: cache miss (%s), built in %.0f ms",
+                          source->path, why, (double)(ocl_host->now_ns() - begin) / 1e6);
+        }
+    }
+    ocl_host->free(own);
+    return status;
+}
+
+/* ---- what a device has built ---- */
+
+static ocl_program *find_program(const ocl_device *d, const ocl_source *source, const char *head,
+                                 const char *options) {
+    ocl_program *p = d->programs;
+    while (p && (p->source != source || strcmp(p->options, options) || strcmp(p->head, head)))
+        p = p->next;
+    return p;
+}
+
+static cnr_status add_program(ocl_device *d, const ocl_source *source, const char *head,
+                              const char *options, ocl_program **out, cnr_error *err) {
+    const size_t n = strlen(head) + 1, m = strlen(options) + 1;
+    ocl_program *p = ocl_host->alloc(sizeof *p + n + m);
+    if (!p) return ocl_host->fail(err, CNR_E_MEMORY, source->path, "no memory for a program");
+    *p = (ocl_program){.next = d->programs, .source = source};
+    memcpy(p->head, head, n);
+    p->options = memcpy(p->head + n, options, m);
+    const cnr_status status = build(d, source, head, options, &p->program, err);
+    if (status != CNR_OK) {
+        ocl_host->free(p);
+        return status;
+    }
+    d->programs = *out = p;
+    return CNR_OK;
+}
+
+static cnr_status add_code(ocl_device *d, ocl_program *p, const char *name, code_node **out,
+                           cnr_error *err) {
+    cl_int code;
+    code_node *c = ocl_host->alloc(sizeof *c + strlen(name) + 1);
+    if (!c) return ocl_host->fail(err, CNR_E_MEMORY, p->source->path, "no memory for a kernel");
+    cl_kernel kernel = ocl_cl.clCreateKernel(p->program, name, &code);
+    if (!kernel) {
+        ocl_host->free(c);
+        return ocl_fail(err, name, "clCreateKernel", code);
+    }
+    strcpy(c->name, name);
+    c->code = (ocl_code){.id = d->n_codes, .program = p->program, .kernel = c->name, .most = 1};
+    ocl_cl.clGetKernelWorkGroupInfo(kernel, d->found->device, CL_KERNEL_WORK_GROUP_SIZE,
+                                    sizeof c->code.most, &c->code.most, NULL);
+    ocl_cl.clReleaseKernel(kernel);
+    c->next = p->codes;
+    p->codes = *out = c;
+    d->n_codes++;
+    return CNR_OK;
+}
+
+cnr_status ocl_code_get(const cnr_device *device, const ocl_source *source, const char *head,
+                        const char *options, const char *name, const ocl_code **out,
+                        cnr_error *err) {
+    ocl_device *d = device->state;
+    char all[1024];
+    cnr_status status = CNR_OK;
+    if (!head) head = "\n";
+    if ((size_t)snprintf(all, sizeof all, "-cl-std=CL1.2 %s", options) >= sizeof all)
+        return ocl_host->fail(err, CNR_E_LIMIT, source->path, "too many build options");
+    pthread_mutex_lock(&d->lock);
+    ocl_program *p = find_program(d, source, head, all);
+    if (!p) status = add_program(d, source, head, all, &p, err);
+    code_node *c = p ? p->codes : NULL;
+    while (c && strcmp(c->name, name) != 0) c = c->next;
+    if (status == CNR_OK && !c) status = add_code(d, p, name, &c, err);
+    if (status == CNR_OK) *out = &c->code;
+    pthread_mutex_unlock(&d->lock);
+    return status;
+}
+
+void ocl_programs_free(ocl_device *d) {
+    if (d->hits + d->misses > 0)
+        ocl_host->log(CNR_LOG_INFO, "opencl", "%s: %d programs from the cache, %d built",
+                      device_name(d), (int)d->hits, (int)d->misses);
+    while (d->programs) {
+        ocl_program *p = d->programs;
+        d->programs = p->next;
+        while (p->codes) {
+            code_node *c = p->codes;
+            p->codes = c->next;
+            ocl_host->free(c);
+        }
+        ocl_cl.clReleaseProgram(p->program);
+        ocl_host->free(p);
+    }
+}

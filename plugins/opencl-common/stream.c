@@ -1,0 +1,194 @@
+/* Streams: an in-order queue, transfers, events. */
+#include "stream.h"
+
+static cl_command_queue queue_of(cnr_stream *stream) {
+    return ((ocl_stream *)stream->state)->queue;
+}
+
+cnr_status ocl_stream_open(const cnr_device *device, cnr_stream *stream, cnr_error *err) {
+    ocl_device *d = device->state;
+    cl_int code;
+    pthread_mutex_lock(&d->lock);
+    const int32_t n = d->n_codes; /* plans come before the sessions that run them */
+    pthread_mutex_unlock(&d->lock);
+    ocl_stream *s = ocl_host->alloc(sizeof *s);
+    if (!s) return ocl_host->fail(err, CNR_E_MEMORY, device->name, "no memory for a stream");
+    *s = (ocl_stream){.n = n, .kernels = ocl_host->alloc((size_t)(n + 1) * sizeof(cl_kernel))};
+    if (!s->kernels) {
+        ocl_host->free(s);
+        return ocl_host->fail(err, CNR_E_MEMORY, device->name, "no memory for a stream");
+    }
+    memset(s->kernels, 0, (size_t)(n + 1) * sizeof(cl_kernel));
+    s->queue = ocl_cl.clCreateCommandQueue(d->context, d->found->device, CL_QUEUE_PROFILING_ENABLE,
+                                           &code);
+    if (!s->queue) /* few refuse profiling, but some do */
+        s->queue = ocl_cl.clCreateCommandQueue(d->context, d->found->device, 0, &code);
+    if (!s->queue) {
+        ocl_host->free(s->kernels);
+        ocl_host->free(s);
+        return ocl_fail(err, device->name, "clCreateCommandQueue", code);
+    }
+    stream->device = device;
+    stream->state = s;
+    stream->parallel = NULL;
+    return CNR_OK;
+}
+
+void ocl_stream_close(cnr_stream *stream) {
+    ocl_stream *s = stream->state;
+    if (!s) return;
+    ocl_cl.clFinish(s->queue);
+    for (int32_t i = 0; i < s->n; i++)
+        if (s->kernels[i]) ocl_cl.clReleaseKernel(s->kernels[i]);
+    ocl_cl.clReleaseCommandQueue(s->queue);
+    ocl_host->free(s->kernels);
+    ocl_host->free(s);
+    stream->state = NULL;
+}
+
+cl_kernel ocl_stream_kernel(cnr_stream *stream, const ocl_code *code, cl_int *error) {
+    ocl_stream *s = stream->state;
+    *error = CL_SUCCESS;
+    if (code->id >= s->n) { /* planned after this stream was opened */
+        cl_kernel *grown = ocl_host->resize(s->kernels, (size_t)(code->id + 1) * sizeof *grown);
+        *error = CL_OUT_OF_HOST_MEMORY;
+        if (!grown) return NULL;
+        memset(grown + s->n, 0, (size_t)(code->id + 1 - s->n) * sizeof *grown);
+        s->kernels = grown;
+        s->n = code->id + 1;
+    }
+    if (!s->kernels[code->id])
+        s->kernels[code->id] = ocl_cl.clCreateKernel(code->program, code->kernel, error);
+    return s->kernels[code->id];
+}
+
+/* ---- transfers; the host's side may be used again after a sync ---- */
+
+static int inside(const cnr_mem *mem, uint64_t offset, uint64_t bytes) {
+    return offset <= mem->bytes && bytes <= mem->bytes - offset;
+}
+
+static cnr_status past_the_end(const cnr_stream *stream, cnr_error *err) {
+    return ocl_host->fail(err, CNR_E_ARG, stream->device->name, "transfer past the end of memory");
+}
+
+/* Images go whole. */
+static int whole_image(const cnr_mem *mem, uint64_t offset, uint64_t bytes) {
+    return offset == 0 && bytes == mem->bytes;
+}
+
+cnr_status ocl_write(cnr_stream *stream, const cnr_mem *to, uint64_t offset, const void *from,
+                     uint64_t bytes, cnr_error *err) {
+    cl_int code;
+    if (!inside(to, offset, bytes)) return past_the_end(stream, err);
+    if (bytes == 0) return CNR_OK;
+    if (to->memory_class == OCL_IMAGE) {
+        const size_t origin[3] = {0}, region[3] = {(size_t)to->width, (size_t)to->height, 1};
+        if (!whole_image(to, offset, bytes)) return past_the_end(stream, err);
+        code = ocl_cl.clEnqueueWriteImage(queue_of(stream), to->handle, CL_FALSE, origin, region, 0,
+                                          0, from, 0, NULL, NULL);
+    } else {
+        code = ocl_cl.clEnqueueWriteBuffer(queue_of(stream), to->handle, CL_FALSE,
+                                           (size_t)(to->offset + offset), (size_t)bytes, from, 0,
+                                           NULL, NULL);
+    }
+    return code == CL_SUCCESS ? CNR_OK : ocl_fail(err, stream->device->name, "write", code);
+}
+
+cnr_status ocl_read(cnr_stream *stream, const cnr_mem *from, uint64_t offset, void *to,
+                    uint64_t bytes, cnr_error *err) {
+    cl_int code;
+    if (!inside(from, offset, bytes)) return past_the_end(stream, err);
+    if (bytes == 0) return CNR_OK;
+    if (from->memory_class == OCL_IMAGE) {
+        const size_t origin[3] = {0}, region[3] = {(size_t)from->width, (size_t)from->height, 1};
+        if (!whole_image(from, offset, bytes)) return past_the_end(stream, err);
+        code = ocl_cl.clEnqueueReadImage(queue_of(stream), from->handle, CL_FALSE, origin, region, 0,
+                                         0, to, 0, NULL, NULL);
+    } else {
+        code = ocl_cl.clEnqueueReadBuffer(queue_of(stream), from->handle, CL_FALSE,
+                                          (size_t)(from->offset + offset), (size_t)bytes, to, 0,
+                                          NULL, NULL);
+    }
+    return code == CL_SUCCESS ? CNR_OK : ocl_fail(err, stream->device->name, "read", code);
+}
+
+cnr_status ocl_copy(cnr_stream *stream, const cnr_mem *from, const cnr_mem *to, uint64_t bytes,
+                    cnr_error *err) {
+    cl_int code;
+    if (!inside(from, 0, bytes) || !inside(to, 0, bytes)) return past_the_end(stream, err);
+    if (bytes == 0 || (from->handle == to->handle && from->offset == to->offset)) return CNR_OK;
+    if (from->memory_class == OCL_IMAGE && to->memory_class == OCL_IMAGE) {
+        const size_t origin[3] = {0}, region[3] = {(size_t)from->width, (size_t)from->height, 1};
+        code = ocl_cl.clEnqueueCopyImage(queue_of(stream), from->handle, to->handle, origin, origin,
+                                         region, 0, NULL, NULL);
+    } else if (from->memory_class == OCL_BUFFER && to->memory_class == OCL_BUFFER) {
+        code = ocl_cl.clEnqueueCopyBuffer(queue_of(stream), from->handle, to->handle,
+                                          (size_t)from->offset, (size_t)to->offset, (size_t)bytes, 0,
+                                          NULL, NULL);
+    } else {
+        return ocl_host->fail(err, CNR_E_UNSUPPORTED, stream->device->name,
+                              "no copies between images and buffers");
+    }
+    return code == CL_SUCCESS ? CNR_OK : ocl_fail(err, stream->device->name, "copy", code);
+}
+
+void *ocl_map(cnr_stream *stream, const cnr_mem *mem, int32_t write, cnr_error *err) {
+    cl_int code = CL_INVALID_MEM_OBJECT;
+    void *at = NULL;
+    if (mem->memory_class == OCL_BUFFER && mem->bytes > 0)
+        at = ocl_cl.clEnqueueMapBuffer(queue_of(stream), mem->handle, CL_TRUE,
+                                       CL_MAP_READ | (write ? CL_MAP_WRITE : 0),
+                                       (size_t)mem->offset, (size_t)mem->bytes, 0, NULL, NULL,
+                                       &code);
+    if (!at) ocl_fail(err, stream->device->name, "map", code);
+    return at;
+}
+
+void ocl_unmap(cnr_stream *stream, const cnr_mem *mem, void *address) {
+    if (address)
+        ocl_cl.clEnqueueUnmapMemObject(queue_of(stream), mem->handle, address, 0, NULL, NULL);
+}
+
+cnr_status ocl_sync(cnr_stream *stream, cnr_error *err) {
+    const cl_int code = ocl_cl.clFinish(queue_of(stream));
+    return code == CL_SUCCESS ? CNR_OK : ocl_fail(err, stream->device->name, "clFinish", code);
+}
+
+void ocl_flush(cnr_stream *stream) { ocl_cl.clFlush(queue_of(stream)); }
+
+/* ---- events ---- */
+
+cnr_status ocl_record(cnr_stream *stream, void **event, cnr_error *err) {
+    cl_event made = NULL;
+    const cl_int code = ocl_cl.clEnqueueMarkerWithWaitList(queue_of(stream), 0, NULL, &made);
+    *event = made;
+    return code == CL_SUCCESS ? CNR_OK : ocl_fail(err, stream->device->name, "record", code);
+}
+
+/* An event of another platform or device is another context's: then the host waits. */
+cnr_status ocl_wait(cnr_stream *stream, void *event, cnr_error *err) {
+    const ocl_device *d = stream->device->state;
+    cl_event e = event;
+    cl_context context = NULL;
+    cl_int code = ocl_cl.clGetEventInfo(e, CL_EVENT_CONTEXT, sizeof context, &context, NULL);
+    if (code == CL_SUCCESS)
+        code = context == d->context
+                   ? ocl_cl.clEnqueueBarrierWithWaitList(queue_of(stream), 1, &e, NULL)
+                   : ocl_cl.clWaitForEvents(1, &e);
+    return code == CL_SUCCESS ? CNR_OK : ocl_fail(err, stream->device->name, "wait", code);
+}
+
+void ocl_event_free(const cnr_device *device, void *event) {
+    (void)device;
+    if (event) ocl_cl.clReleaseEvent(event);
+}
+
+int64_t ocl_elapsed(const cnr_device *device, void *from, void *to) {
+    cl_ulong a = 0, b = 0;
+    (void)device;
+    if (ocl_cl.clGetEventProfilingInfo(from, CL_PROFILING_COMMAND_END, sizeof a, &a, NULL) ||
+        ocl_cl.clGetEventProfilingInfo(to, CL_PROFILING_COMMAND_END, sizeof b, &b, NULL))
+        return -1;
+    return (int64_t)(b - a);
+}

@@ -1,0 +1,138 @@
+/* What the host sides of kernels ask of nodes: types, constants, windows, ranges. */
+#include "support.h"
+
+#include <stdio.h>
+
+int32_t ocl_own_inputs(const cnr_node *node) {
+    int32_t n = node->n_inputs;
+    for (int32_t i = 0; i < node->n_epilogue; i++) {
+        const int32_t operand = node->epilogue[i]->operand;
+        if (operand >= 0 && operand < n) n = operand;
+    }
+    return n;
+}
+
+const cnr_tensor *ocl_input(const cnr_node *node, int32_t i) {
+    return i < ocl_own_inputs(node) ? node->inputs[i] : NULL;
+}
+
+static int plain_tensor(const cnr_tensor *t) {
+    const int64_t n = cnr_count(t);
+    return t->dtype == CNR_f32 && !t->encoding && !(t->flags & CNR_TENSOR_DYNAMIC) && n > 0 &&
+           n < INT32_MAX;
+}
+
+int ocl_plain(const cnr_node *node) {
+    const int32_t n = ocl_own_inputs(node);
+    for (int32_t i = 0; i < n; i++)
+        if (node->inputs[i] && !plain_tensor(node->inputs[i])) return 0;
+    return node->n_outputs == 1 && node->outputs[0] && plain_tensor(node->outputs[0]);
+}
+
+int ocl_constant(const cnr_tensor *t) {
+    return t && (t->flags & CNR_TENSOR_CONST) && !(t->flags & CNR_TENSOR_VARIABLE) && t->data;
+}
+
+void ocl_accept(const cnr_node *node, cnr_accept *out, int32_t score) {
+    out->score = score;
+    for (int32_t i = 0; i < node->n_inputs; i++) out->in_block[i] = out->in_class[i] = 0;
+    for (int32_t i = 0; i < node->n_outputs; i++) out->out_block[i] = out->out_class[i] = 0;
+}
+
+void *ocl_state(size_t bytes, const cnr_node *node, cnr_error *err) {
+    void *state = ocl_host->alloc(bytes);
+    if (state) memset(state, 0, bytes);
+    else ocl_host->fail(err, CNR_E_MEMORY, node->name, "no memory for a plan");
+    return state;
+}
+
+void ocl_free_state(const cnr_device *device, void *state) {
+    (void)device;
+    ocl_host->free(state);
+}
+
+/* ---- windows ---- */
+
+static int pointwise(const cnr_window *w) {
+    for (int32_t i = 0; i < w->spatial; i++)
+        if (w->kernel[i] != 1 || w->stride[i] != 1 || w->pad_begin[i] || w->pad_end[i]) return 0;
+    return 1;
+}
+
+void ocl_shape_of(const cnr_window *w, const cnr_tensor *x, const cnr_tensor *y, int64_t group,
+                  int flat, ocl_shape *s) {
+    *s = (ocl_shape){.n = x->dim[0], .c = x->dim[1], .m = y->dim[1], .group = group,
+                     .spatial = w->spatial};
+    const int32_t absent = 3 - w->spatial;
+    for (int32_t i = 0; i < 3; i++) {
+        const int32_t j = i - absent;
+        s->in[i] = j < 0 ? 1 : w->in[j];
+        s->out[i] = j < 0 ? 1 : w->out[j];
+        s->k[i] = j < 0 ? 1 : w->kernel[j];
+        s->stride[i] = j < 0 ? 1 : w->stride[j];
+        s->dilation[i] = j < 0 ? 1 : w->dilation[j];
+        s->begin[i] = j < 0 ? 0 : w->pad_begin[j];
+        s->end[i] = j < 0 ? 0 : w->pad_end[j];
+    }
+    if (!flat || !pointwise(w)) return;
+    s->in[2] = s->out[2] = s->in[0] * s->in[1] * s->in[2];
+    s->in[0] = s->in[1] = s->out[0] = s->out[1] = 1;
+}
+
+void ocl_box_of(const cnr_run *run, const ocl_shape *s, ocl_box *box) {
+    const int64_t whole[5] = {s->n, s->m, s->out[0], s->out[1], s->out[2]};
+    for (int32_t i = 0; i < 5; i++) {
+        box->begin[i] = 0;
+        box->end[i] = whole[i];
+    }
+    if (run->range_axis < 0) return;
+    int32_t at = run->range_axis < 2 ? run->range_axis : 5 - s->spatial + run->range_axis - 2;
+    int64_t each = 1;
+    if (run->range_axis >= 2) { /* of a picture seen as one row, a range is many pixels */
+        const cnr_tensor *y = run->outputs[0];
+        if (s->out[at - 2] != y->dim[run->range_axis]) {
+            each = cnr_span(y, run->range_axis + 1, y->rank);
+            at = 4;
+        }
+    }
+    box->begin[at] = run->range_begin * each;
+    box->end[at] = run->range_end * each;
+}
+
+void ocl_shape_args(ocl_call *call, const ocl_shape *s, const ocl_box *box, int64_t blocks,
+                    int64_t first_block, int64_t wide, int has_bias) {
+    const int64_t shape[16] = {s->c, s->c / s->group, s->in[0], s->in[1], s->in[2], s->out[0],
+                               s->out[1], s->out[2], s->m, s->m / s->group, blocks, s->begin[0],
+                               s->begin[1], s->begin[2], has_bias, 0};
+    const int64_t range[16] = {box->begin[2], box->begin[3], box->begin[4],
+                               box->end[2] - box->begin[2], box->end[3] - box->begin[3],
+                               ocl_div_up(box->end[4] - box->begin[4], wide), box->end[4],
+                               box->begin[1], box->end[1], box->begin[0], first_block};
+    cl_int a[16], b[16];
+    for (int32_t i = 0; i < 16; i++) {
+        a[i] = (cl_int)shape[i];
+        b[i] = (cl_int)range[i];
+    }
+    ocl_arg_ints(call, a, 16);
+    ocl_arg_ints(call, b, 16);
+}
+
+void ocl_window_options(const ocl_shape *s, char *text, size_t room) {
+    static const char axes[] = "DHW";
+    size_t n = 0;
+    text[0] = 0;
+    for (int32_t i = 0; i < 3 && n < room; i++)
+        n += (size_t)snprintf(text + n, room - n, "-DK%c=%d -DS%c=%d -DD%c=%d ", axes[i],
+                              (int)s->k[i], axes[i], (int)s->stride[i], axes[i],
+                              (int)s->dilation[i]);
+}
+
+void ocl_window_args(ocl_call *call, const ocl_shape *s) {
+    cl_int window[16] = {0};
+    for (int32_t i = 0; i < 3; i++) {
+        window[i] = (cl_int)s->k[i];
+        window[3 + i] = (cl_int)s->stride[i];
+        window[6 + i] = (cl_int)s->dilation[i];
+    }
+    ocl_arg_ints(call, window, 16);
+}

@@ -1,0 +1,92 @@
+/* What the host sides of kernels ask of nodes, and what they share. */
+#ifndef OCL_SUPPORT_H
+#define OCL_SUPPORT_H
+
+#include "ocl.h"
+
+/* `field` lies within the size that `object` was built with, and is set. */
+#define OCL_HAS(object, field)                                                                   \
+    ((object)->size >= offsetof(__typeof__(*(object)), field) + sizeof((object)->field) &&       \
+     (object)->field)
+
+static inline int64_t ocl_min(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t ocl_max(int64_t a, int64_t b) { return a > b ? a : b; }
+static inline int64_t ocl_div_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static inline const ocl_device *ocl_of(const cnr_device *device) { return device->state; }
+
+/* Inputs that are the operator's own; those of its epilogue come after. */
+int32_t ocl_own_inputs(const cnr_node *node);
+/* Own input `i`, or NULL when it is omitted. */
+const cnr_tensor *ocl_input(const cnr_node *node, int32_t i);
+/* Own inputs from `first` on and output 0, the only one, are dense f32 of sizes that kernels count
+ * in int. */
+int ocl_plain(const cnr_node *node);
+/* Data that prepare may see, and that no one changes later. */
+int ocl_constant(const cnr_tensor *t);
+/* Fills the answer: plain layouts, buffers, `score`. */
+void ocl_accept(const cnr_node *node, cnr_accept *out, int32_t score);
+/* A zeroed state; NULL and *err. */
+void *ocl_state(size_t bytes, const cnr_node *node, cnr_error *err);
+void ocl_free_state(const cnr_device *device, void *state);
+
+/* ---- chain.c: epilogues ---- */
+
+#define OCL_MAX_CHAIN 8
+#define OCL_HEAD_BYTES 8192
+
+typedef struct ocl_chain {
+    int32_t n;                      /* operands */
+    int32_t operand[OCL_MAX_CHAIN]; /* inputs of the host node */
+} ocl_chain;
+
+/* How many of the node's epilogue, from the first, kernels can compute on a result of this shape. */
+int32_t ocl_chain_accepts(const cnr_node *node, int32_t rank, const int64_t *dim);
+/* Fills `chain`, and `head` with its source: CHAIN_PARAMETERS, CHAIN_PASS, chain(). */
+cnr_status ocl_chain_plan(const cnr_node *node, ocl_chain *chain, char head[OCL_HEAD_BYTES],
+                          cnr_error *err);
+void ocl_chain_args(ocl_call *call, const ocl_chain *chain, const cnr_node *node);
+/* 1 when the text has `word` as a word of its own. */
+int ocl_mentions(const char *text, char word);
+
+/* ---- geometry of N C and up to three spatial axes, absent leading ones having extent 1 ---- */
+
+typedef struct ocl_shape {
+    int64_t n, c, m, group; /* samples; channels in and out; groups */
+    int64_t in[3], out[3], k[3], stride[3], dilation[3], begin[3], end[3];
+    int32_t spatial;
+} ocl_shape;
+
+/* `flat`: a window of one element without padding and strides sees the picture as one row. */
+void ocl_shape_of(const cnr_window *w, const cnr_tensor *x, const cnr_tensor *y, int64_t group,
+                  int flat, ocl_shape *s);
+/* The part of the output to compute, N C D H W. */
+typedef struct ocl_box {
+    int64_t begin[5], end[5];
+} ocl_box;
+void ocl_box_of(const cnr_run *run, const ocl_shape *s, ocl_box *box);
+/* Arguments `shape` and `range` as the kernels of windows take them; `wide` pixels a work-item. */
+void ocl_shape_args(ocl_call *call, const ocl_shape *s, const ocl_box *box, int64_t blocks,
+                    int64_t first_block, int64_t wide, int has_bias);
+/* "-DKD=1 -DKH=3 ..." */
+void ocl_window_options(const ocl_shape *s, char *text, size_t room);
+void ocl_window_args(ocl_call *call, const ocl_shape *s);
+
+/* ---- the kernels that all OpenCL devices have; `device` is for whoever registers them ---- */
+
+#define OCL_KERNEL_LIST(X)                                                                     \
+    X(ocl_conv_buffer) X(ocl_conv_image) X(ocl_conv_depthwise) X(ocl_conv_plain)               \
+    X(ocl_dense_buffer) X(ocl_dense_image) X(ocl_dense_plain)                                  \
+    X(ocl_gemm_buffer) X(ocl_gemm_image) X(ocl_gemm_plain)                                     \
+    X(ocl_matmul_buffer) X(ocl_matmul_image) X(ocl_matmul_plain)                               \
+    X(ocl_max_pool) X(ocl_average_pool) X(ocl_global_average_pool) X(ocl_softmax) X(ocl_lrn)   \
+    X(ocl_concat) X(ocl_channel_affine) X(ocl_elementwise) X(ocl_view)
+
+#define X(name) extern const cnr_kernel name;
+OCL_KERNEL_LIST(X)
+#undef X
+
+/* A plugin's init: the device class, and all kernels for it. */
+cnr_status ocl_register(const cnr_host *host, struct cnr_registrar *registrar,
+                        const cnr_device_class *cls);
+
+#endif

@@ -1,0 +1,52 @@
+/* Mali GPUs by OpenCL, and any other OpenCL device when no plugin knows it better. */
+#include "mali.h"
+
+static int32_t count(cnr_error *err) { return ocl_count(err); }
+
+static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) {
+    const ocl_found *f = ocl_describe(index, out);
+    if (!f) return ocl_host->fail(err, CNR_E_NOT_FOUND, "opencl-mali", "no device %d", (int)index);
+    if (!f->refused) out->score = ocl_contains(f->name, "Mali") ? 300 : 40;
+    return CNR_OK;
+}
+
+static cnr_status device_open(cnr_device *device, const cnr_device_options *options,
+                              cnr_error *err) {
+    (void)options;
+    return ocl_device_open(device, mali_tunes, mali_n_tunes, err);
+}
+
+static const cnr_device_class device_class = {
+    .size = sizeof(cnr_device_class),
+    .name = "opencl-mali",
+    .family = "opencl",
+    .summary = "Mali GPUs, and OpenCL devices of any other kind",
+    .count = count,
+    .describe = describe,
+    .open = device_open,
+    .close = ocl_device_close,
+    OCL_CLASS_HOOKS,
+};
+
+static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
+    (void)err;
+    return ocl_register(host, registrar, &device_class);
+}
+
+static const cnr_plugin plugin = {
+    .size = sizeof(cnr_plugin),
+    .magic = CNR_PLUGIN_MAGIC,
+    .abi = CNR_ABI,
+    .signature = CNR_SIGNATURE,
+    .name = "opencl-mali",
+    .version = "0.1.0",
+    .summary = "Mali GPUs by OpenCL; also other OpenCL devices",
+    .licence = "MIT",
+    .init = init,
+    .fini = ocl_forget,
+};
+
+CNR_PLUGIN_ENTRY {
+    (void)host_abi;
+    return &plugin;
+}
