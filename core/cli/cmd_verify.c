@@ -101,7 +101,15 @@ static void print_place(const cnr_tensor *t, int64_t i, cnri_text *out) {
     cnri_text_add(out, "]");
 }
 
-static bool same(job *j, const char *name, const cnr_tensor *got, const cnr_tensor *want) {
+/* Test vectors keep bf16 in u16 tensors: the same bits under the name that the model wants. */
+static void rename_bf16(cnr_tensor *t, int32_t wanted) {
+    if (t->dtype == CNR_u16 && wanted == CNR_bf16) t->dtype = wanted;
+}
+
+static bool same(job *j, const char *name, const cnr_tensor *got, const cnr_tensor *given) {
+    cnr_tensor named = *given;
+    const cnr_tensor *want = &named;
+    rename_bf16(&named, got->dtype);
     if (got->dtype != want->dtype || !cnr_same_shape(got, want)) {
         cnri_text_add(&j->why, "# %s is ", name);
         print_shape(got, &j->why);
@@ -141,9 +149,15 @@ static outcome error_outcome(job *j, const cnr_error *err) {
 }
 
 /* Runs the model on `in` and compares its outputs with `want` (NULL: not given). */
-static outcome run_case(job *j, cnr_model *model, const cnr_tensor *const *in, int32_t n_in,
+static outcome run_case(job *j, cnr_model *model, const cnr_tensor *const *given, int32_t n_in,
                         const cnr_tensor *const *want, int32_t n_want) {
-    const cnr_tensor *out[MAX_TENSORS] = {0};
+    const cnr_tensor *out[MAX_TENSORS] = {0}, *in[MAX_TENSORS];
+    cnr_tensor named[MAX_TENSORS];
+    for (int32_t i = 0; i < n_in; i++) {
+        named[i] = *given[i];
+        in[i] = &named[i];
+        if (i < cnr_input_count(model)) rename_bf16(&named[i], cnr_input_type(model, i)->dtype);
+    }
     cnr_error err = CNR_ERROR_INIT;
     const int32_t n = cnr_output_count(model);
     if (n > MAX_TENSORS || n_want > n) {

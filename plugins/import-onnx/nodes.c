@@ -284,10 +284,6 @@ static void constant_of_shape(job *j) {
     onnx_host->free(t.data);
 }
 
-static void dropout(job *j) { /* at inference ratio and mode don't matter */
-    if (j->n_in > 1) j->n_in = 1;
-}
-
 static void pad(job *j) { /* "paddings" in operator set 1 */
     const Onnx__AttributeProto *old = proto(j, "paddings");
     if (!old) return;
@@ -370,7 +366,7 @@ static const struct handler {
     {"equal", old_broadcast, " axis "}, {"less", old_broadcast, " axis "},
     {"greater", old_broadcast, " axis "}, {"prelu", prelu, ""},
     {"softmax", old_softmax, ""}, {"log_softmax", old_softmax, ""}, {"hardmax", old_softmax, ""},
-    {"batch_normalization", batch_norm, ""}, {"dropout", dropout, ""}, {"resize", resize, ""},
+    {"batch_normalization", batch_norm, ""}, {"resize", resize, ""},
     {"constant", constant, " value value_float value_int value_floats value_ints sparse_value "
                            "value_string value_strings "},
     {"constant_of_shape", constant_of_shape, " value "}, {"pad", pad, " paddings "},
