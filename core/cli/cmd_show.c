@@ -62,6 +62,15 @@ static cnr_status plan_of(const cnri_args *args, const show *s, cnr_runtime *rt,
     return status;
 }
 
+/* With its weights when they are there; a net yet to be trained can be looked at without. */
+static cnr_status load_graph(cnri_args *args, cnr_runtime *rt, cnr_graph **graph, cnr_error *err) {
+    cnr_status status = cnri_args_load_graph(args, rt, args->operands.at[0], graph, err);
+    if (!status || args->common.weights || (status != CNR_E_IO && status != CNR_E_NOT_FOUND))
+        return status;
+    args->common.weights = "none";
+    return cnri_args_load_graph(args, rt, args->operands.at[0], graph, err);
+}
+
 int cnri_cmd_show(int argc, char **argv) {
     show s = {.batch = 1};
     cnri_args args;
@@ -72,9 +81,8 @@ int cnri_cmd_show(int argc, char **argv) {
     cnr_error err = CNR_ERROR_INIT;
     int code = 0;
     if (!cnri_args_parse(&args, &syntax, argc, argv, &s, &code)) return code;
-    if (!args.common.weights) args.common.weights = "none";
     cnr_status status = cnri_args_open(&args, &rt, &err);
-    if (!status) status = cnri_args_load_graph(&args, rt, args.operands.at[0], &graph, &err);
+    if (!status) status = load_graph(&args, rt, &graph, &err);
     if (!status) status = cnri_graph_verdict(graph, false, &err);
     if (!status && s.dot) {
         cnri_graph_dot(graph, &text);
