@@ -24,7 +24,7 @@ libdir=$(dirname "$(find "$prefix" -name libcnnrun.a)")
 
 run env -i "$prefix/bin/cnnrun" plugins; ok $? "the moved program finds its plugins without environment"
 run env -i "$prefix/bin/cnnrun" run "$prefix/share/cnnrun/scripts/nets/lenet5.lua" \
-    "$prefix/share/cnnrun/scripts/nets/digits/3.png"
+    "$prefix/share/cnnrun/scripts/nets/digits/three.png"
 ok $? "and recognises a picture"
 
 cp -r "$root/plugins/template" "$work/template"
@@ -36,13 +36,13 @@ nm -D --defined-only template/build/plugins/template.so >"$work/log"
 run "$prefix/bin/cnnrun" plugins --check template/build/plugins/template.so
 ok $? "plugins --check approves of it"
 run "$prefix/bin/cnnrun" run --plugin-dir template/build/plugins --weights random:1 \
-    "$here/template_net.lua" "$prefix/share/cnnrun/scripts/nets/digits/3.png"
+    "$here/template_net.lua" "$prefix/share/cnnrun/scripts/nets/digits/three.png"
 ok $? "a Lua net runs its operators"
 "$prefix/bin/cnnrun" run --json --plugin-dir template/build/plugins --weights random:1 \
-    "$here/template_net.lua" "$prefix/share/cnnrun/scripts/nets/digits/3.png" >"$work/a" 2>"$work/log"
+    "$here/template_net.lua" "$prefix/share/cnnrun/scripts/nets/digits/three.png" >"$work/a" 2>"$work/log"
 "$prefix/bin/cnnrun" run --json --plugin-dir template/build/plugins --weights random:1 \
     --no-rewrite fuse --no-rewrite layout --no-rewrite fold-affine \
-    "$here/template_net.lua" "$prefix/share/cnnrun/scripts/nets/digits/3.png" >"$work/b" 2>"$work/log"
+    "$here/template_net.lua" "$prefix/share/cnnrun/scripts/nets/digits/three.png" >"$work/b" 2>"$work/log"
 perl -e '
     my @t = map { local @ARGV = $_; join "", <> } @ARGV;
     my @s = map { [ /"score":\s*([-0-9.e]+)/g ] } @t;
@@ -60,7 +60,7 @@ for language in c c++; do
     esac
     ok $? "an application builds as $language by pkg-config"
     run env "CNNRUN_PLUGIN_PATH=$(pkg-config --variable=plugindir cnnrun)" ./embed \
-        "$prefix/share/cnnrun/scripts/nets/lenet5.lua" "$prefix/share/cnnrun/scripts/nets/digits/3.png"
+        "$prefix/share/cnnrun/scripts/nets/lenet5.lua" "$prefix/share/cnnrun/scripts/nets/digits/three.png"
     ok $? "and runs in five calls"
     head -n 1 "$work/log" | grep -q '^3 '; ok $? "and sees a three"
 done
