@@ -1,0 +1,101 @@
+# What the tests of real models share: the program run as a user types it, and the data found.
+package Models;
+use strict;
+use warnings;
+use Exporter 'import';
+use File::Temp qw(tempdir);
+use JSON::PP;
+use Test::More;
+
+our @EXPORT = qw(cnnrun data objects imported right outputs told shapes near with_data $dir);
+our $dir = tempdir(CLEANUP => 1);
+my $build = $ENV{CNNRUN_BUILD} // './build';
+my $shared = ($ENV{CNNRUN_SHARED} // '../shared') . '/data';
+plan skip_all => "no $build/cnnrun" unless -x "$build/cnnrun";
+
+# The place of a file of the shared data.
+sub data { return "$shared/$_[0]" }
+
+# Runs a block of tests, or skips it, naming the first of the data that is missing.
+sub with_data {
+    my ($name, $needs, $tests) = @_;
+    my ($missing) = grep { !-e data($_) } @$needs;
+  SKIP: {
+        skip "$name: no data: $missing", 1 if defined $missing;
+        $tests->();
+    }
+}
+
+# Runs it; gives exit code, stdout, stderr.
+sub cnnrun {
+    my @words = @_;
+    my $pid = fork // die;
+    if (!$pid) {
+        open STDOUT, '>', "$dir/stdout" or die;
+        open STDERR, '>', "$dir/stderr" or die;
+        exec "$build/cnnrun", @words or die;
+    }
+    waitpid $pid, 0;
+    my ($code, $signal) = ($? >> 8, $? & 127);
+    my @texts = map { local (@ARGV, $/) = ($_); my $t = <>; $t // '' } "$dir/stdout", "$dir/stderr";
+    diag "cnnrun @words: exit $code, signal $signal\n$texts[1]" if $signal;
+    return ($signal ? 128 + $signal : $code, @texts);
+}
+
+# All lines of a text as JSON objects; those that are none are left out.
+sub objects { return grep { ref eq 'HASH' } map { eval { decode_json($_) } } split /\n/, shift }
+
+# Imports with these words into a file of that name; gives its path.
+sub imported {
+    my ($name, @words) = @_;
+    my $net = "$dir/$name.cnr";
+    my ($code, $out, $err) = cnnrun('import', @words, '-o', $net);
+    ok $code == 0 && -s $net, "import of $name" or diag "exit $code\n$err";
+    return $net;
+}
+
+# Evaluates a net: how many of the pictures were right, as { n, top1, top5 }.
+sub right {
+    my ($net, @words) = @_;
+    my ($code, $out, $err) = cnnrun('eval', $net, @words, '--json');
+    diag "eval of $net: exit $code\n$err" if $code;
+    my ($answer) = objects($out);
+    return { n => 0, top1 => -1, top5 => -1 } unless $answer && $answer->{n};
+    return { n => $answer->{n}, map { $_ => int($answer->{$_} * $answer->{n} + 0.5) } qw(top1 top5) };
+}
+
+# "name=1x2x3 ..." of outputs, sorted by name.
+sub shapes { return join ' ', sort map { "$_->{name}=" . join 'x', @{$_->{dims}} } @{$_[0]} }
+
+# Runs a net on a picture, cut to sizes where they follow; a list of { name, dims, low, high }, the latter two the extremes at each place
+# of the last axis.
+sub outputs {
+    my ($net, @words) = @_;
+    (my $script = __FILE__) =~ s/Models\.pm$/outputs.lua/;
+    my ($code, $out, $err) = cnnrun($script, $net, @words);
+    diag "outputs of $net: exit $code\n$err" if $code;
+    my @list;
+    for (split /\n/, $out) {
+        my ($name, $dims, $low, $high) = split /\t/;
+        push @list, { name => $name, dims => [split /x/, $dims], low => [split / /, $low],
+            high => [split / /, $high] };
+    }
+    return \@list;
+}
+
+# What the program says of a net's outputs for a picture: a list of { name, dims, lowest, highest }.
+sub told {
+    my ($net, $picture) = @_;
+    my ($code, $out, $err) = cnnrun('run', $net, $picture, '--json');
+    diag "run of $net: exit $code\n$err" if $code;
+    my ($answer) = objects($out);
+    return $answer->{outputs} // [];
+}
+
+# A figure within `slack` of what is wanted, told in the test's name.
+sub near {
+    my ($got, $want, $slack, $name) = @_;
+    return ok(abs($got - $want) <= $slack + 1e-9, "$name: $got (wanted $want +- $slack)");
+}
+
+1;
