@@ -260,7 +260,7 @@ static int32_t read_words(compiler *c, const item *it, int keys, int n, cnr_attr
         const bool attr = is_attr(it->op, key);
         lua_pushvalue(L, -1);
         lua_rawget(L, it->args);
-        if (strcmp(key, "name") == 0 && !attr) continue;
+        if ((strcmp(key, "name") == 0 || strcmp(key, "place") == 0) && !attr) continue;
         if (port >= 0 && port < room && (!attr || luaL_testudata(L, -1, CNRI_VALUE_TYPE)) &&
             cnri_lua_is_operand(L, -1)) {
             if (inputs[port] >= 0) complain(c, it, key, "this input is given twice");
@@ -295,6 +295,16 @@ static void keep_shared(compiler *c, const item *it) {
         lua_rawseti(L, -2, i + 1);
     }
     lua_rawset(L, c->shared);
+}
+
+static void place_layer(compiler *c, const item *it) {
+    const cnri_node *node = c->g->nodes.n > 0 ? c->g->nodes.at[c->g->nodes.n - 1] : NULL;
+    if (!node || !node->name || is_attr(it->op, "place")) return;
+    lua_pushliteral(c->L, "place");
+    const bool given = lua_rawget(c->L, it->args) != LUA_TNIL;
+    const char *want = given ? cnri_lua_set_place(c->L, c->g, node->name) : NULL;
+    if (want) complain(c, it, "place", want);
+    lua_pop(c->L, 1);
 }
 
 static void compile_op(compiler *c, const item *it, int32_t id) {
@@ -333,6 +343,7 @@ static void compile_op(compiler *c, const item *it, int32_t id) {
                         (const cnr_attr *const *)pointers, n_attrs, outputs, n_out);
     localise(c, it, before);
     if (status == CNR_OK && !again) keep_shared(c, it);
+    if (status == CNR_OK) place_layer(c, it);
     for (int32_t i = 0; i < n_out; i++) set_made(c, id, i, outputs[i]);
 }
 

@@ -77,6 +77,11 @@ int cnri_lua_net(lua_State *L); /* c.net{...} */
 void cnri_lua_compile(lua_State *L, int net, cnr_graph *g);
 
 
+/* ---- place.c ---- */
+/* The wish on top of the stack, where `layer` ("*": all) is to run, as the graph's metadata. NULL,
+ * or what was wanted instead. */
+const char *cnri_lua_set_place(lua_State *L, cnr_graph *g, const char *layer);
+
 /* ---- source.c: values without inputs. `args` is the table that their constructor was given. -1
  * after a mistake, which is the graph's problem. ---- */
 cnr_value cnri_lua_add_input(lua_State *L, cnr_graph *g, int args, const char *name,

@@ -134,6 +134,23 @@ static void add_name(lua_State *L, cnr_graph *g, int args) {
     g->name = own;
 }
 
+/* place = { conv1 = "opencl:0", ["*"] = "cpu" }, of the net: the same as in the layers. */
+static void add_places(lua_State *L, cnr_graph *g, int args, const char *place) {
+    const int top = lua_gettop(L), type = cnri_lua_get(L, args, "place: who runs which layer");
+    if (type != LUA_TNIL && type != LUA_TTABLE)
+        cnri_graph_problem(g, place, "place: want { layer = where, ... }");
+    if (type == LUA_TTABLE) {
+        lua_pushnil(L);
+        while (lua_next(L, top + 1)) {
+            const char *layer = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?";
+            const char *want = cnri_lua_set_place(L, g, layer);
+            if (want) cnri_graph_problem(g, place, "place.%s: %s", layer, want);
+            lua_pop(L, 1);
+        }
+    }
+    lua_settop(L, top);
+}
+
 void cnri_lua_build(lua_State *L, int net, cnri_lua_built *out) {
     const int top = lua_gettop(L);
     net = lua_absindex(L, net);
@@ -146,6 +163,7 @@ void cnri_lua_build(lua_State *L, int net, cnri_lua_built *out) {
     add_name(L, out->graph, args);
     cnri_lua_compile(L, net, out->graph);
     add_labels(L, out->graph, args, place);
+    add_places(L, out->graph, args, place);
     const int type = cnri_lua_get(L, args, "weights: a .cnr file beside the script");
     const char *name = lua_tostring(L, -1), *path = NULL;
     if (type == LUA_TSTRING) {

@@ -67,15 +67,14 @@ cnr_status cnri_plan_views(cnri_planner *p, cnr_error *err) {
     return CNR_OK;
 }
 
-static cnr_status put_constant(cnr_plan *plan, const cnri_home *h, bool fresh, cnr_error *err) {
+/* A weight that has no data yet waits for it: a plan can be looked at before, but not run. */
+static cnr_status put_constant(cnr_plan *plan, const cnri_home *h, cnr_error *err) {
     const cnr_device *device = plan->devices[h->device];
     const cnr_tensor *data = plan->graph->values.at[h->value].type;
     const cnri_storage *storage = &plan->storages.at[h->storage];
     cnr_mem *mem = &plan->constants[h->storage];
-    if (!data->data)
-        return cnri_fail(err, CNR_E_STATE, plan->graph->values.at[h->value].name,
-                         "has no data yet: want the net's weights filled before it is planned");
-    if (fresh) {
+    if (!data->data) return CNR_OK;
+    if (!mem->handle) {
         mem->bytes = storage->bytes;
         mem->width = storage->width;
         mem->height = storage->height;
@@ -98,8 +97,7 @@ static cnr_status put_constant(cnr_plan *plan, const cnri_home *h, bool fresh, c
 
 /* Weights that kernels on devices without host memory read: written there; `only` -1: all. */
 cnr_status cnri_plan_constants(cnr_plan *plan, cnr_value only, cnr_error *err) {
-    const bool fresh = plan->constants == NULL;
-    if (fresh) {
+    if (!plan->constants) {
         plan->constants = cnri_alloc_zero((size_t)(plan->storages.n + 1) * sizeof *plan->constants);
         if (!plan->constants) return cnri_no_memory(err);
     }
@@ -107,7 +105,7 @@ cnr_status cnri_plan_constants(cnr_plan *plan, cnr_value only, cnr_error *err) {
         const cnri_home *h = &plan->homes.at[i];
         if (h->storage < 0 || !plan->storages.at[h->storage].constant) continue;
         if (only >= 0 && h->value != only) continue;
-        const cnr_status status = put_constant(plan, h, fresh, err);
+        const cnr_status status = put_constant(plan, h, err);
         if (status) return status;
     }
     return CNR_OK;

@@ -106,13 +106,15 @@ cnr_status cnri_plan_place(cnri_planner *p, cnr_error *err) {
     p->host = -1;
     p->wish = cnri_alloc_zero((size_t)(p->graph->nodes.n + 1) * sizeof *p->wish);
     if (!p->wish) return cnri_no_memory(err);
-    for (int32_t pass = 0; pass < 2; pass++) /* names before "*" */
-        for (int32_t i = 0; i < p->options->n_placements; i++) {
-            const cnri_placement *w = &p->options->placements[i];
+    status = cnri_plan_wishes(p, err);
+    const int32_t own = p->own.n;
+    for (int32_t pass = 0; pass < 2; pass++) /* names before "*"; of two for a name the later */
+        for (int32_t i = 0; i < own + p->options->n_placements && !status; i++) {
+            const cnri_placement *w = i < own ? &p->own.at[i] : &p->options->placements[i - own];
             if ((strcmp(w->node, "*") == 0) == (pass == 0)) continue;
             status = find_wish(p, w, err);
-            if (status) return status;
         }
+    if (status) return status;
     status = p->options->device ? named(p, p->options->device, &p->fallback, err)
                                 : best(p, false, &p->fallback, err);
     if (status) return status;

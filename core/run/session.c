@@ -32,6 +32,9 @@ static cnr_status allocate(cnr_session *s, cnr_error *err) {
         cnr_mem *mem = &s->mems[i];
         if (at->constant) {
             *mem = plan->constants[i];
+            if (!mem->handle)
+                return cnri_fail(err, CNR_E_STATE, "session",
+                                 "a weight has no data yet: want the net's weights filled");
             continue;
         }
         mem->bytes = at->bytes ? at->bytes : 1;

@@ -46,7 +46,7 @@ static int64_t pixels_in_row(const cnr_node *node) {
 
 static cnr_status accepts_buffer(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *weight = ocl_input(node, 1);
-    if (!ocl_constant(weight) || !take(node, out, ocl_of(device)->tune->conv_buffer)) return CNR_OK;
+    if (!ocl_weight(weight) || !take(node, out, ocl_of(device)->tune->conv_buffer)) return CNR_OK;
     out->prepared = 1 << 1;
     return CNR_OK;
 }
@@ -54,7 +54,7 @@ static cnr_status accepts_buffer(const cnr_device *device, const cnr_node *node,
 static cnr_status accepts_image(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const ocl_device *d = ocl_of(device);
     const cnr_tensor *weight = ocl_input(node, 1);
-    if (d->n_memory <= OCL_IMAGE || !ocl_constant(weight)) return CNR_OK;
+    if (d->n_memory <= OCL_IMAGE || !ocl_weight(weight)) return CNR_OK;
     if (!take(node, out, d->tune->conv_image)) return CNR_OK;
     if (pixels_in_row(node) > d->memory[OCL_IMAGE].max_width ||
         blocks_of(node) * group_of(node) > d->memory[OCL_IMAGE].max_height) {

@@ -75,7 +75,7 @@ static int product_of(const cnr_node *node, product *p) {
 
 /* What the packed kernels compute: rows of a as they lie, one matrix b, a bias. */
 static int packs(const cnr_node *node, product *p) {
-    if (!ocl_constant(ocl_input(node, 1)) || !product_of(node, p)) return 0;
+    if (!ocl_weight(ocl_input(node, 1)) || !product_of(node, p)) return 0;
     if (p->b_batch != 0 || node->inputs[1]->rank != 2) return 0;
     if (p->a_batch != 0 || p->batch == 1) p->m *= p->batch; /* one after another */
     else return 0;

@@ -23,6 +23,11 @@ const cnr_tensor *ocl_input(const cnr_node *node, int32_t i);
 int ocl_plain(const cnr_node *node);
 /* Data that prepare may see, and that no one changes later. */
 int ocl_constant(const cnr_tensor *t);
+/* What prepare may take over if it is a weight at all (the planner sees to that): nothing that
+ * training changes. Its data may be yet to come, when a plan is only looked at. */
+static inline int ocl_weight(const cnr_tensor *t) {
+    return t && !(t->flags & CNR_TENSOR_VARIABLE);
+}
 /* Fills the answer: plain layouts, buffers, `score`. */
 void ocl_accept(const cnr_node *node, cnr_accept *out, int32_t score);
 /* A zeroed state; NULL and *err. */

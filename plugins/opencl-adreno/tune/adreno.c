@@ -1,5 +1,5 @@
 /* Numbers for Adreno GPUs. */
-#include "../adreno.h"
+#include "adreno.h"
 
 /* Waves are 16 or 32 wide on 3xx, 32 or 64 on 4xx and 5xx, 64 or 128 on 6xx and 7xx. Buffers skip
  * the first-level cache, which images go through, so weights are images. */

@@ -1,5 +1,5 @@
 /* Numbers for Mali GPUs and, in the last row, for whatever else is driven from here. */
-#include "../mali.h"
+#include "mali.h"
 
 /* Warps are 4 wide up to G72, 8 on G52 and G76, 16 from G57 and G77 on; work-groups of some warps.
  * Images gain nothing on Mali. In the last row dense weights go through images, which GPUs of other

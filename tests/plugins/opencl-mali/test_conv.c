@@ -58,7 +58,7 @@ int main(void) {
             snprintf(dims, sizeof dims, "%lld", (long long)w->dim[0]);
             b = draw(dims, 1);
             ocl_check("conv", s->attrs, s->chain, bound(terms_of(w)), i % 3 ? 3 : 2, x, w, b);
-            w->flags = 0; /* one that training changes */
+            w->flags = CNR_TENSOR_VARIABLE; /* one that training changes */
             ocl_check("conv", s->attrs, s->chain, bound(terms_of(w)), i % 3 ? 2 : 3, x, w, b);
         }
     return ocl_done();

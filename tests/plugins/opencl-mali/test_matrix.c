@@ -25,7 +25,9 @@ static void dense(void) {
         cnr_tensor *w = draw(1, "%dx%d", n, k), *b = draw(1, "%d", n);
         ocl_check("dense", "", "relu", bound(k), 3, x, w, b);
         ocl_check("dense", "", i == 3 ? "add" : "", bound(k), 2, x, w);
-        ocl_check("dense", "", "", bound(k), 2, x, draw(0, "%dx%d", n, k));
+        w = draw(0, "%dx%d", n, k);
+        w->flags = CNR_TENSOR_VARIABLE;
+        ocl_check("dense", "", "", bound(k), 2, x, w);
     }
 }
 

@@ -1,0 +1,70 @@
+/* Wishes that the graph itself has: metadata "place.LAYER", "opencl:0" or
+ * "axis=1 cpu=0.25 opencl:0=0.75"; LAYER "*" is every node. */
+#include "core/plan/planner.h"
+
+static const char prefix[] = "place.";
+enum { MOST_PARTS = 64 };
+
+/* The word at *at, which moves behind it; false at the end. */
+static bool next_word(const char **at, char *word, size_t room) {
+    *at += strspn(*at, " ");
+    const size_t n = strcspn(*at, " ");
+    if (n == 0 || n >= room) return false;
+    memcpy(word, *at, n);
+    word[n] = 0;
+    *at += n;
+    return true;
+}
+
+static bool read_word(cnri_placement *w, char *word) {
+    char *equals = strchr(word, '=');
+    const char *end;
+    int64_t axis;
+    if (equals) *equals = 0;
+    if (equals && strcmp(word, "axis") == 0) {
+        if (!cnri_parse_int(equals + 1, &axis) || axis < 0 || axis >= CNR_MAX_RANK) return false;
+        w->axis = (int32_t)axis;
+        return true;
+    }
+    if (w->n_parts == MOST_PARTS) return false;
+    cnri_part *part = &w->parts[w->n_parts++];
+    part->ratio = 1;
+    if (strlen(word) >= sizeof part->device) return false;
+    memcpy(part->device, word, strlen(word) + 1);
+    return !equals || (cnri_parse_double(equals + 1, &end, &part->ratio) && !*end);
+}
+
+static cnr_status read_wish(cnri_placement *w, const char *node, const char *text,
+                            cnr_error *err) {
+    char word[96];
+    const char *at = text;
+    w->node = cnri_strdup(node);
+    w->parts = cnri_alloc_zero(MOST_PARTS * sizeof *w->parts);
+    if (!w->node || !w->parts) return cnri_no_memory(err);
+    bool good = true;
+    while (good && next_word(&at, word, sizeof word)) good = read_word(w, word);
+    if (good && w->n_parts > 0 && !at[strspn(at, " ")]) return CNR_OK;
+    return cnri_fail(err, CNR_E_FORMAT, node,
+                     "its placement \"%s\": want a device, or axis=A device=share ...", text);
+}
+
+cnr_status cnri_plan_wishes(cnri_planner *p, cnr_error *err) {
+    const cnr_graph *g = p->graph;
+    const size_t n = sizeof prefix - 1;
+    for (int32_t i = 0; i < g->meta.n; i++) {
+        if (strncmp(g->meta.keys[i], prefix, n) != 0) continue;
+        cnri_placement *w = cnri_push(&p->own);
+        if (!w) return cnri_no_memory(err);
+        const cnr_status status = read_wish(w, g->meta.keys[i] + n, g->meta.texts[i], err);
+        if (status) return status;
+    }
+    return CNR_OK;
+}
+
+void cnri_plan_wishes_free(cnri_planner *p) {
+    for (int32_t i = 0; i < p->own.n; i++) {
+        cnri_free(p->own.at[i].node);
+        cnri_free(p->own.at[i].parts);
+    }
+    cnri_vec_free(&p->own);
+}
