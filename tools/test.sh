@@ -22,7 +22,7 @@ suite() {
     say "suite $name took $took s of its budget of $budget s"
 }
 programs() { find "$1/tests" -type f -name 'test_*' -perm -u+x | sort; }
-scripts() { find tests -name '*.t' | sort; }
+scripts() { find tests -name venv -prune -o -name '*.t' -print | sort; }
 
 suite plain 500 build $(programs build) $(scripts)
 suite sanitised 400 build-asan $(programs build-asan)
