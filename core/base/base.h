@@ -84,6 +84,9 @@ void cnri_sha256_add(cnri_sha256 *s, const void *data, uint64_t bytes);
 void cnri_sha256_end(cnri_sha256 *s, uint8_t digest[32]);
 void cnri_sha256_of(const void *data, uint64_t bytes, uint8_t digest[32]);
 void cnri_hex(const uint8_t *data, size_t bytes, char *out /* 2 * bytes + 1 */);
+/* fingerprint.c: fast and not secret: tells weights, blobs and files apart */
+void cnri_fingerprint(const void *data, uint64_t bytes, uint8_t out[16]);
+bool cnri_same_fingerprint(const void *data, uint64_t bytes, const uint8_t print[16]);
 
 /* ---- file.c ---- */
 typedef struct cnri_mapping { void *at; uint64_t bytes; } cnri_mapping;

@@ -29,6 +29,7 @@
     X(train, "train a net on labelled pictures")                                             \
     X(eval, "how often a net is right on labelled pictures")                                 \
     X(bench, "time and memory of a net")                                                     \
+    X(warm, "plan a net and prepare its weights now, for quick starts later")                \
     X(show, "a net node by node, before anything runs")                                      \
     X(import, "a model of another program to the native file")                               \
     X(convert, "any net to the native file, weights encoded if asked")                       \
@@ -89,7 +90,8 @@ typedef struct cnri_common {
     const char *weights, *net;
     cnri_words no_rewrite, symbols; /* symbols: "name=value" */
     bool deterministic, trust, letterbox;
-    uint64_t memory;
+    uint64_t memory, cache_limit;
+    const char *cache;
     const char *resize, *crop, *mean, *std, *scale;
     int32_t channels; /* 0: as the net says */
 } cnri_common;
@@ -119,6 +121,8 @@ int cnri_complain(const cnri_args *args, const cnr_error *err);
 int cnri_usage_error(const cnri_args *args, const char *format, ...) CNRI_PRINTF(2, 3);
 /* --no-rewrite as the core takes it: NULL-terminated, NULL when there is none. */
 const char *const *cnri_args_no_rewrite(const cnri_args *args);
+/* --cache, else CNNRUN_CACHE; NULL: none. */
+const char *cnri_args_cache(const cnri_args *args);
 cnr_status cnri_args_open(const cnri_args *args, cnr_runtime **rt, cnr_error *err);
 /* Loads a net as the options say and sets its preprocessing from the flags. */
 cnr_status cnri_args_load(const cnri_args *args, cnr_runtime *rt, const char *path,

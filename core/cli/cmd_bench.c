@@ -57,16 +57,7 @@ static cnr_status prepare(bench *b, const cnri_args *args, cnr_model *model, cnr
     const cnr_tensor **list = cnri_alloc_zero((size_t)(n + 1) * sizeof *list);
     cnr_status status = shapes && list ? CNR_OK
                                        : cnri_fail(err, CNR_E_MEMORY, "inputs", "out of memory");
-    for (int32_t i = 0; i < n && !status; i++) {
-        cnri_preprocess p;
-        status = cnri_preprocess_read(model->graph, cnr_input_name(model, i), &p, err);
-        if (status) break;
-        const cnr_tensor any = {.rank = 3, .dim = {224, 224, 3}};
-        cnri_input_shape(args, model->graph, i, b->batch, &p, &any, &shapes[i]);
-        if (b->batch != 1 && shapes[i].rank > 1) shapes[i].dim[0] = b->batch;
-        cnri_preprocess_free(&p);
-        list[i] = &shapes[i];
-    }
+    if (!status) status = cnri_input_shapes(args, model, b->batch, shapes, list, err);
     if (!status) status = cnr_plan_for(model, list, n, &b->plan, err);
     if (!status) status = cnri_residency_warm(b->plan, err);
     if (!status) status = cnr_session_open(b->plan, &b->session, err);

@@ -36,6 +36,22 @@ void cnri_input_shape(const cnri_args *args, const cnr_graph *g, int32_t index, 
     }
 }
 
+cnr_status cnri_input_shapes(const cnri_args *args, const cnr_model *model, int64_t batch,
+                             cnr_tensor *shapes, const cnr_tensor **list, cnr_error *err) {
+    const cnr_tensor any = {.rank = 3, .dim = {224, 224, 3}};
+    for (int32_t i = 0; i < cnr_input_count(model); i++) {
+        cnri_preprocess p;
+        const cnr_status status =
+            cnri_preprocess_read(model->graph, cnr_input_name(model, i), &p, err);
+        if (status) return status;
+        cnri_input_shape(args, model->graph, i, batch, &p, &any, &shapes[i]);
+        if (batch != 1 && shapes[i].rank > 1) shapes[i].dim[0] = batch;
+        cnri_preprocess_free(&p);
+        list[i] = &shapes[i];
+    }
+    return CNR_OK;
+}
+
 bool cnri_is_classes(const cnr_tensor *sample) {
     int32_t wide = 0;
     for (int32_t i = 0; i < sample->rank; i++) wide += sample->dim[i] != 1;

@@ -1,5 +1,7 @@
 /* From parsed options to runtimes, models and graphs; complaints and their exit codes. */
+#define _GNU_SOURCE
 #include "core/cli/cli.h"
+#include <stdlib.h>
 
 int cnri_complain(const cnri_args *args, const cnr_error *err) {
     const char *command = args->syntax->command;
@@ -40,10 +42,18 @@ const char *const *cnri_args_no_rewrite(const cnri_args *args) {
     return terminated(&args->common.no_rewrite);
 }
 
+const char *cnri_args_cache(const cnri_args *args) {
+    const char *folder = args->common.cache ? args->common.cache : secure_getenv("CNNRUN_CACHE");
+    return folder && *folder ? folder : NULL;
+}
+
 cnr_status cnri_args_open(const cnri_args *args, cnr_runtime **rt, cnr_error *err) {
     const cnri_common *c = &args->common;
     cnr_open_options options;
     memset(&options, 0, sizeof options);
+    /* plugins that keep things between runs (compiled kernels) look there too */
+    if (c->cache && setenv("CNNRUN_CACHE", c->cache, 1) != 0)
+        return cnri_fail(err, CNR_E_MEMORY, "--cache", "out of memory");
     options.size = sizeof options;
     options.threads = (int32_t)c->threads;
     options.plugin_dirs = terminated(&c->plugin_dirs);
@@ -107,6 +117,8 @@ static cnr_status load_options(const cnri_args *args, symbols *s, cnr_load_optio
     options->device = c->device;
     options->memory_bound = c->memory;
     options->deterministic = c->deterministic;
+    options->cache = cnri_args_cache(args);
+    options->cache_bytes = c->cache_limit;
     if (c->no_rewrite.n && !options->no_rewrite)
         return cnri_fail(err, CNR_E_MEMORY, "--no-rewrite", "out of memory");
     return CNR_OK;

@@ -182,15 +182,19 @@ static cnr_status best_kernel(cnri_planner *p, int32_t node, int32_t cap, bool o
     const cnr_op *op = p->graph->nodes.at[node]->view.desc;
     const int32_t n = cnri_kernels_for(op, &kernels);
     const char *only = forced(p, op->name);
+    const cnri_decision *told = p->told;
     bool seen = false;
     c->score = 0;
+    if (told && strcmp(told->device, device->name) != 0) return CNR_OK;
     for (int32_t i = 0; i < n; i++) {
         if (!drives(kernels[i], device)) continue;
         if (only && strcmp(kernels[i]->name, only) != 0) continue;
+        if (told && strcmp(kernels[i]->name, told->kernel) != 0) continue;
         seen = true;
         for (int32_t way = 0; way < 4; way++) { /* offered or plain, encoded or decoded */
-            if ((way & 1) && !offered) continue;
+            if (told ? way != told->way : (way & 1) && !offered) continue;
             trial->device = c->device;
+            trial->way = way;
             trial->dense = way >> 1;
             trial->passes = false;
             const cnr_status status =
@@ -246,7 +250,7 @@ static cnr_status use_reference(cnri_planner *p, int32_t node, cnri_choice *c, c
             p->plan->devices[c->device]->name);
     cnri_pick_view(p, node, 0, err);
     c->kernel = NULL;
-    c->n_chain = 0;
+    c->n_chain = c->way = 0;
     c->prepared = 0;
     c->ranges = c->passes = false;
     c->dense = true;
@@ -300,15 +304,20 @@ static cnr_status choose_node(cnri_planner *p, int32_t node, cnr_error *err) {
         int32_t least = cap;
         agreed = true;
         for (int32_t i = 0; i < pick->n_parts && !status; i++) {
-            status = choose_part(p, node, cap, &pick->parts[i], &trial, err);
+            status = cnri_memo_tell(p, node, i, &p->told, err);
+            if (!status && p->told && p->told->n_chain < cap) cap = least = p->told->n_chain;
+            if (!status) status = choose_part(p, node, cap, &pick->parts[i], &trial, err);
+            if (!status) status = cnri_memo_agrees(p, node, &pick->parts[i], err);
             if (pick->parts[i].n_chain < least) least = pick->parts[i].n_chain;
         }
+        p->told = NULL;
         if (pick->n_parts > 1 && least < cap) agreed = false;
         cap = least;
     }
     cnri_free(trial.layout);
     if (status) return status;
     cnri_pick_view(p, node, cap, err);
+    if ((status = cnri_memo_keep(p, node, err)) != CNR_OK) return status;
     for (int32_t i = 0; i < cap; i++) p->picks[pick->chain[i]].absorbed = true;
     const cnri_node *last = p->graph->nodes.at[cap ? pick->chain[cap - 1] : node];
     for (int32_t i = 0; i < pick->n_out; i++) {

@@ -86,7 +86,7 @@ static cnr_status make(cnri_planner *p, const cnr_tensor *const *types, int32_t 
     if (!status) status = cnri_plan_views(p, err);
     if (!status) status = cnri_plan_lay(p, err);
     if (!status) status = cnri_plan_waits(p, err);
-    if (!status) status = cnri_residency_make(plan, err);
+    if (!status) status = cnri_residency_make(plan, p->options->memo, err);
     if (!status) status = cnri_plan_constants(plan, -1, err);
     if (status) return status;
     count_weights(p);
@@ -136,6 +136,9 @@ void cnri_plan_free(cnr_plan *plan) {
     cnri_vec_free(&plan->homes);
     cnri_vec_free(&plan->storages);
     cnri_vec_free(&plan->twins);
+    cnri_vec_free(&plan->decisions);
+    cnri_unmap_file(&plan->kept);
+    cnri_free(plan->origin);
     cnri_free(plan->constants);
     cnri_free(plan->input_homes);
     cnri_free(plan->output_homes);

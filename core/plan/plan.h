@@ -23,6 +23,31 @@ typedef struct cnri_placement { /* a wish for one node, from the script or a pol
     cnri_part *parts;
 } cnri_placement;
 
+/* What was chosen for one part of one node: enough to ask one kernel once. */
+typedef struct cnri_decision {
+    int32_t node, part, n_chain;
+    int32_t way; /* bit 0: not in the layout that was offered; bit 1: encoded inputs were decoded */
+    const char *device, *kernel; /* kernel "": the reference */
+    uint32_t version; /* of the kernel */
+} cnri_decision;
+
+/* A blob that was prepared before; `data` stays where it is as long as the plan lives. */
+typedef struct cnri_kept_blob {
+    const char *name;
+    const void *data;
+    uint64_t bytes;
+    uint8_t print[16]; /* fingerprint, looked at when the blob is wanted */
+} cnri_kept_blob;
+
+/* memo.c: what another process decided and prepared for the same graph, devices and options.
+ * Kernels are asked all the same, so a wrong memo is found out: planning then fails with
+ * CNR_E_VERSION. */
+typedef struct cnri_memo {
+    CNRI_VEC(cnri_decision) decisions; /* by node, then part */
+    CNRI_VEC(cnri_kept_blob) blobs;    /* in the order of cnri_residency_blob */
+    char *text; /* behind the names */
+} cnri_memo;
+
 typedef struct cnri_plan_options {
     const char *device;              /* default device; NULL: best */
     const cnri_placement *placements;
@@ -31,6 +56,7 @@ typedef struct cnri_plan_options {
     const char *const *no_rewrite;   /* rewrites; "fuse", "alias", "layout" switch planning off */
     const char *const *kernels;      /* "op=kernel" forced; NULL-terminated */
     bool deterministic, training;    /* training: weights flagged VARIABLE keep changing */
+    const cnri_memo *memo;           /* only while planning */
 } cnri_plan_options;
 
 typedef enum cnri_step_kind { CNRI_STEP_KERNEL, CNRI_STEP_COPY, CNRI_STEP_LAYOUT } cnri_step_kind;
@@ -109,6 +135,9 @@ typedef struct cnr_plan {
     int32_t *input_homes;  /* of each graph input; -1: nothing reads it */
     int32_t *output_homes; /* of each graph output; -1: a constant */
     CNRI_VEC(cnri_twin) twins;
+    CNRI_VEC(cnri_decision) decisions; /* names are the devices' and kernels' own */
+    cnri_mapping kept; /* the file behind blobs that were prepared before */
+    char *origin;      /* "hit", "miss: ..." or "stale: ..."; NULL: no cache was asked */
 } cnr_plan;
 
 cnr_status cnri_plan_make(const cnr_graph *graph, cnri_devices *devices,
@@ -126,6 +155,12 @@ typedef struct cnri_block { uint64_t bytes; int32_t first, last; uint64_t offset
 uint64_t cnri_arena_place(cnri_block *blocks, int32_t n, uint64_t alignment);
 uint64_t cnri_arena_bound(const cnri_block *blocks, int32_t n, uint64_t alignment);
 
+/* ---- memo.c ---- */
+void cnri_memo_print(const cnr_plan *plan, cnri_text *out);
+/* Decisions from what cnri_memo_print wrote; CNR_E_FORMAT. Blobs are the caller's to add. */
+cnr_status cnri_memo_parse(cnri_memo *memo, const char *text, cnr_error *err);
+void cnri_memo_free(cnri_memo *memo);
+
 /* ---- residency.c: prepared blobs under a bound; largest stay, the rest come and go ---- */
 /* The blob for step, prepared and on its device; hold until release. Thread-safe. */
 cnr_status cnri_residency_acquire(cnr_plan *plan, int32_t step, cnr_stream *stream, cnr_mem **out,
@@ -137,7 +172,16 @@ bool cnri_residency_stays(const cnr_plan *plan, int32_t step);
 cnr_status cnri_residency_warm(cnr_plan *plan, cnr_error *err);
 /* Weight `value` changed: its blobs are made again in place, or dropped. */
 cnr_status cnri_residency_renew(cnr_plan *plan, cnr_value value, cnr_error *err);
-typedef struct cnri_residency_stats { uint64_t now, peak, prepared, evicted; } cnri_residency_stats;
+/* prepared: made by a kernel; kept: taken over from a memo. */
+typedef struct cnri_residency_stats {
+    uint64_t now, peak, prepared, evicted, kept;
+} cnri_residency_stats;
 void cnri_residency_stats_of(const cnr_plan *plan, cnri_residency_stats *out);
+/* Name and size of blob `index`; false past the end. The name lives as long as the plan. */
+bool cnri_residency_blob(const cnr_plan *plan, int32_t index, const char **name, uint64_t *bytes);
+/* Its bytes on the host, made if need be; good until the next call for this plan. *room is where
+ * they are when the device has no host memory: NULL at first, cnri_free at last. */
+cnr_status cnri_residency_read(cnr_plan *plan, int32_t index, void **room, const void **data,
+                               cnr_error *err);
 
 #endif

@@ -3,7 +3,8 @@
  *   wish.c    wishes that the graph has
  *   place.c   wish per node -> device(s)          choose.c  kernel, layout and fusion per node
  *   emit.c    steps and homes, copies between     alias.c   views, joins, in-place
- *   lay.c     lifetimes, storages, waits          finish.c  views, kernel states, constants */
+ *   lay.c     lifetimes, storages, waits          finish.c  views, kernel states, constants
+ *   memo.c    what was decided, for the next process */
 #ifndef CNRI_PLANNER_H
 #define CNRI_PLANNER_H
 
@@ -16,7 +17,7 @@ typedef struct cnri_choice {
     uint32_t prepared;
     bool ranges; /* computes the part alone; false: all of it, of which the part is copied */
     bool passes, dense; /* dense: encoded inputs are replaced by their twins */
-    int32_t n_chain, score;
+    int32_t n_chain, score, way; /* way: see cnri_decision */
     double ns;       /* < 0: not known */
     int32_t *layout; /* in_block, in_class (n_in each), out_block, out_class (n_out each) */
     int64_t begin, end; /* of the split axis */
@@ -50,6 +51,7 @@ typedef struct cnri_planner {
     cnr_graph *graph;
     cnri_devices *set;
     const cnri_plan_options *options;
+    const cnri_decision *told; /* by the memo, for the part that is being chosen; NULL */
     bool fuse, alias, layout;
     int32_t fallback; /* default device */
     int32_t host;     /* device with host memory for what nobody else takes; -1 until needed */
@@ -124,8 +126,16 @@ cnr_status cnri_plan_views(cnri_planner *p, cnr_error *err);
 cnr_status cnri_plan_lay(cnri_planner *p, cnr_error *err);
 cnr_status cnri_plan_waits(cnri_planner *p, cnr_error *err);
 cnr_status cnri_plan_constants(cnr_plan *plan, cnr_value only, cnr_error *err);
+/* memo.c */
+/* What the memo says of a part of a node. CNR_E_VERSION when it says nothing of it. */
+cnr_status cnri_memo_tell(cnri_planner *p, int32_t node, int32_t part, const cnri_decision **out,
+                          cnr_error *err);
+/* CNR_E_VERSION when the choice for the part is not what was told. */
+cnr_status cnri_memo_agrees(const cnri_planner *p, int32_t node, const cnri_choice *c,
+                            cnr_error *err);
+cnr_status cnri_memo_keep(cnri_planner *p, int32_t node, cnr_error *err);
 /* residency.c */
-cnr_status cnri_residency_make(cnr_plan *plan, cnr_error *err);
+cnr_status cnri_residency_make(cnr_plan *plan, const cnri_memo *memo, cnr_error *err);
 void cnri_residency_free(cnr_plan *plan);
 
 #endif

@@ -5,20 +5,24 @@
 #include "core/plan/planner.h"
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 typedef struct blob {
     int32_t step; /* whose kernel prepares it */
     int32_t holders;
     atomic_bool resident;
-    bool stays;
+    bool stays, mapped;         /* mapped: mem is the kept blob itself */
     uint64_t bytes, used;
     cnr_mem mem;
+    const cnri_kept_blob *kept; /* prepared by another process; NULL: not, or out of date */
 } blob;
 
 struct cnri_residency {
     pthread_mutex_t lock;
     pthread_cond_t room;
     CNRI_VEC(blob) blobs;
+    cnri_kept_blob *kept; /* by blob; NULL without a memo */
     uint64_t clock;
     cnri_residency_stats stats;
 };
@@ -91,6 +95,18 @@ static cnr_status decode_inputs(cnr_plan *plan, const cnri_step *s, bool begin, 
     return status;
 }
 
+/* Host data to memory of the device. */
+static cnr_status upload(const cnr_device *device, const cnr_mem *mem, const void *data,
+                         cnr_error *err) {
+    cnr_stream stream = {.size = sizeof stream, .device = device};
+    cnr_status status = device->cls->stream_open(device, &stream, err);
+    if (status) return status;
+    status = device->cls->write(&stream, mem, 0, data, mem->bytes, err);
+    const cnr_status synced = device->cls->sync(&stream, status ? NULL : err);
+    device->cls->stream_close(&stream);
+    return status ? status : synced;
+}
+
 static cnr_status prepare_into(cnr_plan *plan, const cnri_step *s, const cnr_mem *mem,
                                cnr_error *err) {
     const cnr_device *device = plan->devices[s->device];
@@ -101,23 +117,37 @@ static cnr_status prepare_into(cnr_plan *plan, const cnri_step *s, const cnr_mem
     if (!status) status = s->kernel->prepare(device, &s->view, data, err);
     decode_inputs(plan, s, false, NULL);
     if (!host) {
-        cnr_stream stream = {.size = sizeof stream, .device = device};
-        if (!status && (status = device->cls->stream_open(device, &stream, err)) == CNR_OK) {
-            status = device->cls->write(&stream, mem, 0, data, mem->bytes, err);
-            const cnr_status synced = device->cls->sync(&stream, status ? NULL : err);
-            if (!status) status = synced;
-            device->cls->stream_close(&stream);
-        }
+        if (!status) status = upload(device, mem, data, err);
         cnri_free(data);
     }
     return status;
+}
+
+/* A kept blob is used where it lies, if the device can read it there. */
+static bool map_kept(const cnr_device *device, blob *b) {
+    const cnr_memory_class *m = &device->memory[b->mem.memory_class];
+    if (!(m->flags & CNR_MEMORY_HOST) || (m->flags & CNR_MEMORY_IMAGE)) return false;
+    if (m->alignment && (uintptr_t)b->kept->data % m->alignment) return false;
+    b->mem.handle = (void *)b->kept->data; /* kernels only read their blobs */
+    b->mapped = true;
+    return true;
+}
+
+/* The pages go back to the system; they are read from the file again if they are wanted again. */
+static void unmap_kept(blob *b) {
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)b->kept->data;
+    const uintptr_t first = (begin + page - 1) / page * page;
+    const uintptr_t last = (begin + b->bytes) / page * page;
+    if (last > first) (void)madvise((void *)first, last - first, MADV_DONTNEED);
+    b->mapped = false;
 }
 
 static void drop(cnr_plan *plan, blob *b) {
     if (!atomic_load(&b->resident)) return;
     atomic_store(&b->resident, false);
     const cnr_device *device = plan->devices[plan->steps.at[b->step].device];
-    device->cls->free(device, &b->mem);
+    if (b->mapped) unmap_kept(b);
+    else device->cls->free(device, &b->mem);
     plan->residency->stats.now -= b->bytes;
 }
 
@@ -127,17 +157,26 @@ static cnr_status bring(cnr_plan *plan, blob *b, cnr_error *err) {
     const cnr_device *device = plan->devices[s->device];
     b->mem = (cnr_mem){.bytes = b->bytes, .width = s->blob_space.width,
                        .height = s->blob_space.height, .memory_class = s->blob_space.memory_class};
-    cnr_status status = device->cls->alloc(device, &b->mem, err);
-    if (status) return status;
-    status = prepare_into(plan, s, &b->mem, err);
-    if (status) {
-        device->cls->free(device, &b->mem);
-        if (err && !err->where[0])
-            snprintf(err->where, sizeof err->where, "%s", s->view.name ? s->view.name : "");
-        return status;
+    if (b->kept && !cnri_same_fingerprint(b->kept->data, b->kept->bytes, b->kept->print)) {
+        cnri_log(CNR_LOG_WARN, "plan", "the stored blob of %s is damaged: prepared again",
+                 b->kept->name);
+        b->kept = NULL;
+    }
+    if (!b->kept || !map_kept(device, b)) {
+        cnr_status status = device->cls->alloc(device, &b->mem, err);
+        if (status) return status;
+        status = b->kept ? upload(device, &b->mem, b->kept->data, err)
+                         : prepare_into(plan, s, &b->mem, err);
+        if (status) {
+            device->cls->free(device, &b->mem);
+            if (err && !err->where[0])
+                snprintf(err->where, sizeof err->where, "%s", s->view.name ? s->view.name : "");
+            return status;
+        }
     }
     r->stats.now += b->bytes;
-    r->stats.prepared++;
+    if (b->kept) r->stats.kept++;
+    else r->stats.prepared++;
     if (r->stats.now > r->stats.peak) r->stats.peak = r->stats.now;
     atomic_store(&b->resident, true);
     return CNR_OK;
@@ -222,7 +261,39 @@ static cnr_status size_blob(cnr_plan *plan, cnri_step *s, cnr_error *err) {
     return status;
 }
 
-cnr_status cnri_residency_make(cnr_plan *plan, cnr_error *err) {
+bool cnri_residency_blob(const cnr_plan *plan, int32_t index, const char **name, uint64_t *bytes) {
+    const struct cnri_residency *r = plan->residency;
+    if (index < 0 || index >= r->blobs.n) return false;
+    const char *node = plan->steps.at[r->blobs.at[index].step].view.name;
+    *name = node ? node : "";
+    *bytes = r->blobs.at[index].bytes;
+    return true;
+}
+
+/* The memo's blobs are those of this plan, or none of them is taken. */
+static cnr_status take_kept(cnr_plan *plan, const cnri_memo *memo, cnr_error *err) {
+    struct cnri_residency *r = plan->residency;
+    if (!memo) return CNR_OK;
+    if (memo->blobs.n != r->blobs.n)
+        return cnri_fail(err, CNR_E_VERSION, "blobs", "%d are stored, %d are wanted",
+                         (int)memo->blobs.n, (int)r->blobs.n);
+    r->kept = cnri_alloc((size_t)(r->blobs.n + 1) * sizeof *r->kept);
+    if (!r->kept) return cnri_no_memory(err);
+    for (int32_t i = 0; i < r->blobs.n; i++) {
+        const char *name = "";
+        uint64_t bytes = 0;
+        cnri_residency_blob(plan, i, &name, &bytes);
+        r->kept[i] = memo->blobs.at[i];
+        if (r->kept[i].bytes != bytes || strcmp(r->kept[i].name, name) != 0)
+            return cnri_fail(err, CNR_E_VERSION, name, "its blob takes %llu bytes, stored are %llu "
+                             "of \"%s\"", (unsigned long long)bytes,
+                             (unsigned long long)r->kept[i].bytes, r->kept[i].name);
+        r->blobs.at[i].kept = &r->kept[i];
+    }
+    return CNR_OK;
+}
+
+cnr_status cnri_residency_make(cnr_plan *plan, const cnri_memo *memo, cnr_error *err) {
     struct cnri_residency *r = cnri_alloc_zero(sizeof *r);
     if (!r) return cnri_no_memory(err);
     pthread_mutex_init(&r->lock, NULL);
@@ -245,7 +316,38 @@ cnr_status cnri_residency_make(cnr_plan *plan, cnr_error *err) {
         s->blob = r->blobs.n - 1;
         plan->weight_bytes += b->bytes;
     }
-    return choose_stays(plan, err);
+    const cnr_status status = take_kept(plan, memo, err);
+    return status ? status : choose_stays(plan, err);
+}
+
+cnr_status cnri_residency_read(cnr_plan *plan, int32_t index, void **room, const void **data,
+                               cnr_error *err) {
+    struct cnri_residency *r = plan->residency;
+    blob *b = &r->blobs.at[index];
+    const cnr_device *device = plan->devices[plan->steps.at[b->step].device];
+    pthread_mutex_lock(&r->lock);
+    cnr_status status = CNR_OK;
+    if (!atomic_load(&b->resident)) {
+        status = make_room(plan, b->bytes, err);
+        if (!status) status = bring(plan, b, err);
+        b->used = ++r->clock;
+    }
+    if (!status && cnri_in_host(device, b->mem.memory_class)) {
+        *data = (const char *)b->mem.handle + b->mem.offset;
+    } else if (!status) {
+        void *at = cnri_resize(*room, (size_t)b->bytes + 1);
+        cnr_stream stream = {.size = sizeof stream, .device = device};
+        if (!at) status = cnri_no_memory(err);
+        else *data = *room = at;
+        if (!status && (status = device->cls->stream_open(device, &stream, err)) == CNR_OK) {
+            status = device->cls->read(&stream, &b->mem, 0, at, b->bytes, err);
+            const cnr_status synced = device->cls->sync(&stream, status ? NULL : err);
+            if (!status) status = synced;
+            device->cls->stream_close(&stream);
+        }
+    }
+    pthread_mutex_unlock(&r->lock);
+    return status;
 }
 
 void cnri_residency_free(cnr_plan *plan) {
@@ -253,6 +355,7 @@ void cnri_residency_free(cnr_plan *plan) {
     if (!r) return;
     for (int32_t i = 0; i < r->blobs.n; i++) drop(plan, &r->blobs.at[i]);
     cnri_vec_free(&r->blobs);
+    cnri_free(r->kept);
     pthread_cond_destroy(&r->room);
     pthread_mutex_destroy(&r->lock);
     cnri_free(r);
@@ -326,6 +429,8 @@ static cnr_status renew_blobs(cnr_plan *plan, cnr_value value, cnr_error *err) {
         blob *b = &r->blobs.at[i];
         cnri_step *s = &plan->steps.at[b->step];
         if (!made_of(plan, s, value)) continue;
+        if (b->mapped) drop(plan, b); /* a file of the old weights: made again when it is wanted */
+        b->kept = NULL;
         status = size_blob(plan, s, err);
         if (status || s->blob_space.bytes != b->bytes) { /* sizes may depend on the data */
             drop(plan, b);

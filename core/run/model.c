@@ -159,6 +159,8 @@ static cnr_status fill(cnr_model *m, const cnr_load_options *o, cnr_error *err) 
         options.no_rewrite = o->no_rewrite;
         options.memory_bound = o->memory_bound;
         options.deterministic = o->deterministic;
+        m->cache_bytes = o->cache_bytes;
+        if (o->cache && !(m->cache = cnri_strdup(o->cache))) return no_memory(err);
     }
     if (!copy_options(&options, &m->plan_options)) return no_memory(err);
     if (!copy_symbols(m, o) || !copy_labels(m)) return no_memory(err);
@@ -226,6 +228,7 @@ void cnr_release(cnr_model *m) {
     cnri_free(m->symbols);
     cnri_free(m->symbol_values);
     cnri_free(m->path);
+    cnri_free(m->cache);
     cnri_vec_free(&m->plans);
     cnri_vec_free(&m->sessions);
     cnri_vec_free(&m->input_types);
@@ -287,8 +290,7 @@ static cnr_status add_plan(cnr_model *m, const cnr_tensor *types, int32_t n, cnr
     if (!list) return no_memory(err);
     for (int32_t i = 0; i < n; i++) list[i] = &types[i];
     cnr_plan *plan = NULL;
-    const cnr_status status =
-        cnri_plan_make(m->graph, &m->rt->devices, &m->plan_options, list, n, &plan, err);
+    const cnr_status status = cnri_stored_plan(m, list, n, &plan, err);
     cnri_free(list);
     if (status) return status;
     cnr_plan **slot = cnri_push(&m->plans);

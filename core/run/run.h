@@ -48,6 +48,8 @@ struct cnr_model {
     cnr_graph *graph; /* as loaded, with weights; symbols unbound */
     char *path;
     cnri_plan_options plan_options;
+    char *cache;      /* folder of stored plans; NULL: none */
+    uint64_t cache_bytes;
     CNRI_VEC(cnr_plan *) plans; /* all that live; those `cached` are found by input shapes */
     CNRI_VEC(cnr_session *) sessions;
     CNRI_VEC(cnr_tensor) input_types; /* bound for a plan made implicitly */
@@ -56,6 +58,14 @@ struct cnr_model {
     cnr_session *session; /* of cnr_run_*; made at first use */
     char **labels; int32_t n_labels;
 };
+
+/* stored.c: a plan from the model's cache, or made and stored there; without a cache just made.
+ * Whether it was a hit, a miss or stale, and why, is logged and stands in (*out)->origin. */
+cnr_status cnri_stored_plan(cnr_model *model, const cnr_tensor *const *types, int32_t n,
+                            cnr_plan **out, cnr_error *err);
+/* What a stored plan depends on, a line for each thing: "weights 12ab...". */
+void cnri_plan_identity(const cnr_model *model, const cnr_tensor *const *types, int32_t n,
+                        cnri_text *out);
 
 /* Takes the graph over. */
 cnr_status cnri_model_from_graph(cnr_runtime *rt, cnr_graph *graph, const cnr_load_options *options,

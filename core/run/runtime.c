@@ -49,6 +49,13 @@ static cnr_status no_memory(cnr_error *err) {
     return cnri_fail(err, CNR_E_MEMORY, "cnnrun", "out of memory");
 }
 
+/* Once a process: the host table is constant from the first runtime on. */
+static void complete_core(void) {
+    cnri_graph_install(cnri_host_mutable());
+    cnri_loader_add(&native);
+    cnri_front_ends_add();
+}
+
 cnr_status cnr_open(cnr_runtime **out, const cnr_open_options *options, cnr_error *err) {
     *out = NULL;
     cnr_open_options given = {.size = sizeof given, .log_level = CNR_LOG_WARN};
@@ -58,9 +65,8 @@ cnr_status cnr_open(cnr_runtime **out, const cnr_open_options *options, cnr_erro
         memcpy(&given, options, n);
         if (given.log) cnri_log_to(given.log, given.log_arg, given.log_level);
     }
-    cnri_graph_install(cnri_host_mutable());
-    cnri_loader_add(&native);
-    cnri_front_ends_add();
+    static pthread_once_t completed = PTHREAD_ONCE_INIT;
+    pthread_once(&completed, complete_core);
     cnr_runtime *rt = cnri_alloc_zero(sizeof *rt);
     pthread_mutex_t *lock = cnri_alloc_zero(sizeof *lock);
     if (!rt || !lock) {

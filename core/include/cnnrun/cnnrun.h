@@ -46,6 +46,8 @@ typedef struct cnr_load_options {
     const char *device;          /* "cpu", "opencl:0"; NULL: the best */
     uint64_t memory_bound;       /* bytes for prepared weights; 0: none */
     int32_t deterministic;
+    const char *cache;           /* folder of stored plans and tuning records; NULL: none */
+    uint64_t cache_bytes;        /* most that plans may take in there; 0: 4 GiB */
 } cnr_load_options;
 
 typedef struct cnr_top {

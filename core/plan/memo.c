@@ -1,0 +1,122 @@
+/* What was decided, as text for the next process, and a plan made after such a text.
+ *
+ *   node part chain way version device kernel     one line a part; tabs between */
+#include "core/plan/planner.h"
+
+/* ---- keeping ---- */
+
+cnr_status cnri_memo_keep(cnri_planner *p, int32_t node, cnr_error *err) {
+    const cnri_pick *pick = &p->picks[node];
+    for (int32_t i = 0; i < pick->n_parts; i++) {
+        const cnri_choice *c = &pick->parts[i];
+        cnri_decision *d = cnri_push(&p->plan->decisions);
+        if (!d) return cnri_no_memory(err);
+        *d = (cnri_decision){.node = node, .part = i, .n_chain = c->n_chain, .way = c->way};
+        d->device = p->plan->devices[c->device]->name;
+        d->kernel = c->kernel ? c->kernel->name : "";
+        d->version = c->kernel ? c->kernel->version : 0;
+    }
+    return CNR_OK;
+}
+
+void cnri_memo_print(const cnr_plan *plan, cnri_text *out) {
+    for (int32_t i = 0; i < plan->decisions.n; i++) {
+        const cnri_decision *d = &plan->decisions.at[i];
+        cnri_text_add(out, "%d\t%d\t%d\t%d\t%u\t%s\t%s\n", (int)d->node, (int)d->part,
+                      (int)d->n_chain, (int)d->way, (unsigned)d->version, d->device, d->kernel);
+    }
+}
+
+/* ---- reading ---- */
+
+/* The field up to the tab or line's end at *at, which it moves past; NULL when there is none. */
+static char *field(char **at, char end) {
+    char *begin = *at, *stop = strchr(begin, end);
+    if (!stop) return NULL;
+    *stop = 0;
+    *at = stop + 1;
+    return begin;
+}
+
+static bool number(char **at, int64_t most, int64_t *out) {
+    const char *text = field(at, '\t');
+    return text && cnri_parse_int(text, out) && *out >= 0 && *out <= most;
+}
+
+static bool parse_line(char *line, cnri_decision *d) {
+    int64_t n[5];
+    for (int i = 0; i < 5; i++)
+        if (!number(&line, i == 3 ? 3 : i == 4 ? UINT32_MAX : INT32_MAX, &n[i])) return false;
+    *d = (cnri_decision){(int32_t)n[0], (int32_t)n[1], (int32_t)n[2], (int32_t)n[3], NULL, NULL,
+                         (uint32_t)n[4]};
+    d->device = field(&line, '\t');
+    d->kernel = line;
+    return d->device && *d->device && !strchr(line, '\t');
+}
+
+static bool in_order(const cnri_decision *a, const cnri_decision *b) {
+    return a->node < b->node || (a->node == b->node && a->part < b->part);
+}
+
+cnr_status cnri_memo_parse(cnri_memo *memo, const char *text, cnr_error *err) {
+    if (!(memo->text = cnri_strdup(text))) return cnri_no_memory(err);
+    for (char *at = memo->text, *line; *at;) {
+        cnri_decision d;
+        if (!(line = field(&at, '\n')) || !parse_line(line, &d))
+            return cnri_fail(err, CNR_E_FORMAT, "choices", "line %d is malformed",
+                             (int)memo->decisions.n + 1);
+        if (memo->decisions.n > 0 && !in_order(&memo->decisions.at[memo->decisions.n - 1], &d))
+            return cnri_fail(err, CNR_E_FORMAT, "choices", "line %d is out of order",
+                             (int)memo->decisions.n + 1);
+        cnri_decision *slot = cnri_push(&memo->decisions);
+        if (!slot) return cnri_no_memory(err);
+        *slot = d;
+    }
+    return CNR_OK;
+}
+
+void cnri_memo_free(cnri_memo *memo) {
+    cnri_vec_free(&memo->decisions);
+    cnri_vec_free(&memo->blobs);
+    cnri_free(memo->text);
+    memo->text = NULL;
+}
+
+/* ---- following ---- */
+
+cnr_status cnri_memo_tell(cnri_planner *p, int32_t node, int32_t part, const cnri_decision **out,
+                          cnr_error *err) {
+    const cnri_memo *memo = p->options->memo;
+    const cnri_decision want = {.node = node, .part = part};
+    *out = NULL;
+    if (!memo) return CNR_OK;
+    int32_t low = 0, high = memo->decisions.n;
+    while (low < high) {
+        const int32_t middle = low + (high - low) / 2;
+        if (in_order(&memo->decisions.at[middle], &want)) low = middle + 1;
+        else high = middle;
+    }
+    const cnri_decision *d = low < memo->decisions.n ? &memo->decisions.at[low] : NULL;
+    if (!d || d->node != node || d->part != part)
+        return cnri_fail(err, CNR_E_VERSION, cnri_node_name(p, node),
+                         "nothing is stored of this node");
+    *out = d;
+    return CNR_OK;
+}
+
+cnr_status cnri_memo_agrees(const cnri_planner *p, int32_t node, const cnri_choice *c,
+                            cnr_error *err) {
+    const cnri_decision *d = p->told;
+    if (!d) return CNR_OK;
+    const char *device = p->plan->devices[c->device]->name;
+    const char *kernel = c->kernel ? c->kernel->name : "";
+    if (strcmp(device, d->device) != 0 || strcmp(kernel, d->kernel) != 0 ||
+        c->n_chain != d->n_chain)
+        return cnri_fail(err, CNR_E_VERSION, cnri_node_name(p, node),
+                         "kernel \"%s\" on %s no longer takes this node", d->kernel, d->device);
+    if (c->kernel && c->kernel->version != d->version)
+        return cnri_fail(err, CNR_E_VERSION, cnri_node_name(p, node),
+                         "kernel \"%s\" is of version %u, stored for %u", d->kernel,
+                         (unsigned)c->kernel->version, (unsigned)d->version);
+    return CNR_OK;
+}

@@ -1,0 +1,374 @@
+/* Plans kept between processes: what one depends on, and when a stored one is still good. */
+#include "core/run/run.h"
+#include "core/store/store.h"
+#include <ctype.h>
+
+#define USUAL_LIMIT ((uint64_t)4 << 30)
+
+/* ---- what a plan depends on ---- */
+
+static void add_digest(cnri_text *out, const char *key, const uint8_t *digest) {
+    char hex[33];
+    cnri_hex(digest, 16, hex);
+    cnri_text_add(out, "%s %s\n", key, hex);
+}
+
+/* Of a text that was gathered for this; frees it. */
+static void add_digest_of(cnri_text *out, const char *key, cnri_text *gathered) {
+    uint8_t digest[32];
+    out->failed = out->failed || gathered->failed;
+    cnri_sha256_of(gathered->at, gathered->n, digest);
+    add_digest(out, key, digest);
+    cnri_text_free(gathered);
+}
+
+static void add_type(cnri_text *out, const cnr_tensor *t) {
+    cnri_text_add(out, "%s", cnr_dtype_name(t->dtype));
+    for (int32_t i = 0; i < t->rank; i++) cnri_text_add(out, "x%lld", (long long)t->dim[i]);
+}
+
+static void add_net(cnri_text *out, const cnr_graph *g) {
+    cnri_text t = {0};
+    for (int32_t i = 0; i < g->values.n; i++) {
+        const cnri_value *v = &g->values.at[i];
+        cnri_text_add(&t, "value %d %d ", (int)v->producer, (int)v->is_input);
+        add_type(&t, v->type);
+        cnri_text_add(&t, " %s %u\n", cnri_name(v->type->encoding), (unsigned)v->type->flags);
+    }
+    for (int32_t i = 0; i < g->nodes.n; i++) {
+        const cnri_node *n = g->nodes.at[i];
+        cnri_text_add(&t, "node %s %u %s", n->view.desc->name, (unsigned)n->view.desc->version,
+                      n->name ? n->name : "");
+        for (int32_t k = 0; k < n->view.n_attrs; k++) {
+            cnri_text_add(&t, " ");
+            cnri_attr_print(n->view.attrs[k], &t);
+        }
+        for (int32_t k = 0; k < n->view.n_inputs; k++) cnri_text_add(&t, " %d", (int)n->in[k]);
+        for (int32_t k = 0; k < n->view.n_outputs; k++) cnri_text_add(&t, " >%d", (int)n->out[k]);
+        cnri_text_add(&t, "\n");
+    }
+    for (int32_t i = 0; i < g->outputs.n; i++)
+        cnri_text_add(&t, "output %d\n", (int)g->outputs.at[i]);
+    add_digest_of(out, "net", &t);
+}
+
+static void add_weights(cnri_text *out, const cnr_graph *g) {
+    cnri_text t = {0};
+    for (int32_t i = 0; i < g->values.n; i++) {
+        const cnr_tensor *type = g->values.at[i].type;
+        const cnr_quant *q = type->quant;
+        uint8_t print[16];
+        if (g->values.at[i].producer >= 0 || !type->data) continue;
+        cnri_fingerprint(type->data, type->encoding ? type->bytes : cnr_dense_bytes(type), print);
+        add_digest(&t, "w", print);
+        if (!q) continue;
+        cnri_fingerprint(q->scale, (uint64_t)q->count * sizeof *q->scale, print);
+        add_digest(&t, "q", print);
+        if (!q->zero_point) continue;
+        cnri_fingerprint(q->zero_point, (uint64_t)q->count * sizeof *q->zero_point, print);
+        add_digest(&t, "z", print);
+    }
+    add_digest_of(out, "weights", &t);
+}
+
+static void add_words(cnri_text *out, const char *key, const char *const *words) {
+    for (; words && *words; words++) cnri_text_add(out, " %s=%s", key, *words);
+}
+
+static void add_options(cnri_text *out, const cnri_plan_options *o) {
+    cnri_text_add(out, "options device=%s", o->device ? o->device : "");
+    add_words(out, "no_rewrite", o->no_rewrite);
+    add_words(out, "kernel", o->kernels);
+    if (o->deterministic) cnri_text_add(out, " deterministic");
+    for (int32_t i = 0; i < o->n_placements; i++) {
+        const cnri_placement *p = &o->placements[i];
+        cnri_text_add(out, " place=%s/%d", p->node, (int)p->axis);
+        for (int32_t k = 0; k < p->n_parts; k++) {
+            char ratio[64];
+            cnri_print_double(ratio, sizeof ratio, p->parts[k].ratio);
+            cnri_text_add(out, ",%s:%s", p->parts[k].device, ratio);
+        }
+    }
+    cnri_text_add(out, "\n");
+}
+
+static void add_shapes(cnri_text *out, const cnr_tensor *const *types, int32_t n) {
+    cnri_text_add(out, "shapes");
+    for (int32_t i = 0; i < n; i++) {
+        cnri_text_add(out, " ");
+        add_type(out, types[i]);
+        if (types[i]->data) { /* it decides shapes */
+            uint8_t print[16];
+            char hex[33];
+            cnri_fingerprint(types[i]->data, types[i]->bytes, print);
+            cnri_hex(print, sizeof print, hex);
+            cnri_text_add(out, "=%s", hex);
+        }
+    }
+    cnri_text_add(out, "\n");
+}
+
+/* Plugins that have a say in how a net is planned: told apart by their files, since a version is
+ * not always raised while one is worked on. */
+static void add_plugins(cnri_text *out) {
+    for (int32_t i = 0; i < cnri_plugin_count(); i++) {
+        const cnri_plugin *p = cnri_plugin_at(i);
+        int32_t kind;
+        const char *name;
+        bool matters = false;
+        if (!p->desc) continue;
+        for (int32_t k = 0; cnri_plugin_item(i, k, &kind, &name); k++)
+            matters = matters || kind == CNR_KIND_OPERATOR || kind == CNR_KIND_KERNEL ||
+                      kind == CNR_KIND_DEVICE || kind == CNR_KIND_ENCODING ||
+                      kind == CNR_KIND_REWRITE;
+        cnri_mapping file;
+        if (!matters) continue;
+        uint8_t print[16] = {0};
+        if (cnri_map_file(p->path, &file, NULL) == CNR_OK)
+            cnri_fingerprint(file.at, file.bytes, print);
+        cnri_unmap_file(&file);
+        char hex[33];
+        cnri_hex(print, sizeof print, hex);
+        cnri_text_add(out, "plugin %s %s %s\n", p->name, p->version, hex);
+    }
+}
+
+void cnri_plan_identity(const cnr_model *m, const cnr_tensor *const *types, int32_t n,
+                        cnri_text *out) {
+    cnri_text_add(out, "program %s abi %d.%d signature %08x\n", CNNRUN_VERSION, CNR_ABI_MAJOR,
+                  CNR_ABI_MINOR, (unsigned)CNR_SIGNATURE);
+    add_shapes(out, types, n);
+    add_options(out, &m->plan_options);
+    for (int32_t i = 0; i < m->rt->devices.n; i++) {
+        const cnri_device *d = &m->rt->devices.at[i];
+        cnri_text_add(out, "device %s %s, %s, %s, driver %s, %d units\n", d->name,
+                      d->device.cls->name, d->info.key, d->info.name, d->info.driver,
+                      (int)d->info.concurrency);
+    }
+    cnri_text_add(out, "threads %d\n", (int)m->rt->devices.options.threads);
+    add_plugins(out);
+    add_net(out, m->graph);
+    add_weights(out, m->graph);
+}
+
+/* ---- telling two identities apart ---- */
+
+static size_t line_length(const char *at) {
+    return strcspn(at, "\n");
+}
+
+/* The key of a line: its first word, and of those that there may be several of, the name too. */
+static size_t key_length(const char *at) {
+    const size_t first = strcspn(at, " \n");
+    const bool many = strncmp(at, "device ", 7) == 0 || strncmp(at, "plugin ", 7) == 0;
+    return many ? first + 1 + strcspn(at + first + 1, " \n") : first;
+}
+
+static const char *find_line(const char *text, const char *key, size_t n) {
+    for (; *text; text += line_length(text), text += *text == '\n')
+        if (strncmp(text, key, n) == 0 && (text[n] == ' ' || text[n] == '\n')) return text;
+    return NULL;
+}
+
+/* The first thing in which the stored identity is not today's, as text; NULL: none (or no memory).
+ * cnri_free. */
+static char *difference(const char *stored, const char *now) {
+    for (const char *at = now; *at; at += line_length(at), at += *at == '\n') {
+        const size_t key = key_length(at), n = line_length(at);
+        const char *was = find_line(stored, at, key);
+        if (!was) return cnri_format("%.*s is new", (int)key, at);
+        if (line_length(was) == n && memcmp(was, at, n) == 0) continue;
+        return cnri_format("%.*s changed: was%.*s, is%.*s", (int)key, at,
+                           (int)(line_length(was) - key), was + key, (int)(n - key), at + key);
+    }
+    for (const char *at = stored; *at; at += line_length(at), at += *at == '\n') {
+        const size_t key = key_length(at);
+        if (!find_line(now, at, key)) return cnri_format("%.*s is gone", (int)key, at);
+    }
+    return NULL;
+}
+
+/* ---- where it is ---- */
+
+/* The net's name as part of a file's; then '-'. */
+static void add_stem(const cnr_model *m, cnri_text *out) {
+    const char *name = m->graph->name ? m->graph->name : "";
+    for (int i = 0; name[i] && i < 60; i++)
+        cnri_text_add(out, "%c", isalnum((unsigned char)name[i]) || name[i] == '_' ? name[i] : '_');
+    cnri_text_add(out, "-");
+}
+
+/* One file for each net, shapes and options: other differences make it stale. */
+static void add_file_name(const cnr_model *m, const cnr_tensor *const *types, int32_t n,
+                          cnri_text *out) {
+    cnri_text slot = {0};
+    uint8_t digest[32];
+    char hex[17];
+    cnri_text_add(&slot, "%s\n", m->graph->name ? m->graph->name : "");
+    add_shapes(&slot, types, n);
+    add_options(&slot, &m->plan_options);
+    out->failed = out->failed || slot.failed;
+    cnri_sha256_of(slot.at, slot.n, digest);
+    cnri_hex(digest, 8, hex);
+    add_stem(m, out);
+    cnri_text_add(out, "%s" CNRI_PLAN_SUFFIX, hex);
+    cnri_text_free(&slot);
+}
+
+/* Why there is none: what the plan of this net that is there was made for. */
+static char *why_missed(const cnr_model *m, const char *identity) {
+    cnri_text stem = {0};
+    cnri_cached other;
+    add_stem(m, &stem);
+    char *path = stem.failed ? NULL : cnri_cache_latest(m->cache, stem.at), *why = NULL;
+    if (path && cnri_cached_open(path, &other, NULL) == CNR_OK) {
+        why = difference(other.identity, identity);
+        cnri_cached_close(&other);
+    }
+    cnri_free(path);
+    cnri_text_free(&stem);
+    return why ? why : cnri_strdup("nothing is stored of this net");
+}
+
+/* ---- loading and storing ---- */
+
+static cnr_status make(cnr_model *m, const cnri_memo *memo, const cnr_tensor *const *types,
+                       int32_t n, cnr_plan **out, cnr_error *err) {
+    cnri_plan_options options = m->plan_options;
+    options.memo = memo;
+    return cnri_plan_make(m->graph, &m->rt->devices, &options, types, n, out, err);
+}
+
+/* A plan after the stored one, which it then owns. */
+static cnr_status follow(cnr_model *m, cnri_cached *c, const cnr_tensor *const *types, int32_t n,
+                         cnr_plan **out, cnr_error *err) {
+    cnri_memo memo = {0};
+    cnr_status status = cnri_memo_parse(&memo, c->choices, err);
+    for (int32_t i = 0; i < c->n_blobs && !status; i++) {
+        cnri_kept_blob *b = cnri_push(&memo.blobs);
+        if (!b) {
+            status = cnri_fail(err, CNR_E_MEMORY, "cache", "out of memory");
+            break;
+        }
+        *b = (cnri_kept_blob){.name = c->blobs[i].name, .data = c->blobs[i].data,
+                              .bytes = c->blobs[i].bytes};
+        memcpy(b->print, c->blobs[i].print, sizeof b->print);
+    }
+    if (!status) status = make(m, &memo, types, n, out, err);
+    if (!status) {
+        (*out)->kept = c->file; /* names of blobs were copied into the plan's own */
+        c->file = (cnri_mapping){0};
+    }
+    cnri_memo_free(&memo);
+    return status;
+}
+
+typedef struct reading { cnr_plan *plan; void *room; } reading;
+
+static cnr_status read_blob(void *arg, int32_t index, const void **data, cnr_error *err) {
+    reading *r = arg;
+    return cnri_residency_read(r->plan, index, &r->room, data, err);
+}
+
+static cnr_status store(const cnr_model *m, cnr_plan *plan, const char *path, const char *file,
+                        const char *identity, cnr_error *err) {
+    const uint64_t limit = m->cache_bytes ? m->cache_bytes : USUAL_LIMIT;
+    CNRI_VEC(cnri_cached_blob) blobs = {0};
+    reading r = {plan, NULL};
+    cnri_text choices = {0};
+    uint64_t total = 0, bytes;
+    const char *name;
+    cnr_status status = CNR_OK;
+    for (int32_t i = 0; cnri_residency_blob(plan, i, &name, &bytes) && !status; i++) {
+        cnri_cached_blob *b = cnri_push(&blobs);
+        if (!b) {
+            status = cnri_fail(err, CNR_E_MEMORY, path, "out of memory");
+            break;
+        }
+        *b = (cnri_cached_blob){.name = name, .bytes = bytes};
+        total += bytes + 4096;
+    }
+    if (!status && total > limit)
+        status = cnri_fail(err, CNR_E_LIMIT, path, "not stored: about %llu bytes, the cache may "
+                           "hold %llu", (unsigned long long)total, (unsigned long long)limit);
+    cnri_text_add(&choices, "%s", "");
+    cnri_memo_print(plan, &choices);
+    if (!status && choices.failed) status = cnri_fail(err, CNR_E_MEMORY, path, "out of memory");
+    if (!status) status = cnri_cache_folder(m->cache, err);
+    if (!status)
+        status = cnri_cached_write(path, identity, choices.at, blobs.at, blobs.n, read_blob, &r,
+                                   err);
+    if (!status) cnri_cache_trim(m->cache, limit, file);
+    cnri_text_free(&choices);
+    cnri_vec_free(&blobs);
+    cnri_free(r.room);
+    return status;
+}
+
+/* Tries the file. *out stays NULL when it is no good, and *origin says why; cnri_free. */
+static cnr_status try_stored(cnr_model *m, const char *path, const char *identity,
+                             const cnr_tensor *const *types, int32_t n, cnr_plan **out,
+                             char **origin) {
+    cnri_cached c;
+    cnr_error why = CNR_ERROR_INIT;
+    char *what = NULL;
+    cnr_status status = cnri_cached_open(path, &c, &why);
+    if (status == CNR_E_MEMORY) return status;
+    if (status == CNR_E_NOT_FOUND) {
+        what = why_missed(m, identity);
+        *origin = what ? cnri_format("miss: %s", what) : NULL;
+    } else if (status) {
+        *origin = cnri_format("stale: %s", why.text);
+    } else if ((what = difference(c.identity, identity)) != NULL) {
+        *origin = cnri_format("stale: %s", what);
+    } else if ((status = follow(m, &c, types, n, out, &why)) != CNR_OK) {
+        *origin = cnri_format("stale: %s: %s", why.where, why.text);
+    } else {
+        *origin = cnri_strdup("hit");
+        cnri_cache_touch(path);
+    }
+    cnri_cached_close(&c);
+    cnri_free(what);
+    return status == CNR_E_MEMORY || !*origin ? CNR_E_MEMORY : CNR_OK;
+}
+
+static cnr_status plan_at(cnr_model *m, const char *path, const char *file, const char *identity,
+                          const cnr_tensor *const *types, int32_t n, cnr_plan **out,
+                          cnr_error *err) {
+    char *origin = NULL;
+    cnr_error why = CNR_ERROR_INIT;
+    cnr_status status = try_stored(m, path, identity, types, n, out, &origin);
+    if (status) {
+        cnri_plan_free(*out);
+        *out = NULL;
+        cnri_free(origin);
+        return cnri_fail(err, CNR_E_MEMORY, path, "out of memory");
+    }
+    cnri_log(strncmp(origin, "stale", 5) == 0 ? CNR_LOG_WARN : CNR_LOG_INFO, "cache", "%s: %s",
+             path, origin);
+    if (!*out) {
+        status = make(m, NULL, types, n, out, err);
+        if (!status && store(m, *out, path, file, identity, &why))
+            cnri_log(CNR_LOG_WARN, "cache", "%s: %s", why.where, why.text);
+    }
+    if (status) cnri_free(origin);
+    else (*out)->origin = origin;
+    return status;
+}
+
+cnr_status cnri_stored_plan(cnr_model *m, const cnr_tensor *const *types, int32_t n,
+                            cnr_plan **out, cnr_error *err) {
+    *out = NULL;
+    if (!m->cache || m->plan_options.training) return make(m, NULL, types, n, out, err);
+    cnri_text identity = {0}, file = {0};
+    cnri_plan_identity(m, types, n, &identity);
+    add_file_name(m, types, n, &file);
+    char *path = identity.failed || file.failed ? NULL : cnri_path_join(m->cache, file.at);
+    const cnr_status status =
+        path ? plan_at(m, path, file.at, identity.at, types, n, out, err)
+             : cnri_fail(err, CNR_E_MEMORY, m->cache, "out of memory");
+    cnri_free(path);
+    cnri_text_free(&identity);
+    cnri_text_free(&file);
+    return status;
+}
