@@ -1,6 +1,9 @@
 /* Which files a script may touch; blocks in the collector's care. */
 #include "core/lua/files.h"
+#include <errno.h>
+#include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define HOLDER_TYPE "cnnrun holder"
 
@@ -13,12 +16,29 @@ static bool below(const char *path, const char *given) {
     return cnri_path_is_inside(path + n + (path[n] == '/'));
 }
 
+/* ... or by a part of the word `given`: "--output=FILE", "net.cfg,net.weights". */
+static bool named_by(const char *path, const char *given) {
+    if (below(path, given)) return true;
+    for (const char *p = given; *p; p++) {
+        const size_t n = strcspn(p, ",=");
+        char part[PATH_MAX];
+        if (n > 0 && n < sizeof part) {
+            memcpy(part, p, n);
+            part[n] = 0;
+            if (below(path, part)) return true;
+        }
+        p += n;
+        if (!*p) break;
+    }
+    return false;
+}
+
 void cnri_lua_check_file(lua_State *L, const char *path, bool write) {
     const cnri_script *s = cnri_script_of(L);
     if (s->trust) return;
     if (!s->experiment) luaL_error(L, "'%s': a net's script touches no files", path);
     for (int32_t i = 0; i < s->n_args; i++)
-        if (below(path, s->args[i])) return;
+        if (named_by(path, s->args[i])) return;
     if (!write && (below(path, s->dir) || (strcmp(s->dir, ".") == 0 && cnri_path_is_inside(path))))
         return;
     luaL_error(L, "'%s' may not be %s: it is none of the paths on the command line (--trust lifts "
@@ -51,6 +71,61 @@ static int free_held(lua_State *L) {
     *block = NULL;
     return 0;
 }
+
+/* ---- what experiments do with files ---- */
+
+/* c.text(path): the whole file. */
+static int text_of(lua_State *L) {
+    cnr_error err = CNR_ERROR_INIT;
+    char *text;
+    size_t bytes;
+    const char *path = luaL_checkstring(L, 1);
+    cnri_lua_check_file(L, path, false);
+    void **held = cnri_lua_push_holder(L);
+    if (cnri_read_file(path, CNRI_SCRIPT_FILE_BYTES, &text, &bytes, &err))
+        return cnri_script_raise(L, &err);
+    *held = text;
+    lua_pushlstring(L, text, bytes);
+    return 1;
+}
+
+/* c.exists(path): "file", "folder" or nil. */
+static int exists(lua_State *L) {
+    struct stat info;
+    const char *path = luaL_checkstring(L, 1);
+    cnri_lua_check_file(L, path, false);
+    if (stat(path, &info) != 0) return 0;
+    lua_pushstring(L, S_ISDIR(info.st_mode) ? "folder" : "file");
+    return 1;
+}
+
+/* c.folder(path): makes it, when it is not there. */
+static int make_folder(lua_State *L) {
+    struct stat info;
+    const char *path = luaL_checkstring(L, 1);
+    cnri_lua_check_file(L, path, true);
+    if (mkdir(path, 0777) != 0 && (errno != EEXIST || stat(path, &info) != 0 || !S_ISDIR(info.st_mode)))
+        return luaL_error(L, "%s: %s", path, strerror(errno));
+    return 0;
+}
+
+/* c.note(...): as print, but beside the results. */
+static int note(lua_State *L) {
+    const int n = lua_gettop(L);
+    for (int i = 1; i <= n; i++) {
+        fprintf(stderr, "%s%s", i > 1 ? "\t" : "", luaL_tolstring(L, i, NULL));
+        lua_pop(L, 1);
+    }
+    fputc('\n', stderr);
+    return 0;
+}
+
+const cnri_lua_row cnri_file_rows[] = {
+    {"text(path): what the file holds", text_of},
+    {"exists(path): \"file\", \"folder\" or nil", exists},
+    {"folder(path): makes it", make_folder},
+    {"note(...): a line on stderr", note}};
+const int cnri_file_row_count = CNRI_COUNT(cnri_file_rows);
 
 void cnri_lua_open_files(lua_State *L) {
     static const luaL_Reg events[] = {{"__gc", free_held}, {0}};

@@ -6,7 +6,7 @@
 
 /* Raises unless the script may read (or write) `path`: an experiment the paths it was given on the
  * command line and what lies below them, to read also what lies beside the script; a trusted one
- * any; a net none. */
+ * any; a net none. A word may hold several with commas between, or one behind "--output=". */
 void cnri_lua_check_file(lua_State *L, const char *path, bool write);
 /* A file that a net names, made a path: below the script's folder, or anywhere when trusted. Pushes
  * it; nil when it is not allowed. */
@@ -16,5 +16,7 @@ const char *cnri_lua_push_beside(lua_State *L, const char *name);
  * an error leaves nothing behind. */
 void **cnri_lua_push_holder(lua_State *L);
 void cnri_lua_open_files(lua_State *L);
+extern const cnri_lua_row cnri_file_rows[];
+extern const int cnri_file_row_count;
 
 #endif

@@ -88,6 +88,9 @@ cnr_value cnri_lua_add_input(lua_State *L, cnr_graph *g, int args, const char *n
                              const char *place);
 cnr_value cnri_lua_add_data(lua_State *L, cnr_graph *g, int args, const char *name,
                             const char *place);
+/* Pushes the text that preprocessing keeps for the value on top: numbers with commas between. False:
+ * it is nothing such. */
+bool cnri_lua_push_step(lua_State *L);
 cnr_value cnri_lua_add_weight(lua_State *L, cnr_graph *g, int args, const char *name,
                               const char *place);
 

@@ -18,7 +18,7 @@ cnri_script *cnri_lua_experiment(lua_State *L) {
     return s;
 }
 
-static cnr_model *model_at(lua_State *L, int i) {
+cnr_model *cnri_lua_model_at(lua_State *L, int i) {
     return ((cnri_lua_model *)luaL_checkudata(L, i, CNRI_MODEL_TYPE))->model;
 }
 
@@ -176,7 +176,7 @@ static int32_t take_inputs(lua_State *L, const cnr_model *model, const cnr_tenso
 static int run_model(lua_State *L) {
     const cnr_tensor *inputs[MOST_PORTS], *outputs[MOST_PORTS];
     cnr_error err = CNR_ERROR_INIT;
-    cnr_model *model = model_at(L, 1);
+    cnr_model *model = cnri_lua_model_at(L, 1);
     const int32_t n = take_inputs(L, model, inputs), n_out = cnr_output_count(model);
     const uint64_t left = cnri_script_leave();
     const cnr_status status = cnr_run_tensors(model, inputs, n, outputs, n_out, &err);
@@ -189,41 +189,13 @@ static int run_model(lua_State *L) {
 static int run_picture(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     const cnr_tensor *out;
-    cnr_model *model = model_at(L, 1);
+    cnr_model *model = cnri_lua_model_at(L, 1);
     const char *path = luaL_checkstring(L, 2);
     cnri_lua_check_file(L, path, false);
     const uint64_t left = cnri_script_leave();
     const cnr_status status = cnr_run_picture(model, path, &out, &err);
     cnri_script_return(L, left);
     return status ? cnri_script_raise(L, &err) : push_outputs(L, &out, 1);
-}
-
-/* net:prepare(picture, ...): the pictures as a batch for the first input. */
-static int prepare(lua_State *L) {
-    cnr_error err = CNR_ERROR_INIT;
-    cnri_preprocess p;
-    const cnr_model *model = model_at(L, 1);
-    const int32_t n = lua_gettop(L) - 1;
-    if (n < 1 || cnr_input_count(model) < 1) return luaL_error(L, "want pictures");
-    cnr_tensor type = *cnr_input_type(model, 0);
-    for (int32_t i = 0; i < type.rank; i++)
-        if (type.dim[i] < 0) type.dim[i] = i == 0 ? n : 1;
-    if (type.rank < 2 || type.dim[0] != n)
-        return luaL_error(L, "the net takes %d pictures at a time, got %d", (int)type.dim[0], n);
-    for (int32_t i = 0; i < n; i++) cnri_lua_tensor_at(L, i + 2);
-    cnr_tensor *batch = cnri_lua_push_tensor(L, type.dtype, type.rank, type.dim);
-    cnr_tensor one = *batch;
-    one.dim[0] = 1;
-    one.bytes = batch->bytes / (uint64_t)n;
-    const uint64_t left = cnri_script_leave();
-    cnr_status status = cnri_preprocess_read(model->graph, cnr_input_name(model, 0), &p, &err);
-    for (int32_t i = 0; i < n && !status; i++) {
-        one.data = (char *)batch->data + (uint64_t)i * one.bytes;
-        status = cnri_preprocess_apply(&p, lua_touserdata(L, i + 2), &one, &err);
-        if (status || i + 1 == n) cnri_preprocess_free(&p);
-    }
-    cnri_script_return(L, left);
-    return status ? cnri_script_raise(L, &err) : 1;
 }
 
 static int compare_ms(const void *a, const void *b) {
@@ -240,7 +212,7 @@ static void set_number(lua_State *L, const char *key, double value) {
 static int time_model(lua_State *L) {
     const cnr_tensor *inputs[MOST_PORTS], *outputs[MOST_PORTS];
     cnr_error err = CNR_ERROR_INIT;
-    cnr_model *model = model_at(L, 1);
+    cnr_model *model = cnri_lua_model_at(L, 1);
     const lua_Integer runs = luaL_optinteger(L, 2, 10);
     luaL_argcheck(L, runs >= 1 && runs <= MOST_RUNS, 2, "want 1 to 100000 runs");
     const int32_t n = cnr_input_count(model), n_out = cnr_output_count(model);
@@ -293,7 +265,7 @@ static void push_type(lua_State *L, const cnr_model *model, const char *name,
 }
 
 static int list_inputs(lua_State *L) {
-    const cnr_model *model = model_at(L, 1);
+    const cnr_model *model = cnri_lua_model_at(L, 1);
     lua_newtable(L);
     for (int32_t i = 0; i < cnr_input_count(model); i++) {
         push_type(L, model, cnr_input_name(model, i), cnr_input_type(model, i));
@@ -303,7 +275,7 @@ static int list_inputs(lua_State *L) {
 }
 
 static int list_outputs(lua_State *L) {
-    const cnr_model *model = model_at(L, 1);
+    const cnr_model *model = cnri_lua_model_at(L, 1);
     lua_newtable(L);
     for (int32_t i = 0; i < cnr_output_count(model); i++) {
         push_type(L, model, cnr_output_name(model, i), cnr_output_type(model, i));
@@ -314,13 +286,19 @@ static int list_outputs(lua_State *L) {
 
 /* net:label(index): the class's name; nil when it has none. Indices begin at 0, as in topk. */
 static int label(lua_State *L) {
-    lua_pushstring(L, cnr_label(model_at(L, 1), luaL_checkinteger(L, 2)));
+    lua_pushstring(L, cnr_label(cnri_lua_model_at(L, 1), luaL_checkinteger(L, 2)));
+    return 1;
+}
+
+/* net:meta(key): what the net's file says beside its layers; nil when it says nothing. */
+static int meta(lua_State *L) {
+    lua_pushstring(L, cnri_host.graph_meta(cnri_lua_model_at(L, 1)->graph, luaL_checkstring(L, 2)));
     return 1;
 }
 
 /* net:weights(): the names; net:weight(name): a copy of its data. */
 static int list_weights(lua_State *L) {
-    const cnr_graph *g = model_at(L, 1)->graph;
+    const cnr_graph *g = cnri_lua_model_at(L, 1)->graph;
     lua_newtable(L);
     lua_Integer n = 0;
     for (int32_t i = 0; i < g->values.n; i++) {
@@ -333,7 +311,7 @@ static int list_weights(lua_State *L) {
 }
 
 static int copy_weight(lua_State *L) {
-    const cnr_graph *g = model_at(L, 1)->graph;
+    const cnr_graph *g = cnri_lua_model_at(L, 1)->graph;
     const char *name = luaL_checkstring(L, 2);
     const cnr_value v = cnri_graph_find(g, name);
     const cnr_tensor *t = v >= 0 ? g->values.at[v].type : NULL;
@@ -353,6 +331,7 @@ const cnri_lua_row cnri_model_rows[] = {
     {"load(path or net, options): a net that can run", load_model},
     {"samples(spec, split): pictures with labels", cnri_lua_samples},
     {"picture(path): a tensor u8 [height,width,channels]", cnri_lua_picture},
+    {"object(name, options): something with a state, that a plugin brings", cnri_lua_object},
     {"now(): seconds", now}};
 const int cnri_model_row_count = CNRI_COUNT(cnri_model_rows);
 
@@ -361,13 +340,16 @@ void cnri_lua_open_models(lua_State *L) {
     static const cnri_lua_row methods[] = {
         {"run{ tensor, ... }: its outputs", run_model},
         {"picture(path): its first output", run_picture},
-        {"prepare(picture, ...): a batch for its first input", prepare},
+        {"prepare(picture, ..., { size = { h, w }, mean = ... }): a batch for its first input, and "
+         "where each picture lies in it", cnri_lua_prepare},
         {"time(runs): ms_min, ms_median, ms_max", time_model},
         {"inputs(): name, dtype, sizes of each", list_inputs},
         {"outputs(): name, dtype, sizes of each", list_outputs},
         {"label(index)", label},
+        {"meta(key): a text, or nil", meta},
         {"weights(): their names", list_weights},
         {"weight(name): a copy", copy_weight}};
     cnri_lua_new_type(L, CNRI_MODEL_TYPE, events, methods, CNRI_COUNT(methods), NULL);
     cnri_lua_open_samples(L);
+    cnri_lua_open_objects(L);
 }

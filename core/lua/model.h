@@ -13,6 +13,16 @@ void cnri_lua_open_models(lua_State *L);
 extern const cnri_lua_row cnri_model_rows[];
 extern const int cnri_model_row_count;
 
+/* The model at `i`; raises when there is none. */
+cnr_model *cnri_lua_model_at(lua_State *L, int i);
+
+/* ---- prepare.c: net:prepare ---- */
+int cnri_lua_prepare(lua_State *L);
+
+/* ---- object.c: c.object(name, options) ---- */
+int cnri_lua_object(lua_State *L);
+void cnri_lua_open_objects(lua_State *L);
+
 /* ---- samples.c ---- */
 int cnri_lua_samples(lua_State *L); /* c.samples(spec, split) */
 int cnri_lua_picture(lua_State *L); /* c.picture(path) */

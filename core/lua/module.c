@@ -1,5 +1,6 @@
 /* The module `cnnrun`: a constructor for every registered operator, under its name and aliases, and
  * the functions of the other files. */
+#include "core/lua/files.h"
 #include "core/lua/layer.h"
 #include "core/lua/model.h"
 #include "core/lua/tensor.h"
@@ -67,6 +68,7 @@ void cnri_lua_open_module(lua_State *L) {
     cnri_lua_set_rows(L, cnri_layer_rows, cnri_layer_row_count);
     cnri_lua_set_rows(L, cnri_tensor_rows, cnri_tensor_row_count);
     cnri_lua_set_rows(L, cnri_model_rows, cnri_model_row_count);
+    cnri_lua_set_rows(L, cnri_file_rows, cnri_file_row_count);
     lua_createtable(L, 0, 1);
     lua_pushvalue(L, -2);
     lua_pushcclosure(L, unknown_word, 1);

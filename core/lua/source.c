@@ -68,8 +68,7 @@ static bool read_shape(lua_State *L, cnr_graph *g, int args, const char *name, c
 
 /* ---- inputs ---- */
 
-/* Pushes the text that preprocessing keeps for the value on top: numbers with commas between. */
-static bool push_text(lua_State *L) {
+bool cnri_lua_push_step(lua_State *L) {
     const int value = lua_gettop(L);
     const bool list = lua_istable(L, value);
     const int n = list ? (int)lua_rawlen(L, value) : 1;
@@ -108,7 +107,7 @@ static void read_preprocessing(lua_State *L, cnr_graph *g, int args, const char 
         const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : NULL;
         if (key && !is_key(key, shape_key) && !is_key(key, dtype_key) && !is_key(key, name_key)) {
             cnr_error err = CNR_ERROR_INIT;
-            if (!push_text(L))
+            if (!cnri_lua_push_step(L))
                 cnri_graph_problem(g, place, "%s.%s: want a number, a text or a list of numbers",
                                    name, key);
             else if (cnri_preprocess_set(g, name, key, lua_tostring(L, -1), &err))

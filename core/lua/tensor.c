@@ -293,6 +293,9 @@ void cnri_lua_open_tensors(lua_State *L) {
         {"reshaped{ 1, 784 }: a copy", tensor_reshaped},
         {"as(\"f16\"): a copy of another type", tensor_as},
         {"topk(k): the largest elements", tensor_topk},
+        {"above(least, from, to, step): where elements are larger", cnri_lua_tensor_above},
+        {"transposed{ 2, 1, 3 }: a copy with its axes in that order", cnri_lua_tensor_transposed},
+        {"region(starts, sizes): a copy of a part", cnri_lua_tensor_region},
         {"save(\"x.npy\"), or a picture, u8 [height,width,channels], to \"x.png\"", tensor_save}};
     cnri_lua_new_type(L, CNRI_TENSOR_TYPE, events, methods, CNRI_COUNT(methods), tensor_index);
 }

@@ -8,7 +8,8 @@
  *   mean, std  one number, or one a channel in the net's order; mean also C H W numbers
  *   scale      one number
  *   channels   "rgb", "bgr" or "gray"
- *   letterbox  "true", or the grey level of the border
+ *   letterbox  "true", or the grey level of the border; "114,corner": the picture goes to the top left
+ *              instead of the middle
  * What is left at another size than the input's is cut to it after a shorter-side resize, else
  * scaled. */
 #include "core/run/run.h"
@@ -128,9 +129,13 @@ static const char *set_letterbox(cnri_preprocess *p, const char *text) {
     const char *end;
     double fill = DEFAULT_FILL;
     p->letterbox = strcmp(text, "false") != 0;
-    if (p->letterbox && strcmp(text, "true") != 0 &&
-        (!cnri_parse_double(text, &end, &fill) || *end || !(fill >= 0 && fill <= 255)))
-        return "wanted true, false or a grey level from 0 to 255";
+    p->letterbox_corner = false;
+    if (p->letterbox && strcmp(text, "true") != 0) {
+        const bool number = cnri_parse_double(text, &end, &fill) && fill >= 0 && fill <= 255;
+        p->letterbox_corner = number && strcmp(end, ",corner") == 0;
+        if (!number || (*end && !p->letterbox_corner))
+            return "wanted true, false, a grey level from 0 to 255, or one with \",corner\" behind it";
+    }
     p->letterbox_fill = (float)fill;
     return NULL;
 }
@@ -172,25 +177,31 @@ cnr_status cnri_preprocess_read(const cnr_graph *g, const char *input, cnri_prep
     return status;
 }
 
-cnr_status cnri_preprocess_set(cnr_graph *g, const char *input, const char *key, const char *text,
-                               cnr_error *err) {
+cnr_status cnri_preprocess_change(cnri_preprocess *p, const char *key, const char *text,
+                                  cnr_error *err) {
     const char *names[CNRI_COUNT(keys)];
     for (size_t i = 0; i < CNRI_COUNT(keys); i++) {
         names[i] = keys[i].suffix + 1;
         if (strcmp(names[i], key) != 0) continue;
-        cnri_preprocess p;
-        defaults(&p);
-        const char *why = keys[i].set(&p, text);
-        cnri_preprocess_free(&p);
-        if (why) return complain(why, CNR_E_ARG, key, text, err);
-        char *name = cnri_format("input.%s%s", input, keys[i].suffix);
-        const cnr_status status = name ? cnri_host.graph_set_meta(g, name, text) : CNR_E_MEMORY;
-        cnri_free(name);
-        return status ? cnri_fail(err, status, key, "out of memory") : CNR_OK;
+        const char *why = keys[i].set(p, text);
+        return why ? complain(why, CNR_E_ARG, key, text, err) : CNR_OK;
     }
     const char *near = cnri_nearest(key, names, CNRI_COUNT(names));
     return cnri_fail(err, CNR_E_ARG, key, "no such step of preprocessing%s%s%s",
                      near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+}
+
+cnr_status cnri_preprocess_set(cnr_graph *g, const char *input, const char *key, const char *text,
+                               cnr_error *err) {
+    cnri_preprocess p;
+    defaults(&p);
+    cnr_status status = cnri_preprocess_change(&p, key, text, err);
+    cnri_preprocess_free(&p);
+    if (status) return status;
+    char *name = cnri_format("input.%s.%s", input, key);
+    status = name ? cnri_host.graph_set_meta(g, name, text) : CNR_E_MEMORY;
+    cnri_free(name);
+    return status ? cnri_fail(err, status, key, "out of memory") : CNR_OK;
 }
 
 /* ---- pictures ---- */
@@ -199,6 +210,7 @@ typedef struct picture {
     int64_t h, w, c;
     const uint8_t *at;
     uint8_t *own; /* at, when it is ours */
+    cnri_framing place; /* of the whole picture, so far */
 } picture;
 
 static bool picture_make(picture *p, int64_t h, int64_t w, int64_t c) {
@@ -215,7 +227,13 @@ static bool picture_make(picture *p, int64_t h, int64_t w, int64_t c) {
 
 static void picture_move(picture *to, picture *from) {
     cnri_free(to->own);
+    from->place = to->place;
     *to = *from;
+}
+
+static void shift(picture *p, int64_t y, int64_t x) {
+    p->place.shift[0] += (double)y;
+    p->place.shift[1] += (double)x;
 }
 
 /* Pillow's weights of red, green and blue, 16 bits each. */
@@ -235,6 +253,11 @@ static cnr_status scale_to(picture *p, int64_t h, int64_t w) {
     picture scaled;
     if (p->h == h && p->w == w) return CNR_OK;
     if (!picture_make(&scaled, h, w, p->c)) return CNR_E_MEMORY;
+    const double ratio[2] = {(double)h / (double)p->h, (double)w / (double)p->w};
+    for (int i = 0; i < 2; i++) {
+        p->place.scale[i] *= ratio[i];
+        p->place.shift[i] *= ratio[i];
+    }
     const cnr_status status = cnri_resize_u8(p->at, p->h, p->w, p->c, scaled.own, h, w);
     if (status) cnri_free(scaled.own);
     else picture_move(p, &scaled);
@@ -251,12 +274,13 @@ static cnr_status cut_to(picture *p, int64_t h, int64_t w) {
     const int64_t y0 = (p->h - h) / 2, x0 = (p->w - w) / 2;
     for (int64_t y = 0; y < h; y++)
         memcpy(cut.own + y * w * p->c, p->at + ((y0 + y) * p->w + x0) * p->c, (size_t)(w * p->c));
+    shift(p, -y0, -x0);
     picture_move(p, &cut);
     return CNR_OK;
 }
 
 /* Scales to fit and fills the rest. */
-static cnr_status box_to(picture *p, int64_t h, int64_t w, float fill) {
+static cnr_status box_to(picture *p, int64_t h, int64_t w, const cnri_preprocess *how) {
     picture boxed;
     double ratio = (double)h / (double)p->h;
     if ((double)w / (double)p->w < ratio) ratio = (double)w / (double)p->w;
@@ -266,10 +290,12 @@ static cnr_status box_to(picture *p, int64_t h, int64_t w, float fill) {
     cnr_status status = scale_to(p, ih, iw);
     if (status) return status;
     if (!picture_make(&boxed, h, w, p->c)) return CNR_E_MEMORY;
-    memset(boxed.own, (int)(fill + 0.5f), (size_t)(h * w * p->c));
-    const int64_t y0 = (h - ih) / 2, x0 = (w - iw) / 2;
+    memset(boxed.own, (int)(how->letterbox_fill + 0.5f), (size_t)(h * w * p->c));
+    const int64_t y0 = how->letterbox_corner ? 0 : (h - ih) / 2;
+    const int64_t x0 = how->letterbox_corner ? 0 : (w - iw) / 2;
     for (int64_t y = 0; y < ih; y++)
         memcpy(boxed.own + ((y0 + y) * w + x0) * p->c, p->at + y * iw * p->c, (size_t)(iw * p->c));
+    shift(p, y0, x0);
     picture_move(p, &boxed);
     return CNR_OK;
 }
@@ -291,7 +317,7 @@ static cnr_status geometry(const cnri_preprocess *p, picture *pic, int64_t h, in
         status = cut_to(pic, ph < 1 ? 1 : ph, pw < 1 ? 1 : pw);
     }
     if (!status && p->letterbox && h > 0 && w > 0)
-        return box_to(pic, h, w, p->letterbox_fill);
+        return box_to(pic, h, w, p);
     if (!status && p->resize_h > 0)
         status = p->resize_w > 0 ? scale_to(pic, p->resize_h, p->resize_w)
                                  : shorter_side_to(pic, p->resize_h);
@@ -384,9 +410,10 @@ static cnr_status check_size(const cnri_preprocess *p, const layout *l, const cn
     return CNR_OK;
 }
 
-cnr_status cnri_preprocess_apply(const cnri_preprocess *p, const cnr_tensor *from,
-                                 cnr_tensor *out, cnr_error *err) {
-    picture pic = {from->dim[0], from->dim[1], from->dim[2], from->data, NULL};
+cnr_status cnri_preprocess_place(const cnri_preprocess *p, const cnr_tensor *from,
+                                 cnr_tensor *out, cnri_framing *place, cnr_error *err) {
+    picture pic = {.h = from->dim[0], .w = from->dim[1], .c = from->dim[2], .at = from->data,
+                   .place = {.scale = {1, 1}}};
     layout l = layout_of(out, &pic);
     cnr_status status = check(p, from, out, &l, err);
     if (status) return status;
@@ -403,5 +430,12 @@ cnr_status cnri_preprocess_apply(const cnri_preprocess *p, const cnr_tensor *fro
     }
     for (int64_t c = 0; c < l.c && !status; c++) write_channel(p, &pic, &l, c, out);
     cnri_free(pic.own);
+    *place = pic.place;
     return status;
+}
+
+cnr_status cnri_preprocess_apply(const cnri_preprocess *p, const cnr_tensor *from,
+                                 cnr_tensor *out, cnr_error *err) {
+    cnri_framing place;
+    return cnri_preprocess_place(p, from, out, &place, err);
 }

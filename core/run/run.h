@@ -89,7 +89,7 @@ typedef struct cnri_preprocess {
     int32_t n_mean, n_std;
     float *mean_image; uint64_t mean_count; /* C H W; instead of mean */
     int32_t channels; /* 0 as the net wants: 1 grey, 3 rgb, -3 bgr */
-    bool letterbox; float letterbox_fill;
+    bool letterbox, letterbox_corner; float letterbox_fill;
     double crop_part; /* 0: none; else this part of the middle, before resizing */
 } cnri_preprocess;
 cnr_status cnri_preprocess_read(const cnr_graph *g, const char *input, cnri_preprocess *out,
@@ -100,6 +100,13 @@ cnr_status cnri_preprocess_set(cnr_graph *g, const char *input, const char *key,
 /* Writes one sample into `out` (f32 or u8, C H W or its own layout, host memory). */
 cnr_status cnri_preprocess_apply(const cnri_preprocess *p, const cnr_tensor *picture,
                                  cnr_tensor *out, cnr_error *err);
+/* Where the picture went, height and width: input = picture * scale + shift, in pixels. */
+typedef struct cnri_framing { double scale[2], shift[2]; } cnri_framing;
+cnr_status cnri_preprocess_place(const cnri_preprocess *p, const cnr_tensor *picture,
+                                 cnr_tensor *out, cnri_framing *place, cnr_error *err);
+/* As cnri_preprocess_set, for this use alone. */
+cnr_status cnri_preprocess_change(cnri_preprocess *p, const char *key, const char *text,
+                                  cnr_error *err);
 void cnri_preprocess_free(cnri_preprocess *p);
 /* shape.c: metadata "symbol.NAME.default" of an open dimension; -1: none. */
 int64_t cnri_dim_default(const cnr_graph *g, int64_t dim);
