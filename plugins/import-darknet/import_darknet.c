@@ -58,6 +58,29 @@ static void set_meta(darknet_net *net, const char *key, const char *text) {
     if (darknet_host->graph_set_meta(net->graph, key, text)) net->status = CNR_E_MEMORY;
 }
 
+/* Heads on convolutions alone: such a net runs at other sizes than the one in its file. */
+static int has_open_size(const darknet_config *c) {
+    static const char *const fixed[] = {"connected", "conn", "local", "crop", "detection"};
+    int heads = 0;
+    for (int32_t i = 1; i < c->n_sections; i++) {
+        const char *name = c->sections[i].name;
+        heads += strcmp(name, "yolo") == 0 || strcmp(name, "region") == 0;
+        for (size_t k = 0; k < sizeof fixed / sizeof fixed[0]; k++)
+            if (strcmp(name, fixed[k]) == 0) return 0;
+    }
+    return heads > 0;
+}
+
+static void open_dim(darknet_net *net, const char *name, int64_t usual, int64_t *dim) {
+    char key[64], text[32];
+    const int32_t symbol = darknet_host->graph_symbol(net->graph, name);
+    if (symbol < 0) return;
+    *dim = CNR_DIM_SYMBOL(symbol);
+    snprintf(key, sizeof key, "symbol.%s.default", name);
+    snprintf(text, sizeof text, "%lld", (long long)usual);
+    set_meta(net, key, text);
+}
+
 static cnr_value add_input(darknet_net *net) {
     const darknet_config *c = net->config;
     const darknet_section *s = &c->sections[0];
@@ -70,6 +93,10 @@ static cnr_value add_input(darknet_net *net) {
     if (net->width > 0 && net->height > 0 && channels > 0) {
         type.rank = 4;
         type.dim[1] = channels, type.dim[2] = net->height, type.dim[3] = net->width;
+        if (has_open_size(c)) {
+            open_dim(net, "height", net->height, &type.dim[2]);
+            open_dim(net, "width", net->width, &type.dim[3]);
+        }
     } else if (inputs > 0) {
         type.rank = 2;
         type.dim[1] = inputs;

@@ -74,11 +74,18 @@ static const cnr_tensor *type_of(const job *j, cnr_value v) {
     return v < 0 ? NULL : darknet_host->graph_type(j->net->graph, v);
 }
 
-/* The input's channels and sizes, all known; 0 with the layer failed otherwise. */
-static int sizes_of(job *j, int64_t *c, int64_t *h, int64_t *w) {
+/* The input's channels, known; 0 with the layer failed otherwise. */
+static int channels_of(job *j, int64_t *c) {
     const cnr_tensor *x = type_of(j, j->x);
     if (!x || x->rank < 2 || x->dim[1] < 1) return j->failed = 1, 0;
     *c = x->dim[1];
+    return 1;
+}
+
+/* The same with its sizes. */
+static int sizes_of(job *j, int64_t *c, int64_t *h, int64_t *w) {
+    const cnr_tensor *x = type_of(j, j->x);
+    if (!channels_of(j, c)) return 0;
     *h = x->rank == 4 ? x->dim[2] : 1;
     *w = x->rank == 4 ? x->dim[3] : 1;
     if (*h < 1 || *w < 1) return j->failed = 1, 0;
@@ -175,8 +182,8 @@ static cnr_value activate(job *j, cnr_value x, const char *fallback) {
 /* ---- layers with weights ---- */
 
 static cnr_value convolutional(job *j) {
-    int64_t c, h, w;
-    if (!sizes_of(j, &c, &h, &w)) return -1;
+    int64_t c;
+    if (!channels_of(j, &c)) return -1;
     const int64_t n = key_int(j, "filters", 1), size = key_int(j, "size", 1);
     const int64_t stride = key_int(j, "stride", 1), group = key_int(j, "groups", 1);
     const int64_t stride_x = key_int(j, "stride_x", stride), dilation = key_int(j, "dilation", 1);
@@ -284,8 +291,8 @@ static cnr_value local(job *j) {
 }
 
 static cnr_value batchnorm(job *j) {
-    int64_t c, h, w;
-    if (!sizes_of(j, &c, &h, &w)) return -1;
+    int64_t c;
+    if (!channels_of(j, &c)) return -1;
     norm p = {0};
     p.bias = take(j, c), p.scale = take(j, c), p.mean = take(j, c), p.var = take(j, c);
     return j->failed ? -1 : batch_norm(j, j->x, &p, c);
@@ -404,8 +411,8 @@ static cnr_value dropout(job *j) {
 }
 
 static cnr_value softmax(job *j) {
-    int64_t c, h, w;
-    if (!sizes_of(j, &c, &h, &w)) return -1;
+    int64_t c;
+    if (!channels_of(j, &c)) return -1;
     const int64_t groups = key_int(j, "groups", 1);
     if (key_text(j, "tree", NULL)) return problem(j, "a tree of classes is not supported"), -1;
     if (groups != 1) return problem(j, "groups other than 1 are not supported"), -1;
