@@ -1,0 +1,103 @@
+-- The words of a command line: flags with their help, the rest in order.
+--
+--   local options = args.parse(words, {
+--     usage = "detect.lua MODEL PICTURE...", about = "Finds things in pictures.",
+--     flags = { { "-o, --output PATH", "where pictures go" }, { "--json", "results as JSON" },
+--               { "--score NUMBER", "at least this score" } } })
+--   options[1], options.output, options.json, options.score
+--
+-- A flag with a word in capitals behind it takes a value; NUMBER is checked. Gives nil and an exit
+-- code after --help or a mistake.
+local c = require "cnnrun"
+local M = {}
+
+M.mistake = 1 -- the exit code of a wrong argument, as the program's own
+
+local function rows_of(spec)
+  local rows, by = {}, {}
+  for _, flag in ipairs(spec.flags or {}) do
+    local short, long, value = flag[1]:match("^(%-%a), (%-%-[%w-]+) ?(%u*)"), nil, nil
+    if short then long, value = flag[1]:match("(%-%-[%w-]+) ?([%u|]*)")
+    else long, value = flag[1]:match("^(%-%-[%w-]+) ?([%u|]*)") end
+    local row = { text = flag[1], help = flag[2], value = value ~= "" and value or nil,
+                  key = long:sub(3):gsub("%-", "_") }
+    rows[#rows + 1] = row
+    by[long] = row
+    if short then by[short] = row end
+  end
+  return rows, by
+end
+
+-- Text in lines of at most `width`, each behind `indent` spaces but the first.
+function M.wrap(text, width, indent)
+  local lines, line = {}, ""
+  for word in text:gmatch("%S+") do
+    if line ~= "" and #line + 1 + #word > width then
+      lines[#lines + 1] = line
+      line = word
+    else
+      line = line == "" and word or line .. " " .. word
+    end
+  end
+  lines[#lines + 1] = line
+  return table.concat(lines, "\n" .. (" "):rep(indent))
+end
+
+local function help(spec, rows)
+  print("usage: cnnrun " .. spec.usage .. "\n")
+  print(M.wrap(spec.about, 90, 0) .. "\n")
+  for _, row in ipairs(rows) do
+    print(("  %-25s %s"):format(row.text, M.wrap(row.help, 68, 28)))
+  end
+  print(("  %-25s %s"):format("-h, --help", "this text"))
+  if spec.more then print("\n" .. spec.more) end
+end
+
+local function read(row, word, value)
+  if not row.value then
+    if value then return nil, word .. " takes no value" end
+    return true
+  end
+  if not value then return nil, word .. ": want " .. row.value end
+  if row.value ~= "NUMBER" then return value end
+  local number = tonumber(value)
+  if not number then return nil, word .. ": want a number, got " .. value end
+  return number
+end
+
+function M.parse(words, spec)
+  local rows, by = rows_of(spec)
+  local options, only_words, i = {}, false, 1
+  local function wrong(text)
+    c.note((words[0] or "script") .. ": " .. text)
+    c.note("--help tells what there is")
+    return nil, M.mistake
+  end
+  while i <= #words do
+    local word = words[i]
+    if only_words or word == "-" or word:sub(1, 1) ~= "-" then
+      options[#options + 1] = word
+    elseif word == "--" then
+      only_words = true
+    elseif word == "--help" or word == "-h" then
+      help(spec, rows)
+      return nil, 0
+    else
+      local name, value = word:match("^(%-%-[^=]+)=(.*)$")
+      local row = by[name or word]
+      if not row then return wrong("no flag " .. (name or word)) end
+      if row.value and not value then
+        i = i + 1
+        value = words[i]
+      end
+      local got, why = read(row, name or word, value)
+      if got == nil then return wrong(why) end
+      options[row.key] = got
+    end
+    i = i + 1
+  end
+  if #options < (spec.least or 0) then return wrong("usage: cnnrun " .. spec.usage) end
+  return options
+end
+
+return M

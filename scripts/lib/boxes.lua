@@ -1,0 +1,74 @@
+-- Boxes: { class = from 0, score =, x0 =, y0 =, x1 =, y1 =, points = { x, y, ... } or nil }.
+local M = {}
+
+local most = 3000 -- of the best that suppression looks at
+
+function M.area(b)
+  local w, h = b.x1 - b.x0, b.y1 - b.y0
+  return w > 0 and h > 0 and w * h or 0
+end
+
+function M.shared(a, b)
+  local w = math.min(a.x1, b.x1) - math.max(a.x0, b.x0)
+  local h = math.min(a.y1, b.y1) - math.max(a.y0, b.y0)
+  return w > 0 and h > 0 and w * h or 0
+end
+
+-- The part that two boxes share: of their union, or of the smaller one.
+function M.overlap(a, b, of_smaller)
+  local both = M.shared(a, b)
+  if both == 0 then return 0 end
+  local x, y = M.area(a), M.area(b)
+  return both / (of_smaller and math.min(x, y) or x + y - both)
+end
+
+local function better(a, b)
+  if a.score ~= b.score then return a.score > b.score end
+  if a.x0 ~= b.x0 then return a.x0 < b.x0 end
+  return a.y0 < b.y0
+end
+
+-- The best of the boxes of each class that overlap by more than `limit`, best first.
+function M.suppress(list, limit, of_smaller)
+  local sorted, kept, by_class = {}, {}, {}
+  for _, b in ipairs(list) do
+    if b.score == b.score and b.x1 > b.x0 and b.y1 > b.y0 then sorted[#sorted + 1] = b end
+  end
+  table.sort(sorted, better)
+  for i = 1, math.min(#sorted, most) do
+    local b = sorted[i]
+    local rivals = by_class[b.class] or {}
+    by_class[b.class] = rivals
+    local free = true
+    for _, rival in ipairs(rivals) do
+      if M.overlap(b, rival, of_smaller) > limit then
+        free = false
+        break
+      end
+    end
+    if free then
+      rivals[#rivals + 1] = b
+      kept[#kept + 1] = b
+    end
+  end
+  return kept
+end
+
+-- From the net's input back to the picture of that width and height, and cut at its edges.
+-- `place` is what net:prepare says: input = picture * scale + shift, for y and x.
+function M.to_picture(list, place, width, height)
+  local sy, sx, dy, dx = place.scale[1], place.scale[2], place.shift[1], place.shift[2]
+  for _, b in ipairs(list) do
+    b.x0 = math.max(0, math.min(width, (b.x0 - dx) / sx))
+    b.x1 = math.max(0, math.min(width, (b.x1 - dx) / sx))
+    b.y0 = math.max(0, math.min(height, (b.y0 - dy) / sy))
+    b.y1 = math.max(0, math.min(height, (b.y1 - dy) / sy))
+    for i = 1, b.points and #b.points or 0, 2 do
+      b.points[i] = (b.points[i] - dx) / sx
+      b.points[i + 1] = (b.points[i + 1] - dy) / sy
+    end
+  end
+  return list
+end
+
+return M

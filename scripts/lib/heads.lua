@@ -1,0 +1,307 @@
+-- From a detector's outputs to boxes in pixels of its input, before suppression. Each function takes
+-- the outputs as tensors, what is known of the net, and the least score that counts.
+--
+-- Large outputs are looked through by tensor:above, so that only what scores is read one by one.
+local M = {}
+
+local exp = math.exp
+
+local function add(list, class, score, x0, y0, x1, y1, points)
+  list[#list + 1] = { class = class, score = score, x0 = x0, y0 = y0, x1 = x1, y1 = y1,
+                      points = points }
+end
+
+local function add_centred(list, class, score, x, y, w, h, points)
+  add(list, class, score, x - w / 2, y - h / 2, x + w / 2, y + h / 2, points)
+end
+
+-- The largest of n elements that lie `step` apart: which one, from 0, and its value.
+local function largest(t, first, step, n)
+  local best, at = -math.huge, 0
+  for k = 0, n - 1 do
+    local v = t[first + k * step]
+    if v > best then best, at = v, k end
+  end
+  return at, best
+end
+
+-- ---- Darknet. Planes, for each anchor: x, y, w, h ..., objectness, a score a class; activations
+-- have been applied. ----
+
+-- One line of the metadata "heads": kind key=value key=value ...
+function M.parse_heads(text)
+  local heads = {}
+  for line in text:gmatch("[^\n]+") do
+    local head = { kind = line:match("^%S+") }
+    for key, value in line:gmatch("(%w+)=(%S*)") do head[key] = tonumber(value) or value end
+    head.output = line:match("output=(%S+)")
+    local anchors = {}
+    for number in tostring(head.anchors or ""):gmatch("[^,]+") do
+      anchors[#anchors + 1] = tonumber(number)
+    end
+    head.anchors = anchors
+    heads[#heads + 1] = head
+  end
+  return heads
+end
+
+-- head: classes, coords, anchors; unit: what an anchor of 1 is in pixels, wide and high.
+local function anchored(list, t, head, size, unit, least)
+  local shape = t:shape()
+  local rows, columns = shape[3], shape[4]
+  local area, each = rows * columns, head.coords + 1 + head.classes
+  for a = 0, #head.anchors // 2 - 1 do
+    local base = a * each * area
+    local object = base + head.coords * area
+    for _, at in ipairs(t:above(least, object + 1, object + area)) do
+      local cell = at - object - 1
+      local first = base + cell + 1
+      local class, score = largest(t, at + area, area, head.classes)
+      if head.classes == 0 then class, score = 0, 1 end
+      score = score * t[at]
+      if score > least then
+        add_centred(list, class, score, (cell % columns + t[first]) * size.width / columns,
+                    (cell // columns + t[first + area]) * size.height / rows,
+                    exp(t[first + 2 * area]) * head.anchors[2 * a + 1] * unit[1],
+                    exp(t[first + 3 * area]) * head.anchors[2 * a + 2] * unit[2])
+      end
+    end
+  end
+end
+
+-- Version 3 and later: anchors in pixels of the input, whatever its size.
+local function yolo(list, t, head, size, least)
+  anchored(list, t, head, size, { 1, 1 }, least)
+end
+
+-- Version 2: anchors in cells.
+local function region(list, t, head, size, least)
+  local shape = t:shape()
+  anchored(list, t, head, size, { size.width / shape[4], size.height / shape[3] }, least)
+end
+
+-- Version 1: for side * side cells the classes, then the boxes' confidences, then the boxes. The
+-- head's "anchors" are side, boxes a cell, and whether sizes are square roots.
+local function detection(list, t, head, size, least)
+  local side, num, root = head.anchors[1] // 1, head.anchors[2] // 1, head.anchors[3] == 1
+  side, num = math.tointeger(side), math.tointeger(num)
+  local cells = side * side
+  local confidences = cells * head.classes
+  for _, at in ipairs(t:above(least, confidences + 1, confidences + cells * num)) do
+    local index = at - confidences - 1
+    local cell = index // num
+    local class, score = largest(t, cell * head.classes + 1, 1, head.classes)
+    score = score * t[at]
+    if score > least then
+      local b = confidences + cells * num + index * 4
+      local w, h = t[b + 3], t[b + 4]
+      if root then w, h = w * w, h * h end
+      add_centred(list, class, score, (cell % side + t[b + 1]) / side * size.width,
+                  (cell // side + t[b + 2]) / side * size.height, w * size.width, h * size.height)
+    end
+  end
+end
+
+local kinds = { yolo = yolo, region = region, detection = detection }
+
+function M.darknet(outputs, about, least)
+  local list = {}
+  for i, head in ipairs(about.heads) do
+    local decode = kinds[head.kind] or error("no decoder of heads of kind " .. head.kind)
+    decode(list, outputs[head.output] or outputs[i], head, about.size, least)
+  end
+  return list
+end
+
+-- ---- Grids of points, stride after stride ----
+
+-- Calls visit(index from 0, column, row, stride) for the cells numbered in `indices` (from 0,
+-- ascending), counted through all strides.
+local function each_cell(indices, strides, size, visit)
+  local s, first = 1, 0
+  local columns, cells
+  local function enter()
+    columns = math.ceil(size.width / strides[s])
+    cells = columns * math.ceil(size.height / strides[s])
+  end
+  enter()
+  for _, index in ipairs(indices) do
+    while index >= first + cells do
+      first = first + cells
+      s = s + 1
+      if not strides[s] then return end
+      enter()
+    end
+    visit(index, (index - first) % columns, (index - first) // columns, strides[s])
+  end
+end
+
+-- YOLOX, [1, cells, 5 + classes]: centre less cell, log of size, both in strides; objectness, classes.
+function M.yolox(outputs, about, least)
+  local t, list = outputs[1], {}
+  local shape = t:shape()
+  local each, indices = shape[3], {}
+  for i, at in ipairs(t:above(least, 5, #t, each)) do indices[i] = at // each end
+  each_cell(indices, about.strides, about.size, function(index, column, row, stride)
+    local b = index * each
+    local class, score = largest(t, b + 6, 1, each - 5)
+    score = score * t[b + 5]
+    if score > least then
+      add_centred(list, class, score, (t[b + 1] + column) * stride, (t[b + 2] + row) * stride,
+                  exp(t[b + 3]) * stride, exp(t[b + 4]) * stride)
+    end
+  end)
+  return list
+end
+
+-- The mean of 0, 1 ... n - 1 under the distribution that softmax makes of n elements.
+local function expected(t, first, n)
+  local _, top = largest(t, first, 1, n)
+  local sum, mean = 0, 0
+  for k = 0, n - 1 do
+    local p = exp(t[first + k] - top)
+    sum, mean = sum + p, mean + p * k
+  end
+  return mean / sum
+end
+
+-- NanoDet: for each stride [1, cells, classes] and [1, cells, 4 bins]: distances from the cell's
+-- middle to the four sides, as distributions. `about.levels`: { scores, distances, stride }.
+function M.nanodet(outputs, about, least)
+  local list = {}
+  for _, level in ipairs(about.levels) do
+    local scores, distances, stride = outputs[level[1]], outputs[level[2]], level[3]
+    local classes, bins = scores:shape()[3], distances:shape()[3] // 4
+    local columns, last = math.ceil(about.size.width / stride), -1
+    for _, at in ipairs(scores:above(least)) do
+      local cell = (at - 1) // classes
+      if cell ~= last then
+        last = cell
+        local class, score = largest(scores, cell * classes + 1, 1, classes)
+        local x, y = (cell % columns + .5) * stride, (cell // columns + .5) * stride
+        local d, first = {}, cell * 4 * bins + 1
+        for k = 0, 3 do d[k] = expected(distances, first + k * bins, bins) * stride end
+        add(list, class, score, x - d[0], y - d[1], x + d[2], y + d[3])
+      end
+    end
+  end
+  return list
+end
+
+-- YuNet: for each stride class, objectness, box and key points. Scores are square roots of
+-- products.
+function M.yunet(outputs, about, least)
+  local list = {}
+  for _, stride in ipairs(about.strides) do
+    local function part(name) return outputs[name .. "_" .. stride] end
+    local cls, obj, box, kps = part "cls", part "obj", part "bbox", part "kps"
+    local columns = math.ceil(about.size.width / stride)
+    for _, at in ipairs(cls:above(least * least)) do
+      local score = math.sqrt(math.max(0, math.min(1, cls[at])) * math.max(0, math.min(1, obj[at])))
+      if score > least then
+        local column, row = (at - 1) % columns, (at - 1) // columns
+        local b, p, points = (at - 1) * 4, (at - 1) * 10, {}
+        for k = 1, kps and 10 or 0, 2 do
+          points[k] = (kps[p + k] + column) * stride
+          points[k + 1] = (kps[p + k + 1] + row) * stride
+        end
+        add_centred(list, 0, score, (box[b + 1] + column) * stride, (box[b + 2] + row) * stride,
+                    exp(box[b + 3]) * stride, exp(box[b + 4]) * stride, kps and points)
+      end
+    end
+  end
+  return list
+end
+
+-- ---- Boxes said relative to others known before (SSD) ----
+
+-- Ready detections, [1, 1, found, 7]: picture, class (0 is background), score, corners from 0 to 1.
+function M.detections(outputs, about, least)
+  local t, list, w, h = outputs[1], {}, about.size.width, about.size.height
+  for b = 0, #t - 7, 7 do
+    if t[b + 3] > least and t[b + 2] >= 1 then
+      add(list, math.tointeger(t[b + 2]) - 1, t[b + 3], t[b + 4] * w, t[b + 5] * h, t[b + 6] * w,
+          t[b + 7] * h)
+    end
+  end
+  return list
+end
+
+-- Known boxes around the cells of grids. rows: { stride, list of { w, h } in pixels [, columns,
+-- rows] }; out: centre and size, from 0 to 1, four numbers each.
+function M.priors(rows, size)
+  local list = {}
+  for _, row in ipairs(rows) do
+    local columns = row[3] or math.ceil(size.width / row[1])
+    local n_rows = row[4] or math.ceil(size.height / row[1])
+    for y = 0, n_rows - 1 do
+      for x = 0, columns - 1 do
+        for _, box in ipairs(row[2]) do
+          local n = #list
+          list[n + 1], list[n + 2] = (x + .5) * row[1] / size.width, (y + .5) * row[1] / size.height
+          list[n + 3], list[n + 4] = box[1] / size.width, box[2] / size.height
+        end
+      end
+    end
+  end
+  return list
+end
+
+-- The sizes around one cell that Caffe's prior boxes have.
+function M.prior_sizes(least, most, ratios)
+  local sizes, between = { { least, least } }, math.sqrt(least * most)
+  sizes[2] = { between, between }
+  for _, ratio in ipairs(ratios) do
+    local r = math.sqrt(ratio)
+    sizes[#sizes + 1] = { least * r, least / r }
+    sizes[#sizes + 1] = { least / r, least * r }
+  end
+  return sizes
+end
+
+-- Corners and variances as prior_box gives them, [1, 2, 4n], as centres and sizes.
+function M.centred(prior)
+  local list, n = {}, #prior // 2
+  for i = 1, n, 4 do
+    local x0, y0, x1, y1 = prior[i], prior[i + 1], prior[i + 2], prior[i + 3]
+    list[i], list[i + 1], list[i + 2], list[i + 3] = (x0 + x1) / 2, (y0 + y1) / 2, x1 - x0, y1 - y0
+  end
+  return list
+end
+
+-- scores: n times `classes` numbers, 0 is background; boxes: n times 4; priors: as above. With
+-- about.corners the boxes are corners from 0 to 1 as they are.
+function M.ssd(scores, boxes, about, least)
+  local list, classes = {}, about.classes
+  local w, h = about.size.width, about.size.height
+  local near, far = table.unpack(about.variances or { .1, .2 })
+  local function decode(class, i, score)
+    local b = i * 4
+    if about.corners then
+      add(list, class - 1, score, boxes[b + 1] * w, boxes[b + 2] * h, boxes[b + 3] * w,
+          boxes[b + 4] * h)
+      return
+    end
+    local p = about.priors
+    add_centred(list, class - 1, score, (p[b + 1] + boxes[b + 1] * near * p[b + 3]) * w,
+                (p[b + 2] + boxes[b + 2] * near * p[b + 4]) * h,
+                p[b + 3] * exp(boxes[b + 3] * far) * w, p[b + 4] * exp(boxes[b + 4] * far) * h)
+  end
+  for class = 1, classes - 1 do
+    for _, at in ipairs(scores:above(least, class + 1, #scores, classes)) do
+      decode(class, (at - 1) // classes, scores[at])
+    end
+  end
+  return list
+end
+
+-- Do boxes hold ordered corners (decoded in the net), or offsets?
+function M.are_corners(boxes)
+  local n, ordered = #boxes // 4, 0
+  for b = 0, 4 * n - 1, 4 do
+    if boxes[b + 3] >= boxes[b + 1] and boxes[b + 4] >= boxes[b + 2] then ordered = ordered + 1 end
+  end
+  return ordered > 0.98 * n
+end
+
+return M

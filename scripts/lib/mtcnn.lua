@@ -1,0 +1,180 @@
+-- MTCNN, faces in three stages: a small net over the picture at many sizes proposes, the second and
+-- the third look at each proposal closer, move its sides and give five points.
+local c = require "cnnrun"
+local boxes = require "lib.boxes"
+local nets = require "lib.nets"
+local M = {}
+
+local Mtcnn = { kind = "mtcnn" }
+Mtcnn.__index = Mtcnn
+
+local cell, stride = 12, 2 -- of the first net
+
+-- The stage's files in the folder, in whatever format; `swapped`: the net sees rows as columns, as
+-- those of the authors do.
+local function stage(folder, name, options)
+  local function at(ending) return folder .. "/" .. name .. ending end
+  for _, ending in ipairs { ".cnr", ".onnx" } do
+    if c.exists(at(ending)) then return nets.open(at(ending), options), false end
+  end
+  if c.exists(at ".prototxt") then
+    return nets.open(at ".prototxt" .. "," .. at ".caffemodel", options), true
+  end
+  if c.exists(at "-symbol.json") then
+    return nets.open(at "-symbol.json" .. "," .. at "-0001.params", options), false
+  end
+  error("no " .. name .. " in " .. folder ..
+        ": want .cnr, .onnx, .prototxt with .caffemodel, or -symbol.json with -0001.params", 0)
+end
+
+-- Which output is which, told by how many numbers it gives.
+local function ports(net)
+  local by = {}
+  for _, port in ipairs(net.outputs) do
+    by[port.sizes[2] == 2 and "scores" or port.sizes[2] == 4 and "moves" or "points"] = port.name
+  end
+  return by
+end
+
+function M.open(folder, options)
+  local self = setmetatable({ stages = {} }, Mtcnn)
+  local swapped
+  for i = 1, 3 do
+    local net, is_swapped = stage(folder, "det" .. i, options)
+    self.stages[i] = { net = net, ports = ports(net) }
+    if i == 1 then swapped = is_swapped end
+  end
+  if options.swapped then swapped = options.swapped == "yes" end
+  self.swapped = swapped
+  self.steps = { mean = options.mean or 127.5, scale = options.scale or 0.0078125,
+                 channels = options.channels or (swapped and "rgb" or "bgr") }
+  self.least = options.smallest or 20
+  self.factor = 0.709
+  self.scores = { .6, .7, options.score or .7 }
+  return self
+end
+
+function Mtcnn:label() return self.names and self.names[1] or "face" end
+
+-- A picture as the nets see it.
+function Mtcnn:seen(picture)
+  return self.swapped and picture:transposed { 2, 1, 3 } or picture
+end
+
+function Mtcnn:how(height, width)
+  local how = { size = self.swapped and { width, height } or { height, width } }
+  for key, value in pairs(self.steps) do how[key] = value end
+  return how
+end
+
+-- ---- stage 1 ----
+
+-- Proposals at one size of the picture.
+function Mtcnn:propose(seen, height, width, scale)
+  local s = self.stages[1]
+  local outputs = s.net:run((s.net.model:prepare(seen, self:how(height, width))))
+  local scores, moves = outputs[s.ports.scores], outputs[s.ports.moves]
+  local shape = scores:shape()
+  local inner = shape[4]
+  local area, list = shape[3] * inner, {}
+  for _, at in ipairs(scores:above(self.scores[1], area + 1, 2 * area)) do
+    local i = at - area - 1
+    local y, x = i // inner, i % inner
+    if self.swapped then x, y = y, x end
+    local x0, y0 = stride * x / scale, stride * y / scale
+    local side = cell / scale
+    local move = {}
+    for k = 1, 4 do move[k] = moves[(k - 1) * area + i + 1] end
+    list[#list + 1] = { class = 0, score = scores[at], x0 = x0, y0 = y0, x1 = x0 + side,
+                        y1 = y0 + side, move = move }
+  end
+  return boxes.suppress(list, .5)
+end
+
+function Mtcnn:pyramid(seen, height, width)
+  local list, scale = {}, cell / self.least
+  while math.min(height, width) * scale >= cell do
+    local h, w = math.ceil(height * scale), math.ceil(width * scale)
+    for _, b in ipairs(self:propose(seen, h, w, scale)) do list[#list + 1] = b end
+    scale = scale * self.factor
+  end
+  return boxes.suppress(list, .7)
+end
+
+-- ---- stages 2 and 3 ----
+
+-- Sides moved by what the net says, in parts of the box's size.
+local function moved(b)
+  local w, h, m = b.x1 - b.x0, b.y1 - b.y0, b.move
+  b.x0, b.y0, b.x1, b.y1 = b.x0 + m[1] * w, b.y0 + m[2] * h, b.x1 + m[3] * w, b.y1 + m[4] * h
+  return b
+end
+
+local function squared(b)
+  local side = math.max(b.x1 - b.x0, b.y1 - b.y0)
+  local x, y = (b.x0 + b.x1) / 2, (b.y0 + b.y1) / 2
+  b.x0, b.y0, b.x1, b.y1 = x - side / 2, y - side / 2, x + side / 2, y + side / 2
+  return b
+end
+
+-- What the box covers; black beyond the picture's edge.
+function Mtcnn:crop(seen, b)
+  local side = math.max(1, (b.x1 - b.x0 + .5) // 1)
+  local x, y = (b.x0 + .5) // 1 + 1, (b.y0 + .5) // 1 + 1
+  if self.swapped then x, y = y, x end
+  local function whole(v) return math.tointeger(v) end
+  return seen:region({ whole(y), whole(x), 1 }, { whole(side), whole(side), seen:shape()[3] })
+end
+
+-- Batches of one size, so that a plan serves many times; the last one is filled up.
+local batch_of = { [2] = 16, [3] = 4 }
+
+function Mtcnn:refine(seen, list, n)
+  local s, batch, kept = self.stages[n], batch_of[n], {}
+  local side = s.net.size.width
+  for first = 1, #list, batch do
+    local crops = {}
+    for k = 1, batch do crops[k] = self:crop(seen, list[math.min(first + k - 1, #list)]) end
+    crops[batch + 1] = self:how(side, side)
+    local outputs = s.net:run((s.net.model:prepare(table.unpack(crops))))
+    local scores, moves, points =
+      outputs[s.ports.scores], outputs[s.ports.moves], outputs[s.ports.points]
+    for k = 0, math.min(batch, #list - first + 1) - 1 do
+      local b, score = list[first + k], scores[2 * k + 2]
+      if score > self.scores[n] then
+        b.score, b.move = score, { table.unpack({ moves[4 * k + 1], moves[4 * k + 2],
+                                                  moves[4 * k + 3], moves[4 * k + 4] }) }
+        if points then
+          b.points = {}
+          for p = 1, 5 do
+            b.points[2 * p - 1] = b.x0 + points[10 * k + p] * (b.x1 - b.x0)
+            b.points[2 * p] = b.y0 + points[10 * k + 5 + p] * (b.y1 - b.y0)
+          end
+        end
+        kept[#kept + 1] = b
+      end
+    end
+  end
+  return kept
+end
+
+local function each(list, ...)
+  for _, change in ipairs { ... } do
+    for _, b in ipairs(list) do change(b) end
+  end
+  return list
+end
+
+function Mtcnn:find(picture)
+  local shape = picture:shape()
+  local seen = self:seen(picture)
+  local list = each(self:pyramid(seen, shape[1], shape[2]), moved, squared)
+  list = self:refine(seen, list, 2)
+  list = each(boxes.suppress(list, .7), moved, squared)
+  list = each(self:refine(seen, list, 3), moved)
+  list = boxes.suppress(list, .7, true)
+  return boxes.to_picture(list, { scale = { 1, 1 }, shift = { 0, 0 } }, shape[2], shape[1])
+end
+
+
+return M
