@@ -1,6 +1,6 @@
 /* Where a script wants its layers to run: place = "opencl:0", or a layer's share by device,
- * place = { axis = 1, cpu = 0.25, ["opencl:0"] = 0.75 }. Kept as metadata "place.LAYER" of the graph,
- * which the planner reads: "opencl:0", "axis=1 cpu=0.25 opencl:0=0.75". */
+ * place = { axis = 1, cpu = 0.25, ["opencl:0"] = 0.75 }. Kept as metadata "place.LAYER" of the
+ * graph, which the planner reads: "opencl:0", "axis=1 cpu=0.25 opencl:0=0.75". */
 #include "core/lua/layer.h"
 #include <string.h>
 
@@ -37,7 +37,8 @@ static bool add_shares(lua_State *L, cnri_text *text) {
     const int32_t n = read_names(L, names);
     double sum = 0;
     lua_getfield(L, -1, "axis");
-    const lua_Integer axis = lua_isnil(L, -1) ? 1 : lua_isinteger(L, -1) ? lua_tointeger(L, -1) : -1;
+    const lua_Integer given = lua_isinteger(L, -1) ? lua_tointeger(L, -1) : -1;
+    const lua_Integer axis = lua_isnil(L, -1) ? 1 : given;
     lua_pop(L, 1);
     if (n < 1 || axis < 0 || axis >= CNR_MAX_RANK) return false;
     cnri_text_add(text, "axis=%d", (int)axis);

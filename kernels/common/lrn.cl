@@ -9,7 +9,8 @@ __kernel void lrn(__global const float *x, int x_at, __global float *y, int y_at
     __global const float *from = x + x_at + n * channels * inner + i;
     const int last = min(channels - 1, c + above);
     float sum = 0.0f;
-    for (int k = max(0, c - below); k <= last; k++) sum = mad(from[k * inner], from[k * inner], sum);
+    for (int k = max(0, c - below); k <= last; k++)
+        sum = mad(from[k * inner], from[k * inner], sum);
     const int to = (n * channels + c) * inner + i;
     const float value = from[c * inner] * pow(mad(factors.s0, sum, factors.s2), -factors.s1);
     y[y_at + to] = chain(value, to CHAIN_PASS);

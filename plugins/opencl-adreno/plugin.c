@@ -5,8 +5,10 @@ static int32_t count(cnr_error *err) { return ocl_count(err); }
 
 static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) {
     const ocl_found *f = ocl_describe(index, out);
-    if (!f) return ocl_host->fail(err, CNR_E_NOT_FOUND, "opencl-adreno", "no device %d", (int)index);
-    if (!f->refused) out->score = ocl_contains(f->name, "Adreno") || ocl_contains(f->version, "Adreno") ? 300 : 20;
+    if (!f)
+        return ocl_host->fail(err, CNR_E_NOT_FOUND, "opencl-adreno", "no device %d", (int)index);
+    const int adreno = ocl_contains(f->name, "Adreno") || ocl_contains(f->version, "Adreno");
+    if (!f->refused) out->score = adreno ? 300 : 20;
     return CNR_OK;
 }
 

@@ -12,7 +12,8 @@
     X(clCreateBuffer) X(clCreateImage) X(clReleaseMemObject)                                    \
     X(clCreateProgramWithSource) X(clCreateProgramWithBinary) X(clBuildProgram)                 \
     X(clGetProgramInfo) X(clGetProgramBuildInfo) X(clReleaseProgram)                            \
-    X(clCreateKernel) X(clCreateKernelsInProgram) X(clReleaseKernel) X(clSetKernelArg) X(clGetKernelWorkGroupInfo)          \
+    X(clCreateKernel) X(clCreateKernelsInProgram) X(clReleaseKernel)                            \
+    X(clSetKernelArg) X(clGetKernelWorkGroupInfo)                                               \
     X(clEnqueueNDRangeKernel) X(clEnqueueReadBuffer) X(clEnqueueWriteBuffer)                    \
     X(clEnqueueCopyBuffer) X(clEnqueueReadImage) X(clEnqueueWriteImage) X(clEnqueueCopyImage)   \
     X(clEnqueueMapBuffer) X(clEnqueueUnmapMemObject) X(clEnqueueMarkerWithWaitList)             \

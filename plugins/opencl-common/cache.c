@@ -2,7 +2,7 @@
  *
  *   "cnnrun cl 1\n"  length, 8 bytes  SHA-256 of the binary, 32 bytes  the binary
  *
- * Written beside its place and renamed there; a file that does not fit is a miss and is replaced. */
+ * Written beside its place and renamed there; a file that does not fit is a miss and replaced. */
 #define _GNU_SOURCE
 #include "ocl.h"
 

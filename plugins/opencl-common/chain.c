@@ -12,7 +12,8 @@ static int letter(char c) {
 
 int ocl_mentions(const char *text, char word) {
     for (const char *p = text; *p; p++)
-        if (*p == word && !letter(p[1]) && (p == text || (!letter(p[-1]) && p[-1] != '.'))) return 1;
+        if (*p == word && !letter(p[1]) && (p == text || (!letter(p[-1]) && p[-1] != '.')))
+            return 1;
     return 0;
 }
 
@@ -67,7 +68,8 @@ cnr_status ocl_chain_plan(const cnr_node *node, ocl_chain *chain, char head[OCL_
     char formula[MOST_FORMULA];
     chain->n = 0;
     for (int32_t i = 0; i < node->n_epilogue && i < OCL_MAX_CHAIN; i++)
-        if (node->epilogue[i]->operand >= 0) chain->operand[chain->n++] = node->epilogue[i]->operand;
+        if (node->epilogue[i]->operand >= 0)
+            chain->operand[chain->n++] = node->epilogue[i]->operand;
     add(&t, "#line 1 \"epilogue\"\n#define CHAIN_PARAMETERS");
     for (int32_t i = 0; i < chain->n; i++) add(&t, ", __global const float *e%d, int e%d_at", i, i);
     add(&t, "\n#define CHAIN_PASS");

@@ -36,6 +36,13 @@ void ocl_arg_ints(ocl_call *call, const cl_int *values, int32_t n) {
     set(call, (size_t)n * sizeof *values, values);
 }
 
+/* A grid's second and third side hold no more groups than this on NVIDIA. */
+#define MOST_GROUPS 65535
+
+static size_t piece(int64_t all, int64_t from) {
+    return (size_t)(all - from < MOST_GROUPS ? all - from : MOST_GROUPS);
+}
+
 cnr_status ocl_launch(ocl_call *call, int64_t x, int64_t y, int64_t z, int32_t line,
                       cnr_error *err) {
     const ocl_stream *s = call->stream->state;
@@ -46,10 +53,15 @@ cnr_status ocl_launch(ocl_call *call, int64_t x, int64_t y, int64_t z, int32_t l
     if (x <= 0 || y <= 0 || z <= 0) return CNR_OK;
     while (local[0] > 1 && (local[0] > call->code->most || local[0] > d->most_items[0]))
         local[0] /= 2;
-    const size_t global[3] = {((size_t)x + local[0] - 1) / local[0] * local[0], (size_t)y,
-                              (size_t)z};
-    const cl_int code = ocl_cl.clEnqueueNDRangeKernel(s->queue, call->kernel, 3, NULL, global, local,
-                                                      0, NULL, NULL);
+    const size_t row = ((size_t)x + local[0] - 1) / local[0] * local[0];
+    cl_int code = CL_SUCCESS;
+    for (int64_t z0 = 0; z0 < z; z0 += MOST_GROUPS)
+        for (int64_t y0 = 0; y0 < y && code == CL_SUCCESS; y0 += MOST_GROUPS) {
+            const size_t from[3] = {0, (size_t)y0, (size_t)z0};
+            const size_t global[3] = {row, piece(y, y0), piece(z, z0)};
+            code = ocl_cl.clEnqueueNDRangeKernel(s->queue, call->kernel, 3, from, global, local, 0,
+                                                 NULL, NULL);
+        }
     return code == CL_SUCCESS ? CNR_OK
                               : ocl_fail(err, call->code->kernel, "clEnqueueNDRangeKernel", code);
 }

@@ -111,7 +111,7 @@ static cnr_status plan_with(const cnr_device *device, const cnr_node *node,
     char head[OCL_HEAD_BYTES], options[512] = "";
     const char *why = NULL;
     if (!window_of(node, &w, &why))
-        return ocl_host->fail(err, CNR_E_SHAPE, node->name, "%s", why ? why : "not for this kernel");
+        return ocl_host->fail(err, CNR_E_SHAPE, node->name, "%s", why ? why : "not for this one");
     conv_state *s = ocl_state(sizeof *s, node, err);
     if (!s) return CNR_E_MEMORY;
     ocl_shape_of(&w, node->inputs[0], node->outputs[0], group_of(node), flat, &s->shape);
@@ -206,7 +206,8 @@ static cnr_status accepts_depthwise(const cnr_device *device, const cnr_node *no
                                     cnr_accept *out) {
     const cnr_tensor *weight = ocl_input(node, 1);
     (void)device;
-    if (weight && weight->rank > 2 && weight->dim[1] == 1 && group_of(node) > 1) take(node, out, 700);
+    if (weight && weight->rank > 2 && weight->dim[1] == 1 && group_of(node) > 1)
+        take(node, out, 700);
     return CNR_OK;
 }
 

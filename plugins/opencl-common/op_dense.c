@@ -1,4 +1,4 @@
-/* dense, gemm and matmul: a constant matrix packed in a buffer or an image, or operands as stored. */
+/* dense, gemm and matmul: a constant matrix packed in a buffer or an image, or all as stored. */
 #include "support.h"
 
 #include "dense.cl.h"
@@ -268,7 +268,8 @@ static cnr_status run_plain(const cnr_run *run, cnr_error *err) {
     ocl_call call;
     range_of(run, p, row, column);
     const cl_int steps[8] = {(cl_int)p->a_row, (cl_int)p->a_step, (cl_int)p->b_column,
-                             (cl_int)p->b_step, (cl_int)p->c_row, (cl_int)p->c_column, (cl_int)p->n};
+                             (cl_int)p->b_step, (cl_int)p->c_row, (cl_int)p->c_column,
+                             (cl_int)p->n};
     const cl_int range[8] = {(cl_int)row[0], (cl_int)row[1], (cl_int)column[0], (cl_int)column[1],
                              (cl_int)p->k, p->c != NULL};
     const cl_int batch[4] = {(cl_int)p->a_batch, (cl_int)p->b_batch, (cl_int)(p->m * p->n)};

@@ -65,7 +65,8 @@ static cnr_status build_failed(const ocl_device *d, cl_program program, const oc
         return ocl_fail(err, source->path, "clBuildProgram", code);
     }
     log[bytes] = 0;
-    ocl_host->log(CNR_LOG_ERROR, "opencl", "kernels/%s on %s:\n%s", source->path, device_name(d), log);
+    ocl_host->log(CNR_LOG_ERROR, "opencl", "kernels/%s on %s:\n%s", source->path, device_name(d),
+                  log);
     const char *line = strstr(log, "error");
     while (line && line > log && line[-1] != '\n') line--;
     if (!line) line = log;
@@ -133,8 +134,8 @@ static cnr_status from_source(const ocl_device *d, const ocl_source *source, con
     cnr_status status = CNR_OK;
     if (code != CL_SUCCESS) status = build_failed(d, program, source, code, err);
     else if (!create_kernels(program))
-        status = ocl_host->fail(err, CNR_E_DEVICE, source->path, "its kernels can't be created on %s",
-                                device_name(d));
+        status = ocl_host->fail(err, CNR_E_DEVICE, source->path,
+                                "its kernels can't be created on %s", device_name(d));
     if (status != CNR_OK) ocl_cl.clReleaseProgram(program);
     else *out = program;
     return status;

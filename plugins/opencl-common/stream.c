@@ -103,8 +103,8 @@ cnr_status ocl_read(cnr_stream *stream, const cnr_mem *from, uint64_t offset, vo
     if (from->memory_class == OCL_IMAGE) {
         const size_t origin[3] = {0}, region[3] = {(size_t)from->width, (size_t)from->height, 1};
         if (!whole_image(from, offset, bytes)) return past_the_end(stream, err);
-        code = ocl_cl.clEnqueueReadImage(queue_of(stream), from->handle, CL_FALSE, origin, region, 0,
-                                         0, to, 0, NULL, NULL);
+        code = ocl_cl.clEnqueueReadImage(queue_of(stream), from->handle, CL_FALSE, origin, region,
+                                         0, 0, to, 0, NULL, NULL);
     } else {
         code = ocl_cl.clEnqueueReadBuffer(queue_of(stream), from->handle, CL_FALSE,
                                           (size_t)(from->offset + offset), (size_t)bytes, to, 0,
@@ -124,8 +124,8 @@ cnr_status ocl_copy(cnr_stream *stream, const cnr_mem *from, const cnr_mem *to, 
                                          region, 0, NULL, NULL);
     } else if (from->memory_class == OCL_BUFFER && to->memory_class == OCL_BUFFER) {
         code = ocl_cl.clEnqueueCopyBuffer(queue_of(stream), from->handle, to->handle,
-                                          (size_t)from->offset, (size_t)to->offset, (size_t)bytes, 0,
-                                          NULL, NULL);
+                                          (size_t)from->offset, (size_t)to->offset, (size_t)bytes,
+                                          0, NULL, NULL);
     } else {
         return ocl_host->fail(err, CNR_E_UNSUPPORTED, stream->device->name,
                               "no copies between images and buffers");

@@ -44,7 +44,7 @@ typedef struct ocl_chain {
     int32_t operand[OCL_MAX_CHAIN]; /* inputs of the host node */
 } ocl_chain;
 
-/* How many of the node's epilogue, from the first, kernels can compute on a result of this shape. */
+/* How many of the node's epilogue, from the first, kernels can compute on such a result. */
 int32_t ocl_chain_accepts(const cnr_node *node, int32_t rank, const int64_t *dim);
 /* Fills `chain`, and `head` with its source: CHAIN_PARAMETERS, CHAIN_PASS, chain(). */
 cnr_status ocl_chain_plan(const cnr_node *node, ocl_chain *chain, char head[OCL_HEAD_BYTES],

@@ -1,4 +1,4 @@
-/* The Adreno plugin drives what there is, when asked, with its own choice of kernels: images first. */
+/* The Adreno plugin drives what there is, when asked, by kernels of its own. */
 #include "plugins/opencl-mali/oclcall.h"
 
 static uint64_t seed = 5;

@@ -83,7 +83,8 @@ skip_all("no OpenCL device") if $? && slurp("$dir/err") =~ /no such device/;
 
 # ---- wholly on the device ----
 
-ok($? == 0 && $table !~ /^\S+\s+\S+\s.*\scpu\s/m, "no layer is left to the cpu") or print "# $table";
+ok($? == 0 && $table !~ /^\S+\s+\S+\s.*\scpu\s/m, "no layer is left to the cpu")
+    or print "# $table";
 ok($table =~ /image/ && $table =~ /buffer/, "weights lie in buffers and in images");
 ok($table !~ /copies between devices [1-9]/, "nothing goes to the host between layers");
 my $want = scores("$dir/lenet.cnr", "--device", "cpu");
@@ -128,9 +129,11 @@ for my $case (@cases) {
     same(scores($net, "--device", "cpu"), $want, $what);
 }
 cnnrun("show", net('conv2 = { axis = 1, cpu = 0.5, ["opencl:0"] = 0.6 }'), "--device", "cpu");
-ok($? != 0 && slurp("$dir/err") =~ /split\.lua:2: place\.conv2: want/, "shares that don't sum to 1");
+ok($? != 0 && slurp("$dir/err") =~ /split\.lua:2: place\.conv2: want/,
+   "shares that don't sum to 1");
 cnnrun("show", net('prob = { axis = 1, cpu = 0.5, ["opencl:0"] = 0.5 }'), "--device", "cpu");
-ok($? != 0 && slurp("$dir/err") =~ /not split along axis 1/, "an axis that softmax can't be split on");
+ok($? != 0 && slurp("$dir/err") =~ /not split along axis 1/,
+   "an axis that softmax can't be split on");
 
 # ---- programs: kept on disk, replaced when damaged, built from other sources ----
 

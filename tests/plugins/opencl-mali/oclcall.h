@@ -8,10 +8,10 @@
  *     return ocl_done();
  *
  * Each check runs every kernel that accepts the node, whole and in ranges. Tensors lie inside
- * larger memory, which is poisoned, and checked behind the run: outputs begin where no vector would,
- * and nothing round them may change. The bound: `tolerance` times what the reference gives for the
- * operands' absolute values (`linear`), or times max(1, |want|). Built programs stay in the build
- * folder, so that only the first run of all waits for compilers. */
+ * larger memory, which is poisoned; behind the run nothing round them may have changed. The bound:
+ * `tolerance` times what the reference gives for the operands' absolute values (`linear`), or times
+ * max(1, |want|). Built programs stay in the build folder, so that only the first run of all waits
+ * for compilers. */
 #ifndef OCLCALL_H
 #define OCLCALL_H
 
@@ -334,7 +334,8 @@ static int ocl_try(const cnr_kernel *k, const ocl_case *c, const cnr_tensor *siz
             if (!good) note("along axis %d", (int)axis);
         }
     }
-    for (int32_t i = 0; i < c->full.n_inputs; i++) ocl_state.cls->free(&ocl_state.device, &t.tensors[i].mem);
+    for (int32_t i = 0; i < c->full.n_inputs; i++)
+        ocl_state.cls->free(&ocl_state.device, &t.tensors[i].mem);
     ocl_state.cls->free(&ocl_state.device, &t.blob);
     if (k->unplan && t.state) k->unplan(&ocl_state.device, t.state);
     return good;

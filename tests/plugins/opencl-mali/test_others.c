@@ -88,6 +88,7 @@ static void elementwise(void) {
 static void copies(void) {
     ocl_check("concat", "axis=1", "", 0, 3, draw("2x3x4x5"), draw("2x1x4x5"), draw("2x6x4x5"));
     ocl_check("concat", "axis=0", "", 0, 2, draw("2x3"), draw("5x3"));
+    ocl_check("concat", "axis=-1", "", 0, 2, draw("70000x1"), draw("70000x2")); /* a tall grid */
     ocl_check("concat", "axis=-1", "", 0, 2, draw("4x3x2"), draw("4x3x7"));
     ocl_check("flatten", "axis=1", "", 0, 1, draw("2x3x4x5"));
 }
