@@ -37,7 +37,8 @@
     X(plugins, "list plugins with what they provide, or why they were refused")              \
     X(ops, "list operators, their inputs, attributes and help")                              \
     X(export, "write a net in another format")                                                \
-    X(verify, "run models on given inputs, compare with given outputs")
+    X(verify, "run models on given inputs, compare with given outputs")                       \
+    X(kernelcheck, "judge every kernel by its operator's reference")
 
 #define X(name, help) int cnri_cmd_##name(int argc, char **argv);
 CNRI_COMMANDS(X)
@@ -63,7 +64,7 @@ typedef struct cnri_option {
     const char *argument; /* "N"; NULL for FLAG and COUNT */
     cnri_option_type type;
     size_t at;            /* offset of the value in the command's struct, where its default is */
-    const char *help;
+    const char *help;     /* NULL: not for people, so not listed */
     double min, max;      /* INT, REAL; both 0: no bounds */
     const char *const *choices; /* CHOICE: NULL-terminated */
     char letter;          /* 'o': -o does the same; 0: none */

@@ -100,6 +100,7 @@ static void print_wrapped(const char *text) {
 
 static void print_option(const cnri_option *o) {
     char left[64], letter[8] = "", text[512];
+    if (!o->help) return;
     if (o->letter) snprintf(letter, sizeof letter, "-%c, ", o->letter);
     snprintf(left, sizeof left, "  %s%s%s%s", letter, o->name, o->argument ? " " : "",
              o->argument ? o->argument : "");

@@ -1,0 +1,249 @@
+/* The judge: what the reference says, how far from it an honest kernel may be, and who is not. */
+#include "core/check/check.h"
+#include <math.h>
+
+static cnr_status no_memory(cnr_error *err) {
+    return cnri_fail(err, CNR_E_MEMORY, "kernelcheck", "out of memory");
+}
+
+static cnr_status reference(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
+    const cnr_op *op = node->desc;
+    const uint64_t bytes = CNRI_HAS(op, reference_workspace) ? op->reference_workspace(node) : 0;
+    if (bytes > 16 * CNRI_CHECK_MOST_BYTES)
+        return cnri_fail(err, CNR_E_LIMIT, op->name, "the reference wants too much memory for a case");
+    void *work = bytes ? cnri_alloc((size_t)bytes) : NULL;
+    if (bytes && !work) return no_memory(err);
+    const cnr_mem mem = {.handle = work, .bytes = bytes};
+    const cnr_run run = {.size = sizeof run, .range_axis = -1, .node = node, .outputs = outputs,
+                         .workspace = bytes ? &mem : NULL, .workspace_data = work};
+    const cnr_status status = op->reference(&run, err);
+    cnri_free(work);
+    return status;
+}
+
+/* ---- how far ---- */
+
+static double largest(const cnr_tensor *t) {
+    double most = 0;
+    const int64_t n = t && t->data && cnri_dtype_floats(t->dtype) ? cnr_count(t) : 0;
+    for (int64_t i = 0; i < n; i++) {
+        const double v = fabs(cnri_value_get(t->dtype, t->data, i));
+        if (v > most && isfinite(v)) most = v;
+    }
+    return most;
+}
+
+/* Rounding of sums: the number of terms by their size, which is that of the operands' product
+ * where the operator multiplies and accumulates. */
+static double rounding(const cnr_node *node) {
+    double first = 0, second = 0;
+    cnr_cost cost = {0};
+    if (CNRI_HAS(node->desc, cost)) node->desc->cost(node, &cost);
+    for (int32_t i = 0; i < node->n_inputs; i++) {
+        const double v = largest(node->inputs[i]);
+        if (v > first) {
+            second = first;
+            first = v;
+        } else if (v > second) second = v;
+    }
+    const double outputs = (double)cnr_count(node->outputs[0]);
+    const double terms = ((double)cost.macs + (double)cost.flops) / (outputs > 1 ? outputs : 1);
+    const double size = cost.macs && second > 0 ? first * second + first : first;
+    return (8 + terms) * size;
+}
+
+/* Changes every float by two units in its last place, up or down: what the results then do is what
+ * rounding inside a kernel may do to them. */
+static void shake(cnr_tensor *t, cnri_dice *dice) {
+    const int64_t n = cnr_count(t);
+    const double by = 2 * cnri_dtype_epsilon(t->dtype);
+    for (int64_t i = 0; i < n; i++) {
+        const double v = cnri_value_get(t->dtype, t->data, i);
+        cnri_value_set(t->dtype, t->data, i, v * (cnri_dice_next(dice) >> 40 & 1 ? 1 + by : 1 - by));
+    }
+}
+
+static void add_difference(double *bound, const cnr_tensor *a, const cnr_tensor *b, double times) {
+    const int64_t n = cnr_count(a);
+    for (int64_t i = 0; i < n; i++) {
+        const double x = cnri_value_get(a->dtype, a->data, i);
+        const double y = cnri_value_get(b->dtype, b->data, i);
+        if (x != y && !(isnan(x) && isnan(y))) bound[i] += times * fabs(x - y);
+    }
+}
+
+/* A tensor of the same type with memory of its own. */
+static bool twin_of(const cnr_tensor *t, cnr_tensor *out, bool copy) {
+    const size_t bytes = (size_t)cnr_dense_bytes(t);
+    *out = *t;
+    out->data = cnri_alloc_zero(bytes + 1);
+    if (out->data && copy) memcpy(out->data, t->data, bytes);
+    return out->data != NULL;
+}
+
+/* Adds what shaken inputs do to the outputs. */
+static cnr_status add_conditioning(cnri_case *c, cnri_dice *dice) {
+    cnr_tensor was[CNRI_CHECK_PORTS] = {0}, out[CNRI_CHECK_PORTS] = {0}, *outs[CNRI_CHECK_PORTS];
+    const cnr_tensor *seen[CNRI_CHECK_PORTS];
+    cnr_node node = c->node;
+    cnr_error err = CNR_ERROR_INIT;
+    bool good = true;
+    node.outputs = seen;
+    for (int32_t i = 0; i < node.n_outputs && good; i++) {
+        good = twin_of(&c->out[i], &out[i], false);
+        seen[i] = outs[i] = &out[i];
+    }
+    for (int32_t i = 0; i < node.n_inputs && good; i++) {
+        if (!c->inputs[i] || !cnri_dtype_floats(c->in[i].dtype)) continue;
+        if ((good = twin_of(&c->in[i], &was[i], true))) shake(&c->in[i], dice);
+    }
+    if (good && reference(&node, outs, &err) == CNR_OK)
+        for (int32_t i = 0; i < node.n_outputs; i++)
+            if (c->bound[i] && cnr_same_shape(&out[i], &c->out[i]))
+                add_difference(c->bound[i], &c->out[i], &out[i], 4);
+    for (int32_t i = 0; i < CNRI_CHECK_PORTS; i++) {
+        cnri_free(out[i].data);
+        if (!was[i].data) continue;
+        memcpy(c->in[i].data, was[i].data, (size_t)cnr_dense_bytes(&was[i]));
+        cnri_free(was[i].data);
+    }
+    return good ? CNR_OK : no_memory(&err);
+}
+
+static void add_rounding(double *bound, const cnr_tensor *t, double absolute) {
+    const int64_t n = cnr_count(t);
+    const double epsilon = cnri_dtype_epsilon(t->dtype);
+    for (int64_t i = 0; i < n; i++) {
+        const double v = fabs(cnri_value_get(t->dtype, t->data, i));
+        bound[i] += epsilon * (absolute + (isfinite(v) ? 8 * v : 0)) + 1e-37;
+    }
+}
+
+static cnr_status node_bounds(cnri_case *c, uint64_t seed, cnr_error *err) {
+    cnri_dice dice = {seed};
+    for (int32_t i = 0; i < c->node.n_outputs; i++) {
+        const int64_t n = cnr_count(&c->out[i]);
+        if (!cnri_dtype_floats(c->out[i].dtype)) continue; /* exact */
+        c->bound[i] = cnri_alloc_zero((size_t)(n + 1) * sizeof(double));
+        if (!c->bound[i]) return no_memory(err);
+        add_rounding(c->bound[i], &c->out[i], rounding(&c->node));
+    }
+    for (int32_t way = 0; way < 2; way++)
+        if (add_conditioning(c, &dice)) return no_memory(err);
+    return CNR_OK;
+}
+
+/* ---- the operators behind ---- */
+
+/* What the link makes of values that are off by the bound. */
+static cnr_status shift_link(cnri_link *link, const double *from, double sign, double *bound,
+                             cnr_error *err) {
+    cnr_tensor value, out, *outs[1] = {&out};
+    const cnr_tensor *seen[1] = {&out};
+    const cnr_tensor was = link->in[0];
+    cnr_node node = link->node;
+    if (!twin_of(&was, &value, true)) return no_memory(err);
+    if (!twin_of(&link->out, &out, false)) {
+        cnri_free(value.data);
+        return no_memory(err);
+    }
+    const int64_t n = cnr_count(&value);
+    for (int64_t i = 0; i < n; i++)
+        cnri_value_set(value.dtype, value.data, i,
+                       cnri_value_get(value.dtype, value.data, i) + sign * from[i]);
+    link->in[0] = value;
+    node.outputs = seen;
+    const cnr_status status = reference(&node, outs, err);
+    if (!status) add_difference(bound, &link->out, &out, 1);
+    link->in[0] = was;
+    cnri_free(value.data);
+    cnri_free(out.data);
+    return status;
+}
+
+static cnr_status link_bounds(cnri_case *c, int32_t i, cnr_error *err) {
+    cnri_link *link = &c->chain[i];
+    double *before = c->bound[0], *bound = NULL;
+    cnr_status status = CNR_OK;
+    if (cnri_dtype_floats(link->out.dtype)) {
+        const bool each = link->node.desc->flags & CNR_OP_ELEMENTWISE;
+        bound = cnri_alloc_zero((size_t)(cnr_count(&link->out) + 1) * sizeof *bound);
+        if (!bound) return no_memory(err);
+        add_rounding(bound, &link->out, each ? 0 : rounding(&link->node));
+        if (before) status = shift_link(link, before, 1, bound, err);
+        if (before && !status) status = shift_link(link, before, -1, bound, err);
+    }
+    cnri_free(before);
+    c->bound[0] = bound;
+    return status;
+}
+
+static bool mostly_finite(const cnr_tensor *t) {
+    const int64_t n = cnr_count(t);
+    int64_t finite = 0;
+    for (int64_t i = 0; i < n; i++) finite += isfinite(cnri_value_get(t->dtype, t->data, i)) != 0;
+    return 2 * finite >= n;
+}
+
+cnr_status cnri_judge_reference(cnri_case *c, int32_t links, uint64_t seed, cnr_error *err) {
+    cnr_tensor *outs[CNRI_CHECK_PORTS];
+    for (int32_t i = 0; i < c->node.n_outputs; i++) outs[i] = &c->out[i];
+    cnr_status status = reference(&c->node, outs, err);
+    if (!status && !mostly_finite(&c->out[0]))
+        status = cnri_fail(err, CNR_E_ARG, "kernelcheck", "the results are no numbers");
+    if (!status) status = node_bounds(c, seed, err);
+    for (int32_t i = 0; i < links && !status; i++) {
+        cnr_tensor *out[1] = {&c->chain[i].out};
+        status = reference(&c->chain[i].node, out, err);
+        if (!status) status = link_bounds(c, i, err);
+    }
+    return status;
+}
+
+/* ---- the verdict ---- */
+
+static void place(const cnr_tensor *t, int64_t i, cnri_text *out) {
+    int64_t at[CNR_MAX_RANK];
+    for (int32_t a = t->rank - 1; a >= 0; a--) {
+        at[a] = i % t->dim[a];
+        i /= t->dim[a];
+    }
+    cnri_text_add(out, "[");
+    for (int32_t a = 0; a < t->rank; a++) cnri_text_add(out, "%s%lld", a ? "," : "", (long long)at[a]);
+    cnri_text_add(out, "]");
+}
+
+static bool agrees(double want, double got, const double *bound) {
+    if (got == want || (isnan(got) && isnan(want))) return true;
+    if (!bound) return false;
+    if (isnan(want) != isnan(got)) return isnan(want) && isinf(*bound);
+    return fabs(got - want) <= *bound || !isfinite(*bound);
+}
+
+bool cnri_judge(cnri_case *c, int32_t links, int32_t output, const cnr_tensor *got, int32_t axis,
+                int64_t begin, int64_t end, cnri_text *why) {
+    const cnr_tensor *want = cnri_case_out(c, links, output);
+    const double *bound = c->bound[output];
+    if (!cnr_same_shape(want, got)) {
+        cnri_text_add(why, "output %d has another shape than the reference gave it", output);
+        return false;
+    }
+    const int64_t n = cnr_count(want), inner = axis < 0 ? 1 : cnr_span(want, axis + 1, want->rank);
+    int64_t wrong = 0, first = -1;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t at = axis < 0 ? 0 : i / inner % want->dim[axis];
+        if (axis >= 0 && (at < begin || at >= end)) continue;
+        const double w = cnri_value_get(want->dtype, want->data, i);
+        const double g = cnri_value_get(got->dtype, got->data, i);
+        if (agrees(w, g, bound ? &bound[i] : NULL)) continue;
+        if (wrong++ == 0) first = i;
+    }
+    if (wrong == 0) return true;
+    cnri_text_add(why, "output %d: %lld of %lld wrong, first at ", output, (long long)wrong,
+                  (long long)n);
+    place(want, first, why);
+    const double g = cnri_value_get(got->dtype, got->data, first);
+    cnri_text_add(why, ": got %.9g, want %.9g", g, cnri_value_get(want->dtype, want->data, first));
+    if (bound) cnri_text_add(why, " within %.3g", bound[first]);
+    return false;
+}

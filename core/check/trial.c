@@ -1,0 +1,471 @@
+/* A trial: asks a kernel as the planner would, and runs it in every way that the core may. */
+#include "core/check/trial.h"
+
+/* ---- the node as the kernel sees it ---- */
+
+/* What is not constant has no data before it runs. */
+static void hide(cnr_tensor *t) {
+    if (!(t->flags & CNR_TENSOR_CONST)) t->data = NULL;
+    t->mem = (cnr_mem){0};
+}
+
+static void view_link(cnri_trial *t, int32_t i) {
+    const cnri_link *link = &t->c->chain[i];
+    cnri_link *seen = &t->behind[i];
+    *seen = *link;
+    seen->node.inputs = seen->inputs;
+    seen->node.outputs = seen->outputs;
+    for (int32_t k = 0; k < CNRI_CHECK_PORTS; k++)
+        if (link->inputs[k]) seen->inputs[k] = &seen->in[k == link->port ? 0 : 1];
+    seen->outputs[0] = &seen->out;
+    seen->in[0].data = seen->out.data = NULL;
+    hide(&seen->in[1]);
+    t->links_of[i] = (cnr_epilogue){.node = &seen->node, .chain_port = link->port, .operand = -1};
+    t->epilogue[i] = &t->links_of[i];
+    if (link->other < 0) return;
+    t->host[t->n_in] = &link->in[1];
+    t->in[t->n_in] = seen->in[1];
+    t->inputs[t->n_in] = &t->in[t->n_in];
+    t->links_of[i].operand = t->n_in++;
+}
+
+static void view(cnri_trial *t, int32_t links) {
+    cnri_case *c = t->c;
+    memset(t->inputs, 0, sizeof t->inputs);
+    t->links = links;
+    t->n_in = c->node.n_inputs;
+    t->n_out = c->node.n_outputs;
+    for (int32_t i = 0; i < t->n_in; i++) {
+        if (!c->inputs[i]) continue;
+        t->host[i] = c->encoded[i].data ? &c->encoded[i] : &c->in[i];
+        t->in[i] = *t->host[i];
+        hide(&t->in[i]);
+        t->inputs[i] = &t->in[i];
+    }
+    for (int32_t i = 0; i < links; i++) view_link(t, i);
+    for (int32_t i = 0; i < t->n_out; i++) {
+        t->out[i] = *cnri_case_out(c, links, i);
+        t->out[i].data = NULL;
+        t->outputs[i] = &t->out[i];
+    }
+    t->node = c->node;
+    t->node.n_inputs = t->n_in;
+    t->node.n_epilogue = links;
+    t->node.inputs = t->inputs;
+    t->node.outputs = t->outputs;
+    t->node.epilogue = links ? t->epilogue : NULL;
+}
+
+/* ---- asking ---- */
+
+static bool layout_fits(const cnr_device *device, const cnr_tensor *t, int32_t *block,
+                        int32_t memory_class) {
+    int64_t width, height;
+    if (*block == 1) *block = 0;
+    if (memory_class < 0 || memory_class >= device->n_memory || *block < 0) return false;
+    if (*block > 1) {
+        if (t->flags & CNR_TENSOR_CONST || t->rank < 2 || t->dim[1] % *block) return false;
+        if (cnr_dtype_bits(t->dtype) < 8 || t->encoding || t->flags & CNR_TENSOR_DYNAMIC) return false;
+    }
+    const cnr_memory_class *m = &device->memory[memory_class];
+    if (!(m->flags & CNR_MEMORY_IMAGE)) return true;
+    cnri_trial_image(t, *block, &width, &height);
+    return width <= m->max_width && height <= m->max_height && cnr_count(t) > 0;
+}
+
+static bool answer_holds(cnri_trial *t) {
+    for (int32_t i = 0; i < t->n_in; i++) {
+        if (!t->inputs[i]) continue;
+        if (i < 32 && t->answer.prepared >> i & 1) {
+            if (!(t->in[i].flags & CNR_TENSOR_CONST)) return false;
+            t->in_block[i] = 0;
+        } else if (!layout_fits(t->device, &t->in[i], &t->in_block[i], t->in_class[i])) return false;
+    }
+    for (int32_t i = 0; i < t->n_out; i++)
+        if (!layout_fits(t->device, &t->out[i], &t->out_block[i], t->out_class[i])) return false;
+    return true;
+}
+
+/* A block that input 0's neighbour might offer; 0 mostly. */
+static int32_t draw_offer(const cnri_trial *t, cnri_dice *dice) {
+    static const int8_t blocks[] = {4, 8, 16};
+    const int32_t block = blocks[cnri_dice_below(dice, 3)];
+    const cnr_tensor *x = t->n_in > 0 ? t->inputs[0] : NULL;
+    if (!cnri_dice_chance(dice, 30) || !x || x->rank < 2 || x->dim[1] % block) return 0;
+    return x->flags & CNR_TENSOR_CONST || x->dim[1] == 0 ? 0 : block;
+}
+
+static void preset(cnri_trial *t, int32_t offer) {
+    memset(t->in_block, 0, sizeof t->in_block);
+    memset(t->in_class, 0, sizeof t->in_class);
+    memset(t->out_block, 0, sizeof t->out_block);
+    memset(t->out_class, 0, sizeof t->out_class);
+    t->in_block[0] = offer;
+    t->answer = (cnr_accept){.size = sizeof t->answer, .in_block = t->in_block,
+                             .out_block = t->out_block, .in_class = t->in_class,
+                             .out_class = t->out_class};
+}
+
+bool cnri_trial_ask(cnri_trial *t, const cnr_device *device, const cnr_kernel *kernel, cnri_case *c,
+                    cnri_dice *dice, const char **why) {
+    memset(t, 0, sizeof *t);
+    t->device = device;
+    t->kernel = kernel;
+    t->c = c;
+    view(t, c->n_chain);
+    const int32_t offer = draw_offer(t, dice);
+    for (int32_t take = c->n_chain; take >= 0;) {
+        view(t, take);
+        preset(t, offer);
+        const cnr_status status = kernel->accepts(device, &t->node, &t->answer);
+        *why = t->answer.why;
+        if (status || t->answer.score <= 0) return false;
+        if (t->answer.epilogue < take) { /* again for exactly what it would take */
+            take = t->answer.epilogue < 0 ? 0 : t->answer.epilogue;
+            continue;
+        }
+        *why = "its answer asks for a layout that cannot be";
+        if (!answer_holds(t)) return false;
+        for (int32_t i = 0; i < t->n_in; i++) t->in[i].block = t->in_block[i];
+        for (int32_t i = 0; i < t->n_out; i++) t->out[i].block = t->out_block[i];
+        return true;
+    }
+    return false;
+}
+
+/* ---- stages ---- */
+
+static bool prepare(cnri_stage *s, cnri_text *why) {
+    const cnri_trial *t = s->t;
+    cnr_space space = {.size = sizeof space};
+    cnr_error err = CNR_ERROR_INIT;
+    if (!CNRI_HAS(t->kernel, prepare_size) || !CNRI_HAS(t->kernel, prepare)) return true;
+    cnr_status status = t->kernel->prepare_size(t->device, &t->node, &space, &err);
+    if (!cnri_said(why, "prepare_size", status, &err)) return false;
+    if (space.bytes == 0) return true;
+    const size_t bytes = (size_t)space.bytes;
+    uint8_t *low = space.bytes < (1 << 28) ? cnri_alloc(bytes + 2 * 1024) : NULL;
+    if (!low) {
+        cnri_text_add(why, "prepare wants a blob of %llu bytes", (unsigned long long)space.bytes);
+        return false;
+    }
+    memset(low, 0xc3, bytes + 2 * 1024);
+    memset(low + 1024, 0xff, bytes);
+    bool good = cnri_said(why, "prepare", t->kernel->prepare(t->device, &t->node, low + 1024, &err), &err);
+    for (size_t i = 0; i < 1024 && good; i++)
+        if (low[i] != 0xc3 || low[1024 + bytes + i] != 0xc3) {
+            cnri_text_add(why, "prepare wrote outside its blob");
+            good = false;
+        }
+    good = good && cnri_piece_make(&s->blob, &s->stream, &space, why) &&
+           cnri_piece_fill(&s->blob, low + 1024, 0, why);
+    cnri_free(low);
+    s->has_blob = good;
+    return good;
+}
+
+static bool plan(cnri_stage *s, cnri_text *why) {
+    const cnri_trial *t = s->t;
+    cnr_space space = {.size = sizeof space};
+    cnr_error err = CNR_ERROR_INIT;
+    if (!CNRI_HAS(t->kernel, plan)) return true;
+    const cnr_status status = t->kernel->plan(t->device, &t->node, &space, &s->state, &err);
+    if (!cnri_said(why, "plan", status, &err)) return false;
+    s->planned = true;
+    if (space.bytes == 0) return true;
+    return s->has_workspace = cnri_piece_make(&s->workspace, &s->stream, &space, why);
+}
+
+/* Memory for every input that the kernel reads and every output. */
+static bool place(cnri_stage *s, cnri_text *why) {
+    const cnri_trial *t = s->t;
+    for (int32_t i = 0; i < t->n_in; i++) {
+        if (!t->inputs[i] || cnri_trial_prepared(t, i)) continue;
+        cnr_space space = {.size = sizeof space, .bytes = t->in[i].bytes,
+                           .memory_class = t->in_class[i]};
+        cnri_trial_image(&t->in[i], t->in_block[i], &space.width, &space.height);
+        if (!cnri_piece_make(&s->in[i], &s->stream, &space, why)) return false;
+    }
+    for (int32_t i = 0; i < t->n_out; i++) {
+        cnr_space space = {.size = sizeof space, .bytes = cnr_dense_bytes(&t->out[i]),
+                           .memory_class = t->out_class[i]};
+        cnri_trial_image(&t->out[i], t->out_block[i], &space.width, &space.height);
+        if (!cnri_piece_make(&s->out[i], &s->stream, &space, why)) return false;
+    }
+    return true;
+}
+
+static void stage_close(cnri_stage *s) {
+    const cnri_trial *t = s->t;
+    cnr_error err = CNR_ERROR_INIT;
+    if (s->open) t->device->cls->sync(&s->stream, &err);
+    for (int32_t i = 0; i < t->n_in; i++) cnri_piece_free(&s->in[i]);
+    for (int32_t i = 0; i < t->n_out; i++) cnri_piece_free(&s->out[i]);
+    cnri_piece_free(&s->blob);
+    cnri_piece_free(&s->workspace);
+    if (s->planned && CNRI_HAS(t->kernel, unplan)) t->kernel->unplan(t->device, s->state);
+    if (s->open) t->device->cls->stream_close(&s->stream);
+}
+
+static bool stage_open(cnri_stage *s, cnri_trial *t, cnri_text *why) {
+    static const volatile int32_t go_on = 0;
+    cnr_error err = CNR_ERROR_INIT;
+    memset(s, 0, sizeof *s);
+    s->t = t;
+    s->stream = (cnr_stream){.size = sizeof s->stream, .device = t->device, .cancel = &go_on};
+    if (!cnri_said(why, "stream_open", t->device->cls->stream_open(t->device, &s->stream, &err), &err))
+        return false;
+    s->open = true;
+    return plan(s, why) && prepare(s, why) && place(s, why);
+}
+
+/* ---- one way of running ---- */
+
+/* Contents of input i, in its block; the region outside `r` is made unusable. False: no memory. */
+static bool fill_input(cnri_stage *s, int32_t i, const cnr_region *r, cnri_text *why) {
+    const cnri_trial *t = s->t;
+    const cnr_tensor *from = t->host[i];
+    uint8_t *data = cnri_alloc((size_t)t->in[i].bytes + 1);
+    if (!data) {
+        cnri_text_add(why, "out of memory");
+        return false;
+    }
+    if (t->in_block[i] > 1) cnri_values_block(from, from->data, 0, data, t->in_block[i]);
+    else memcpy(data, from->data, (size_t)t->in[i].bytes);
+    if (r->axis >= 0 && r->axis < from->rank && cnri_dtype_floats(from->dtype)) {
+        const size_t size = cnr_dtype_bits(from->dtype) / 8;
+        const int64_t n = cnr_count(from), inner = cnr_span(from, r->axis + 1, from->rank);
+        for (int64_t e = 0; e < n; e++) {
+            const int64_t at = e / inner % from->dim[r->axis];
+            if (at < r->begin || at >= r->end) memset(data + (size_t)e * size, 0xff, size);
+        }
+    }
+    const bool good = cnri_piece_fill(&s->in[i], data, 0, why);
+    cnri_free(data);
+    return good;
+}
+
+/* What of input i an output range may read. */
+static cnr_region region_of(const cnri_trial *t, int32_t i, const cnri_way *way) {
+    cnr_region r = {.axis = -1};
+    const cnr_op *op = t->node.desc;
+    if (way->axis < 0 || i >= t->c->node.n_inputs || !t->inputs[i]) return r;
+    if (t->in[i].flags & CNR_TENSOR_CONST || t->in[i].encoding || t->in_block[i] > 1) return r;
+    if (CNRI_HAS(op, region)) op->region(&t->c->node, way->axis, way->begin, way->end, i, &r);
+    else if (op->flags & CNR_OP_ELEMENTWISE && cnr_same_shape(&t->in[i], &t->c->out[0]))
+        r = (cnr_region){way->axis, way->begin, way->end};
+    return r;
+}
+
+static bool fill(cnri_stage *s, const cnri_way *way, cnri_text *why) {
+    cnri_trial *t = s->t;
+    for (int32_t i = 0; i < t->n_in; i++) {
+        if (!t->inputs[i]) continue;
+        if (cnri_trial_prepared(t, i)) {
+            t->in[i].data = NULL; /* it was consumed: nothing of it is needed now */
+            continue;
+        }
+        const cnr_region r = region_of(t, i, way);
+        if (!fill_input(s, i, &r, why)) return false;
+        t->in[i].mem = s->in[i].mem;
+        if (s->in[i].host) t->in[i].data = s->in[i].host;
+    }
+    for (int32_t i = 0; i < t->n_out; i++) {
+        const cnri_piece *p = way->in_place >= 0 && i == 0 ? &s->in[way->in_place] : &s->out[i];
+        if (p == &s->out[i] && !cnri_piece_fill(&s->out[i], NULL, way->poison, why)) return false;
+        memcpy(t->out[i].dim, s->dims[i], sizeof s->dims[i]);
+        t->out[i].mem = p->mem;
+        t->out[i].data = p->host;
+        t->out[i].bytes = p->bytes;
+    }
+    return !s->has_workspace || cnri_piece_fill(&s->workspace, NULL, way->poison, why);
+}
+
+static bool call(cnri_stage *s, const cnri_way *way, cnri_text *why) {
+    cnri_trial *t = s->t;
+    cnr_tensor *outputs[CNRI_CHECK_PORTS];
+    cnr_error err = CNR_ERROR_INIT;
+    for (int32_t i = 0; i < t->n_out; i++) outputs[i] = &t->out[i];
+    cnr_run run = {.size = sizeof run, .range_axis = way->axis, .range_begin = way->begin,
+                   .range_end = way->end, .node = &t->node, .outputs = outputs, .state = s->state,
+                   .stream = &s->stream};
+    if (s->has_blob) {
+        run.blob = &s->blob.mem;
+        run.blob_data = s->blob.host;
+    }
+    if (s->has_workspace) {
+        run.workspace = &s->workspace.mem;
+        run.workspace_data = s->workspace.host;
+    }
+    cnr_status status = t->kernel->run(&run, &err);
+    if (!cnri_said(why, "run", status, &err)) return false;
+    return cnri_said(why, "sync", t->device->cls->sync(&s->stream, &err), &err);
+}
+
+/* Everything that the kernel had no business to change. */
+static bool untouched(cnri_stage *s, const cnri_way *way, cnri_text *why) {
+    const cnri_trial *t = s->t;
+    char name[32];
+    for (int32_t i = 0; i < t->n_in; i++) {
+        if (!t->inputs[i] || cnri_trial_prepared(t, i)) continue;
+        snprintf(name, sizeof name, "input %d", (int)i);
+        if (!cnri_piece_check(&s->in[i], i != way->in_place, name, NULL, why)) return false;
+    }
+    if (s->has_blob && !cnri_piece_check(&s->blob, true, "the blob", NULL, why)) return false;
+    return !s->has_workspace || cnri_piece_check(&s->workspace, false, "the workspace", NULL, why);
+}
+
+/* Outside its range the output still holds what it held before. */
+static bool kept(const cnri_trial *t, const uint8_t *data, const cnri_way *way, cnri_text *why) {
+    const cnr_tensor *y = &t->out[0];
+    const size_t size = cnr_dtype_bits(y->dtype) / 8;
+    const int64_t inner = cnr_span(y, way->axis + 1, y->rank), n = cnr_count(y);
+    for (int64_t e = 0; e < n; e++) {
+        const int64_t at = e / inner % y->dim[way->axis];
+        if (at >= way->begin && at < way->end) continue;
+        for (size_t k = 0; k < size; k++)
+            if (data[(size_t)e * size + k] != way->poison) {
+                cnri_text_add(why, "element %lld was written, which is outside the range",
+                              (long long)e);
+                return false;
+            }
+    }
+    return true;
+}
+
+static bool judge_output(cnri_stage *s, int32_t i, const cnri_way *way, cnri_text *why) {
+    const cnri_trial *t = s->t;
+    char name[32];
+    const bool shared = way->in_place >= 0 && i == 0;
+    cnri_piece *p = shared ? &s->in[way->in_place] : &s->out[i];
+    uint8_t *data = cnri_alloc(2 * (size_t)p->bytes + 64);
+    if (!data) {
+        cnri_text_add(why, "out of memory");
+        return false;
+    }
+    snprintf(name, sizeof name, "output %d", (int)i);
+    bool good = cnri_piece_check(p, false, name, data, why);
+    cnr_tensor got = t->out[i];
+    got.data = data;
+    if (t->out_block[i] > 1) {
+        uint8_t *plain = data + (p->bytes + 15) / 16 * 16;
+        cnri_values_block(&got, data, t->out_block[i], plain, 0);
+        got.data = plain;
+    }
+    good = good && cnri_judge(t->c, t->links, i, &got, way->axis, way->begin, way->end, why);
+    if (good && way->axis >= 0) good = kept(t, data, way, why);
+    cnri_free(data);
+    return good;
+}
+
+static bool run_way(cnri_stage *s, const cnri_way *way, cnri_text *why) {
+    bool good = fill(s, way, why) && call(s, way, why);
+    for (int32_t i = 0; i < s->t->n_out && good; i++) good = judge_output(s, i, way, why);
+    good = good && untouched(s, way, why);
+    if (good) return true;
+    if (way->in_place >= 0) cnri_text_add(why, " (output in place of input %d)", (int)way->in_place);
+    if (way->axis >= 0)
+        cnri_text_add(why, " (range %lld to %lld on axis %d)", (long long)way->begin,
+                      (long long)way->end, (int)way->axis);
+    if (s->stream.parallel) cnri_text_add(why, " (%d threads)", (int)s->t->device->concurrency);
+    return false;
+}
+
+/* ---- all ways ---- */
+
+static bool all_elementwise(const cnri_trial *t, bool head) {
+    for (int32_t i = 0; i < t->links; i++)
+        if (!(t->c->chain[i].node.desc->flags & CNR_OP_ELEMENTWISE)) return false;
+    return !head || t->node.desc->flags & CNR_OP_ELEMENTWISE;
+}
+
+/* An input whose bytes the output may take, as plans have it; -1. */
+static int32_t in_place_of(const cnri_trial *t) {
+    cnr_alias found[16];
+    const cnr_op *op = t->node.desc;
+    const int32_t own = t->c->node.n_inputs;
+    int32_t n = CNRI_HAS(op, aliases_of) ? op->aliases_of(&t->c->node, found, 16) : 0;
+    if (t->n_out != 1 || (t->links && !all_elementwise(t, true))) return -1;
+    for (int32_t i = 0; i < own; i++) {
+        const cnr_tensor *x = t->inputs[i];
+        if (!x || x->flags & (CNR_TENSOR_CONST | CNR_TENSOR_DYNAMIC)) continue;
+        bool may = op->flags & CNR_OP_ELEMENTWISE && cnr_same_shape(x, &t->out[0]) &&
+                   (i == 0 || own <= 2);
+        for (int32_t k = 0; k < n && k < 16 && !t->links; k++)
+            if (found[k].kind == CNR_ALIAS_INPLACE && found[k].input == i) may = true;
+        if (!may || x->bytes != cnr_dense_bytes(&t->out[0])) continue;
+        if (t->in_block[i] != t->out_block[0] || t->in_class[i] != t->out_class[0]) continue;
+        const uint32_t flags = t->device->memory[t->in_class[i]].flags;
+        if (flags & CNR_MEMORY_PARTS && !(flags & CNR_MEMORY_IMAGE)) return i;
+    }
+    return -1;
+}
+
+/* How ranges on an axis must be aligned; 0: the core never asks for them. */
+static int64_t alignment_of(const cnri_trial *t, int32_t axis) {
+    cnr_split_axis axes[CNR_MAX_RANK];
+    const cnr_op *op = t->node.desc;
+    if (!CNRI_HAS(op, split_axes)) return op->flags & CNR_OP_ELEMENTWISE ? 1 : 0;
+    const int32_t n = op->split_axes(&t->c->node, axes, CNR_MAX_RANK);
+    for (int32_t i = 0; i < n && i < CNR_MAX_RANK; i++)
+        if (axes[i].axis == axis) return axes[i].alignment;
+    return 0;
+}
+
+static bool takes_ranges(const cnri_trial *t) {
+    if (t->n_out != 1 || !t->answer.ranges || !all_elementwise(t, false)) return false;
+    if (t->out[0].flags & CNR_TENSOR_DYNAMIC || cnr_dtype_bits(t->out[0].dtype) < 8) return false;
+    for (int32_t i = 0; i < t->n_in; i++)
+        if (t->in_block[i] > 1) return false;
+    return t->out_block[0] <= 1 &&
+           !(t->device->memory[t->out_class[0]].flags & CNR_MEMORY_IMAGE);
+}
+
+static bool run_ranges(cnri_stage *s, cnri_text *why) {
+    const cnri_trial *t = s->t;
+    for (int32_t axis = 0; axis < t->out[0].rank; axis++) {
+        const int64_t step = t->answer.ranges >> axis & 1 ? alignment_of(t, axis) : 0;
+        const int64_t extent = t->out[0].dim[axis];
+        if (step < 1 || extent < 2 * step) continue;
+        const int64_t half = (extent / step + 1) / 2 * step, cuts[] = {0, step, half, extent};
+        for (int32_t k = 0; k < 3; k++) {
+            const cnri_way way = {.poison = 0xff, .in_place = -1, .axis = axis, .begin = cuts[k],
+                                  .end = cuts[k + 1]};
+            if (way.begin < way.end && !run_way(s, &way, why)) return false;
+        }
+    }
+    return true;
+}
+
+bool cnri_trial_run(cnri_trial *t, cnri_text *why) {
+    static cnri_stage s;
+    const cnri_way whole = {.poison = 0xff, .in_place = -1, .axis = -1};
+    const cnri_way again = {.poison = 0x5a, .in_place = in_place_of(t), .axis = -1};
+    bool good = stage_open(&s, t, why);
+    for (int32_t i = 0; i < t->n_out; i++) memcpy(s.dims[i], t->out[i].dim, sizeof s.dims[i]);
+    good = good && run_way(&s, &whole, why) && run_way(&s, &again, why);
+    if (good && takes_ranges(t)) good = run_ranges(&s, why);
+    stage_close(&s);
+    return good;
+}
+
+double cnri_trial_bench(cnri_trial *t, cnri_text *why) {
+    static cnri_stage s;
+    const cnri_way whole = {.poison = 0xff, .in_place = -1, .axis = -1};
+    uint64_t least = UINT64_MAX, total = 0;
+    view(t, t->links); /* the checks before have left their memory in it */
+    for (int32_t i = 0; i < t->n_in; i++) t->in[i].block = t->in_block[i];
+    for (int32_t i = 0; i < t->n_out; i++) t->out[i].block = t->out_block[i];
+    bool good = stage_open(&s, t, why);
+    for (int32_t i = 0; i < t->n_out; i++) memcpy(s.dims[i], t->out[i].dim, sizeof s.dims[i]);
+    good = good && fill(&s, &whole, why);
+    for (int32_t runs = 0; good && runs < 200 && (runs < 5 || total < 30000000); runs++) {
+        const uint64_t begin = cnri_now_ns();
+        good = call(&s, &whole, why);
+        const uint64_t took = cnri_now_ns() - begin;
+        total += took;
+        if (took < least) least = took;
+    }
+    stage_close(&s);
+    return good ? (double)least * 1e-6 : -1;
+}

@@ -1,0 +1,118 @@
+/* Elements of any type as doubles, drawn values, and channel blocks. */
+#include "core/check/check.h"
+
+double cnri_value_get(int32_t dtype, const void *p, int64_t i) {
+    const uint8_t *bytes = p;
+    switch (cnr_dtype_bits(dtype)) {
+    case 4: {
+        const int32_t nibble = bytes[i / 2] >> (i % 2 * 4) & 15;
+        return dtype == CNR_i4 && nibble > 7 ? nibble - 16 : nibble;
+    }
+    case 8: return dtype == CNR_i8 ? (double)((const int8_t *)p)[i] : (double)bytes[i];
+    case 16: {
+        const uint16_t v = ((const uint16_t *)p)[i];
+        if (dtype == CNR_f16) return (double)cnr_f16_to_f32(v);
+        if (dtype == CNR_bf16) return (double)cnr_bf16_to_f32(v);
+        return dtype == CNR_i16 ? (double)(int16_t)v : (double)v;
+    }
+    case 32:
+        if (dtype == CNR_f32) return (double)((const float *)p)[i];
+        return dtype == CNR_i32 ? (double)((const int32_t *)p)[i] : (double)((const uint32_t *)p)[i];
+    default:
+        if (dtype == CNR_f64) return ((const double *)p)[i];
+        return dtype == CNR_i64 ? (double)((const int64_t *)p)[i] : (double)((const uint64_t *)p)[i];
+    }
+}
+
+/* `value` lies within what the type holds. */
+void cnri_value_set(int32_t dtype, void *p, int64_t i, double value) {
+    uint8_t *bytes = p;
+    switch (cnr_dtype_bits(dtype)) {
+    case 4: {
+        const uint8_t nibble = (uint8_t)((int32_t)value & 15), keep = i % 2 ? 0x0f : 0xf0;
+        bytes[i / 2] = (uint8_t)((bytes[i / 2] & keep) | nibble << (i % 2 * 4));
+        break;
+    }
+    case 8: bytes[i] = (uint8_t)(int32_t)value; break;
+    case 16:
+        if (dtype == CNR_f16) ((uint16_t *)p)[i] = cnr_f32_to_f16((float)value);
+        else if (dtype == CNR_bf16) ((uint16_t *)p)[i] = cnr_f32_to_bf16((float)value);
+        else ((uint16_t *)p)[i] = (uint16_t)(int32_t)value;
+        break;
+    case 32:
+        if (dtype == CNR_f32) ((float *)p)[i] = (float)value;
+        else ((uint32_t *)p)[i] = (uint32_t)(int64_t)value;
+        break;
+    default:
+        if (dtype == CNR_f64) ((double *)p)[i] = value;
+        else ((int64_t *)p)[i] = (int64_t)value;
+    }
+}
+
+double cnri_dtype_epsilon(int32_t dtype) {
+    static const struct { int32_t dtype; double epsilon; } floats[] = {
+        {CNR_f32, 0x1p-23}, {CNR_f64, 0x1p-52}, {CNR_f16, 0x1p-10}, {CNR_bf16, 0x1p-7}};
+    for (size_t i = 0; i < CNRI_COUNT(floats); i++)
+        if (floats[i].dtype == dtype) return floats[i].epsilon;
+    return 0;
+}
+
+bool cnri_dtype_floats(int32_t dtype) {
+    return cnri_dtype_epsilon(dtype) > 0;
+}
+
+/* A float on a grid of 2^-12, so that halves hold most of its digits and ties are rare. */
+static double draw_float(cnri_values values, cnri_dice *dice) {
+    const double u = (double)cnri_dice_below(dice, 16384) / 4096 - 2; /* -2 to 2 */
+    if (values == CNRI_VALUES_POSITIVE) return u < 0 ? 0.1 - u : 0.1 + u;
+    if (values == CNRI_VALUES_SPARSE && cnri_dice_chance(dice, 70)) return 0;
+    return u;
+}
+
+static double draw_integer(int32_t dtype, cnri_values values, cnri_dice *dice) {
+    const int32_t bits = (int32_t)cnr_dtype_bits(dtype);
+    const bool negative = dtype == CNR_i4 || dtype == CNR_i8 || dtype == CNR_i16 ||
+                          dtype == CNR_i32 || dtype == CNR_i64;
+    if (dtype == CNR_bool) return (double)cnri_dice_below(dice, 2);
+    if (values == CNRI_VALUES_WIDE && bits <= 8) {
+        const int64_t span = (int64_t)1 << bits;
+        return (double)(cnri_dice_below(dice, span) - (negative ? span / 2 : 0));
+    }
+    if (values == CNRI_VALUES_SPARSE && cnri_dice_chance(dice, 70)) return 0;
+    if (values == CNRI_VALUES_SIGNED && negative) return (double)(cnri_dice_below(dice, 7) - 3);
+    return (double)cnri_dice_below(dice, 4);
+}
+
+void cnri_values_fill(cnr_tensor *t, cnri_values values, const int64_t *list, cnri_dice *dice) {
+    const int64_t n = cnr_count(t);
+    const bool floats = cnri_dtype_floats(t->dtype);
+    for (int64_t i = 0; i < n; i++) {
+        double v;
+        if (values == CNRI_VALUES_LIST) v = (double)list[i % CNRI_CHECK_LIST];
+        else if (floats) v = draw_float(values, dice);
+        else v = draw_integer(t->dtype, values, dice);
+        if (v < 0 && !floats && t->dtype != CNR_i4 && t->dtype != CNR_i8 && t->dtype != CNR_i16 &&
+            t->dtype != CNR_i32 && t->dtype != CNR_i64)
+            v = -v;
+        cnri_value_set(t->dtype, t->data, i, v);
+    }
+}
+
+void cnri_values_block(const cnr_tensor *type, const void *from, int32_t from_block, void *to,
+                       int32_t to_block) {
+    const size_t size = cnr_dtype_bits(type->dtype) / 8;
+    const int64_t fb = from_block > 1 ? from_block : 1, tb = to_block > 1 ? to_block : 1;
+    if (fb == tb) {
+        memcpy(to, from, (size_t)cnr_dense_bytes(type));
+        return;
+    }
+    const int64_t channels = type->dim[1], inner = cnr_span(type, 2, type->rank);
+    for (int64_t n = 0; n < type->dim[0]; n++)
+        for (int64_t c = 0; c < channels; c++)
+            for (int64_t i = 0; i < inner; i++) {
+                const int64_t base = n * channels * inner;
+                const int64_t a = base + (c / fb * inner + i) * fb + c % fb;
+                const int64_t b = base + (c / tb * inner + i) * tb + c % tb;
+                memcpy((char *)to + (size_t)b * size, (const char *)from + (size_t)a * size, size);
+            }
+}

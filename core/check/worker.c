@@ -1,0 +1,181 @@
+/* The worker: finds cases that one kernel takes, runs them, and tells of each on stdout. */
+#include "core/check/check.h"
+
+typedef struct search {
+    const cnri_work *w;
+    const cnr_device *device;
+    cnri_dice dice;
+    cnri_draft base, draft; /* the one to go on from; the one being tried */
+    cnri_case c;
+    cnri_trial t;
+    char why[256]; /* of the last refusal */
+} search;
+
+/* Places to begin and steps from each; an operator among many gets fewer. */
+enum { BEGINNINGS = 60, STEPS = 250, FEW_BEGINNINGS = 8, FEW_STEPS = 60, SEEN = 64 };
+
+static bool refused(search *s, const char *text, cnri_hints *hints) {
+    snprintf(s->why, sizeof s->why, "%.200s", text && *text ? text : "the kernel declines");
+    cnri_hints_read(hints, s->why);
+    return false;
+}
+
+/* Does the operator take the draft, and the kernel the node? */
+static bool fits(search *s, cnri_hints *hints) {
+    cnr_error err = CNR_ERROR_INIT;
+    const char *why = NULL;
+    cnri_case_free(&s->c);
+    cnr_status status = cnri_case_build(&s->c, &s->draft, &err);
+    if (!status) status = cnri_case_encode(&s->c, s->w->kernel, &err);
+    if (status) return refused(s, err.text, hints);
+    cnri_dice ask = {s->draft.data_seed};
+    if (!cnri_trial_ask(&s->t, s->device, s->w->kernel, &s->c, &ask, &why))
+        return refused(s, why, hints);
+    if (!s->draft.chain_seed) return true;
+    cnri_case_chain(&s->c, s->draft.chain_seed);
+    ask.state = s->draft.data_seed;
+    if (cnri_trial_ask(&s->t, s->device, s->w->kernel, &s->c, &ask, &why)) return true;
+    return refused(s, why, hints);
+}
+
+/* Some things fit only when two are changed at once. */
+static void change(search *s, const cnri_hints *hints) {
+    do cnri_draft_mutate(&s->draft, &s->dice, hints);
+    while (cnri_dice_chance(&s->dice, 35));
+}
+
+/* From a fresh draft by small changes. A refusal with words not heard before is taken as a step
+ * forward: an operator checks one thing after the other. */
+static bool climb(search *s, const cnr_op *op, int32_t steps) {
+    uint64_t seen[SEEN];
+    int32_t n = 0;
+    cnri_hints hints = {0};
+    cnri_draft_fresh(&s->draft, op, &s->dice);
+    s->base = s->draft;
+    for (int32_t step = 0; step < steps; step++) {
+        if (fits(s, &hints)) return true;
+        bool known = false;
+        for (int32_t i = 0; i < n; i++) known = known || seen[i] == hints.text;
+        if (!known && n < SEEN) seen[n++] = hints.text;
+        if (!known || cnri_dice_chance(&s->dice, 20)) s->base = s->draft;
+        else s->draft = s->base;
+        change(s, &hints);
+    }
+    return false;
+}
+
+/* Away from the first draft that fitted, which is often a plain one. */
+static void wander(search *s) {
+    cnri_hints hints = {0};
+    s->base = s->draft;
+    for (int64_t steps = 8 * cnri_dice_below(&s->dice, 8); steps > 0; steps--) {
+        change(s, &hints);
+        if (fits(s, &hints)) s->base = s->draft;
+        else s->draft = s->base;
+    }
+    s->draft = s->base;
+}
+
+/* A case with its reference; false when none could be found. */
+static bool find(search *s, const cnr_op *op, bool alone) {
+    cnri_hints hints = {0};
+    cnr_error err = CNR_ERROR_INIT;
+    for (int32_t k = 0; k < (alone ? BEGINNINGS : FEW_BEGINNINGS); k++) {
+        if (!climb(s, op, alone ? STEPS : FEW_STEPS)) continue;
+        wander(s);
+        for (int32_t i = 0; i < s->draft.n_in && k % 3 == 2; i++) /* where logarithms are numbers */
+            if (s->draft.in[i].values == CNRI_VALUES_SIGNED)
+                s->draft.in[i].values = CNRI_VALUES_POSITIVE;
+        if (!fits(s, &hints)) continue;
+        if (cnri_judge_reference(&s->c, s->t.links, s->draft.data_seed, &err) == CNR_OK) return true;
+        snprintf(s->why, sizeof s->why, "the reference: %.200s", err.text);
+    }
+    return false;
+}
+
+/* ---- telling ---- */
+
+static void tell(const char *what, int64_t number, const char *text) {
+    printf("%s %lld%s", what, (long long)number, text && *text ? " " : "");
+    for (; text && *text; text++) putchar(*text == '\n' ? ' ' : *text);
+    putchar('\n');
+    fflush(stdout);
+}
+
+static void time_case(search *s, int64_t number, cnri_text *why) {
+    cnr_cost cost = {0};
+    char text[80], ms_text[32], rate_text[32];
+    const double ms = cnri_trial_bench(&s->t, why);
+    if (ms < 0) return;
+    if (CNRI_HAS(s->c.node.desc, cost)) s->c.node.desc->cost(&s->c.node, &cost);
+    const double flops = 2 * (double)cost.macs + (double)cost.flops;
+    cnri_print_double(ms_text, sizeof ms_text, ms);
+    cnri_print_double(rate_text, sizeof rate_text, ms > 0 ? flops / (ms * 1e6) : 0);
+    snprintf(text, sizeof text, "%s %s", ms_text, rate_text);
+    tell("time", number, text);
+}
+
+static bool one_case(search *s, const cnr_op *op, int64_t number, bool alone) {
+    cnri_text text = {0}, why = {0};
+    tell("draw", number, NULL);
+    s->dice = cnri_dice_of(s->w->seed, s->w->kernel->name, number);
+    const bool found = find(s, op, alone);
+    if (found) {
+        cnri_case_text(&s->c, &text);
+        tell("case", number, text.at);
+        bool good = cnri_trial_run(&s->t, &why);
+        if (good && s->w->bench) {
+            time_case(s, number, &why);
+            good = why.n == 0;
+        }
+        tell(good ? "pass" : "fail", number, why.at);
+    }
+    cnri_case_free(&s->c);
+    cnri_text_free(&text);
+    cnri_text_free(&why);
+    return found;
+}
+
+/* ---- all cases ---- */
+
+static bool drawable(const cnri_work *w, const cnr_op *op) {
+    return CNRI_HAS(op, reference) && CNRI_HAS(op, infer) && (!w->op || w->op == op);
+}
+
+/* Devices with one and with several threads: results must not hang on their number. */
+static cnr_status open_devices(const cnri_work *w, cnri_devices sets[2], const cnr_device *devices[2],
+                               cnr_error *err) {
+    cnr_status status = cnri_devices_find(&sets[0], w->threads ? w->threads : 1, err);
+    if (!status) status = cnri_device_open(&sets[0], w->device, &devices[0], err);
+    if (status) return status;
+    devices[1] = devices[0];
+    if (w->threads || !(devices[0]->memory[0].flags & CNR_MEMORY_HOST)) return CNR_OK;
+    status = cnri_devices_find(&sets[1], 3, err);
+    return status ? status : cnri_device_open(&sets[1], w->device, &devices[1], err);
+}
+
+cnr_status cnri_work_run(const cnri_work *w, cnr_error *err) {
+    static search s; /* large */
+    cnri_devices sets[2] = {{0}, {0}};
+    const cnr_device *devices[2];
+    const bool any = strcmp(w->kernel->op, CNR_ANY_OP) == 0;
+    const cnr_op *own = any ? NULL : cnri_op(w->kernel->op);
+    const int32_t n_ops = any ? cnri_count(CNR_KIND_OPERATOR) : 1;
+    const int64_t each = any && !w->op ? (w->cases + 9) / 10 : w->cases;
+    int64_t found = 0;
+    memset(&s, 0, sizeof s);
+    s.w = w;
+    cnr_status status = open_devices(w, sets, devices, err);
+    for (int64_t k = w->first; k < n_ops * each && !status; k++) {
+        const cnr_op *op = any ? cnri_at(CNR_KIND_OPERATOR, (int32_t)(k / each)) : own;
+        if (!op || !drawable(w, op) || (w->only >= 0 && k != w->only)) continue;
+        s.device = devices[k % 2];
+        found += one_case(&s, op, k, !any || w->op);
+        if (found == 0 && !any && k >= w->first + 3) break; /* nor will the others be */
+    }
+    if (!own && !any) snprintf(s.why, sizeof s.why, "no operator \"%s\"", w->kernel->op);
+    if (!status) tell("end", found, s.why);
+    cnri_devices_close(&sets[0]);
+    cnri_devices_close(&sets[1]);
+    return status;
+}
