@@ -53,9 +53,13 @@ typedef struct cnri_draft {
     int64_t elements;               /* wanted of input 0, at most */
 } cnri_draft;
 
-/* Numbers that the last refusal named: good guesses for what would have fitted. */
-typedef struct cnri_hints { int32_t n; int64_t at[8]; uint64_t text; /* digest of the words */ } cnri_hints;
-void cnri_hints_read(cnri_hints *h, const char *text);
+/* What the last refusal named: an input, and numbers, good guesses for what would have fitted. */
+typedef struct cnri_hints {
+    int32_t n, input; /* input -1: none named */
+    int64_t at[8];
+    uint64_t text; /* digest of the words alone */
+} cnri_hints;
+void cnri_hints_read(cnri_hints *h, const cnr_op *op, const char *text);
 
 void cnri_draft_attrs(cnri_draft *d, cnri_dice *dice); /* only those, by d->op and d->in[0] */
 void cnri_draft_fresh(cnri_draft *d, const cnr_op *op, cnri_dice *dice);

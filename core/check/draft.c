@@ -238,18 +238,45 @@ void cnri_draft_fresh(cnri_draft *d, const cnr_op *op, cnri_dice *dice) {
 
 /* ---- changes ---- */
 
-void cnri_hints_read(cnri_hints *h, const char *text) {
-    *h = (cnri_hints){.text = 1469598103934665603u};
+static bool is_word(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+static bool has_word(const char *text, const char *word) {
+    const size_t n = strlen(word);
+    for (const char *at = text; n > 0 && (at = strstr(at, word)); at++)
+        if ((at == text || !is_word(at[-1])) && !is_word(at[n])) return true;
+    return false;
+}
+
+void cnri_hints_read(cnri_hints *h, const cnr_op *op, const char *text) {
+    cnr_port room;
+    *h = (cnri_hints){.text = 1469598103934665603u, .input = -1};
+    for (int32_t i = 0; i < op->n_inputs && h->input < 0; i++)
+        if (has_word(text, port_of(op, i, &room)->name)) h->input = i;
     while (*text) {
-        if (*text >= '0' && *text <= '9') {
-            int64_t v = 0;
-            for (; *text >= '0' && *text <= '9'; text++)
-                if (v < 100000) v = v * 10 + (*text - '0');
-            if (h->n < (int32_t)CNRI_COUNT(h->at) && v < 5000) h->at[h->n++] = v;
-        } else {
+        int64_t v = 0;
+        if (*text < '0' || *text > '9') {
             h->text = (h->text ^ (uint8_t)*text++) * 1099511628211u;
+            continue;
         }
+        for (; *text >= '0' && *text <= '9'; text++)
+            if (v < 100000) v = v * 10 + (*text - '0');
+        if (h->n < (int32_t)CNRI_COUNT(h->at) && v < 5000) h->at[h->n++] = v;
     }
+}
+
+/* "input dy: want 5 along axis 2": what it says, as far as it can be guessed. */
+static bool repair(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints) {
+    if (!hints || hints->n == 0 || hints->input < 0 || hints->input >= d->n_in) return false;
+    cnri_draft_input *in = &d->in[hints->input];
+    const int64_t a = hints->at[cnri_dice_below(dice, hints->n)];
+    const int64_t b = hints->at[cnri_dice_below(dice, hints->n)];
+    in->made = false;
+    if (cnri_dice_chance(dice, 25) && a <= CNR_MAX_RANK) in->rank = (int32_t)a;
+    else if (b < in->rank) in->dim[b] = a;
+    if (elements_of(in) > 4 * d->elements) in->rank = 1;
+    return true;
 }
 
 static void change_dim(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints) {
@@ -294,6 +321,7 @@ static void change_shape(cnri_draft *d, cnri_dice *dice) {
 void cnri_draft_mutate(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints) {
     const int32_t n_attrs = d->op->n_attrs < CNRI_CHECK_ATTRS ? d->op->n_attrs : CNRI_CHECK_ATTRS;
     const int64_t way = cnri_dice_below(dice, 100);
+    if (cnri_dice_chance(dice, 40) && repair(d, dice, hints)) return;
     if (d->n_in == 0 || (way < 30 && n_attrs > 0)) {
         if (n_attrs > 0) draw_attr(d, (int32_t)cnri_dice_below(dice, n_attrs), dice, hints);
     } else if (way < 62) change_dim(d, dice, hints);

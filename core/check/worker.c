@@ -16,7 +16,7 @@ enum { BEGINNINGS = 60, STEPS = 250, FEW_BEGINNINGS = 8, FEW_STEPS = 60, SEEN = 
 
 static bool refused(search *s, const char *text, cnri_hints *hints) {
     snprintf(s->why, sizeof s->why, "%.200s", text && *text ? text : "the kernel declines");
-    cnri_hints_read(hints, s->why);
+    cnri_hints_read(hints, s->draft.op, s->why);
     return false;
 }
 
@@ -44,21 +44,23 @@ static void change(search *s, const cnri_hints *hints) {
     while (cnri_dice_chance(&s->dice, 35));
 }
 
-/* From a fresh draft by small changes. A refusal with words not heard before is taken as a step
- * forward: an operator checks one thing after the other. */
+/* From a fresh draft by small changes. An operator checks one thing after the other, so words not
+ * heard before are a step forward, and those heard long ago a step back. */
 static bool climb(search *s, const cnr_op *op, int32_t steps) {
     uint64_t seen[SEEN];
-    int32_t n = 0;
+    int32_t n = 0, level = -1;
     cnri_hints hints = {0};
     cnri_draft_fresh(&s->draft, op, &s->dice);
     s->base = s->draft;
     for (int32_t step = 0; step < steps; step++) {
+        int32_t at = 0;
         if (fits(s, &hints)) return true;
-        bool known = false;
-        for (int32_t i = 0; i < n; i++) known = known || seen[i] == hints.text;
-        if (!known && n < SEEN) seen[n++] = hints.text;
-        if (!known || cnri_dice_chance(&s->dice, 20)) s->base = s->draft;
-        else s->draft = s->base;
+        while (at < n && seen[at] != hints.text) at++;
+        if (at == n && n < SEEN) seen[n++] = hints.text;
+        if (at >= level || cnri_dice_chance(&s->dice, 5)) {
+            s->base = s->draft;
+            level = at;
+        } else s->draft = s->base;
         change(s, &hints);
     }
     return false;
@@ -86,9 +88,14 @@ static bool find(search *s, const cnr_op *op, bool alone) {
         for (int32_t i = 0; i < s->draft.n_in && k % 3 == 2; i++) /* where logarithms are numbers */
             if (s->draft.in[i].values == CNRI_VALUES_SIGNED)
                 s->draft.in[i].values = CNRI_VALUES_POSITIVE;
-        if (!fits(s, &hints)) continue;
-        if (cnri_judge_reference(&s->c, s->t.links, s->draft.data_seed, &err) == CNR_OK) return true;
-        snprintf(s->why, sizeof s->why, "the reference: %.200s", err.text);
+        for (int32_t chains = 4; chains >= 0; chains--) { /* one that leaves numbers to compare */
+            if (!fits(s, &hints)) break;
+            if (cnri_judge_reference(&s->c, s->t.links, s->draft.data_seed, &err) == CNR_OK)
+                return true;
+            snprintf(s->why, sizeof s->why, "the reference: %.200s", err.text);
+            if (!s->draft.chain_seed) break;
+            s->draft.chain_seed = chains > 1 ? cnri_dice_next(&s->dice) | 1 : 0;
+        }
     }
     return false;
 }

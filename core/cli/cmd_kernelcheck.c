@@ -30,7 +30,7 @@ static const cnri_option options[] = {
     {"--case", "N", CNRI_OPT_INT, offsetof(settings, only), "this case alone", 0, 1e9, NULL, 0},
     {"--threads", "N", CNRI_OPT_INT, offsetof(settings, threads),
      "of devices with threads (cases take turns at 1 and 3)", 1, 1024, NULL, 0},
-    {"--timeout", "SECONDS", CNRI_OPT_REAL, offsetof(settings, timeout), "for one case (10)", 0.1,
+    {"--timeout", "SECONDS", CNRI_OPT_REAL, offsetof(settings, timeout), "for one case (30)", 0.1,
      1e6, NULL, 0},
     {"--bench", NULL, CNRI_OPT_FLAG, offsetof(settings, bench), "time the cases too", 0, 0, NULL, 0},
     {"--worker", "WORDS", CNRI_OPT_TEXT, offsetof(settings, worker), NULL, 0, 0, NULL, 0},
@@ -316,7 +316,7 @@ static int work(const settings *s, const cnri_args *args) {
 }
 
 int cnri_cmd_kernelcheck(int argc, char **argv) {
-    settings s = {.seed = 1, .cases = 20, .only = -1, .timeout = 10};
+    settings s = {.seed = 1, .cases = 20, .only = -1, .timeout = 30};
     cnri_args args;
     int code;
     if (!cnri_args_parse(&args, &syntax, argc, argv, &s, &code)) return code;
