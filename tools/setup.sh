@@ -16,30 +16,34 @@ install_packages() {
         command -v sudo >/dev/null || { say "root or sudo is needed to install:$missing"; exit 1; }
         sudo=sudo
     fi
-    export DEBIAN_FRONTEND=noninteractive
     log=$(mktemp)
     # shellcheck disable=SC2086
-    if ! { $sudo apt-get update && $sudo apt-get install -y --no-install-recommends $missing; } \
-        >"$log" 2>&1; then
+    if ! { $sudo apt-get update && $sudo env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -y --no-install-recommends $missing; } </dev/null >"$log" 2>&1; then
         tail -n 20 "$log" >&2
+        rm -f "$log"
         say "could not install the packages above (see tools/packages.txt)"
         exit 1
     fi
     rm -f "$log"
+    rm -f build*/CMakeCache.txt # configured again, to see what is there now
 }
 
-# build DIR [cmake options]: configures once, then builds what has changed.
+# build DIR "TARGET..." [cmake options]: configures once, then builds what has changed.
 build() {
-    dir=$1
-    shift
-    if [ ! -f "$dir/build.ninja" ]; then
+    dir=$1 targets=$2
+    shift 2
+    if [ ! -f "$dir/build.ninja" ] || [ ! -f "$dir/CMakeCache.txt" ]; then
         say "configuring $dir"
+        mkdir -p "$dir"
         launcher=
         command -v ccache >/dev/null && launcher="-DCMAKE_C_COMPILER_LAUNCHER=ccache"
-        cmake -S . -B "$dir" -G Ninja $launcher "$@" >"$dir.log" 2>&1 ||
-            { tail -n 30 "$dir.log" >&2; exit 1; }
-        mv "$dir.log" "$dir/configure.log"
+        # shellcheck disable=SC2086
+        cmake -S . -B "$dir" -G Ninja $launcher "$@" >"$dir/configure.log" 2>&1 ||
+            { tail -n 30 "$dir/configure.log" >&2; exit 1; }
     fi
     say "building $dir"
-    cmake --build "$dir" >"$dir/build.log" 2>&1 || { tail -n 60 "$dir/build.log" >&2; exit 1; }
+    # shellcheck disable=SC2086
+    cmake --build "$dir" ${targets:+--target $targets} >"$dir/build.log" 2>&1 ||
+        { tail -n 60 "$dir/build.log" >&2; exit 1; }
 }

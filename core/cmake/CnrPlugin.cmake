@@ -20,6 +20,9 @@ function(cnr_add_plugin name)
   add_library(${name} MODULE ${P_SOURCES})
   set_target_properties(${name} PROPERTIES PREFIX "" C_VISIBILITY_PRESET hidden
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/plugins)
+  if(TARGET all-plugins)
+    add_dependencies(all-plugins ${name})
+  endif()
   if(TARGET cnnrun-core)
     target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/core/include
                                ${CMAKE_BINARY_DIR}/include)
