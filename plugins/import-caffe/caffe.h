@@ -14,7 +14,7 @@ extern ProtobufCAllocator caffe_allocator; /* the host's memory */
 ProtobufCMessage *caffe_parse_text(const ProtobufCMessageDescriptor *desc, const char *path,
                                    const char *text, cnr_error *err);
 
-/* The import under way: blobs by name, as a stack of bindings (the latest wins: in-place layers). */
+/* The import under way: blobs by name, a stack of bindings (the latest wins: in-place layers). */
 typedef struct caffe_net {
     struct cnr_graph *graph;
     struct caffe_binding {

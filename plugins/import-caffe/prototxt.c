@@ -131,7 +131,8 @@ static int number(const char *text, double *out) {
     if (strcmp(c, "inf") == 0 || strcmp(c, "nan") == 0) return 0;
     for (; isdigit((unsigned char)*c); c++, digits++) value = value * 10 + (*c - '0');
     if (*c == '.')
-        for (c++; isdigit((unsigned char)*c); c++, digits++, scale--) value = value * 10 + (*c - '0');
+        for (c++; isdigit((unsigned char)*c); c++, digits++, scale--)
+            value = value * 10 + (*c - '0');
     if (!digits) return 0;
     if (*c == 'e' || *c == 'E') {
         char *end;

@@ -1,0 +1,94 @@
+/* What the converters of layers share: the layer under way, attributes, nodes, weights. */
+#ifndef CAFFE_LAYER_H
+#define CAFFE_LAYER_H
+
+#include "caffe.h"
+
+enum { CAFFE_MAX_ATTRS = 16, CAFFE_MAX_NAMES = 256 };
+
+/* The layer being converted. */
+typedef struct caffe_job {
+    caffe_net *net;
+    const Caffe__LayerParameter *layer;
+    const char *name;
+    Caffe__BlobProto **blobs;
+    size_t n_blobs;
+    cnr_value in[CAFFE_MAX_NAMES];
+    int32_t n_in, n_made; /* helper values made so far, for their names */
+    int32_t failed;
+} caffe_job;
+
+/* Attributes for one node. */
+typedef struct caffe_attrs {
+    cnr_attr at[CAFFE_MAX_ATTRS];
+    const cnr_attr *ptr[CAFFE_MAX_ATTRS];
+    int32_t n;
+} caffe_attrs;
+
+/* ---- build.c ---- */
+
+cnr_attr *caffe_attr(caffe_attrs *l, const char *name, int32_t type);
+void caffe_put_int(caffe_attrs *l, const char *name, int64_t value);
+void caffe_put_bool(caffe_attrs *l, const char *name, int value);
+void caffe_put_float(caffe_attrs *l, const char *name, double value);
+void caffe_put_enum(caffe_attrs *l, const char *name, const char *value);
+void caffe_put_ints(caffe_attrs *l, const char *name, const int64_t *values, int64_t n);
+void caffe_put_floats(caffe_attrs *l, const char *name, const double *values, int64_t n);
+void caffe_problem(caffe_job *j, const char *text);
+cnr_value caffe_node(caffe_job *j, const char *op, const char *suffix, const cnr_value *in,
+                     int32_t n_in, const caffe_attrs *attrs);
+/* A constant of ours: f32 with `rank` dims, n values. */
+cnr_value caffe_constant(caffe_job *j, const char *suffix, const float *values, const int64_t *dim,
+                         int32_t rank);
+cnr_value caffe_scalar(caffe_job *j, double value);
+/* Blob `index` as a constant of the dims given; its own count must agree. rank < 0: its own dims.
+ * A missing one is a weight yet to be filled, so that a prototxt alone can be shown. */
+cnr_value caffe_blob(caffe_job *j, size_t index, const char *suffix, const int64_t *dim,
+                     int32_t rank, double factor);
+const cnr_tensor *caffe_type(caffe_job *j, cnr_value v);
+/* Channels of input 0 (axis 1), or 0 with a problem. */
+int64_t caffe_channels(caffe_job *j);
+void caffe_give(caffe_job *j, size_t top, cnr_value v);
+int64_t caffe_axis(caffe_job *j, int64_t axis);
+/* y = x * factor + shift, leaving out what does nothing */
+cnr_value caffe_affine(caffe_job *j, cnr_value x, double factor, double shift);
+
+/* ---- the converters, one a kind of layer ---- */
+
+void caffe_arg_max(caffe_job *j);
+void caffe_axpy(caffe_job *j);
+void caffe_batch_norm(caffe_job *j);
+void caffe_concat(caffe_job *j);
+void caffe_convolution(caffe_job *j);
+void caffe_crop(caffe_job *j);
+void caffe_crop_center(caffe_job *j);
+void caffe_detection_output(caffe_job *j);
+void caffe_dropout(caffe_job *j);
+void caffe_eltwise(caffe_job *j);
+void caffe_elu(caffe_job *j);
+void caffe_exponential(caffe_job *j);
+void caffe_flatten(caffe_job *j);
+void caffe_inner_product(caffe_job *j);
+void caffe_interpolate(caffe_job *j);
+void caffe_lrn(caffe_job *j);
+void caffe_mvn(caffe_job *j);
+void caffe_normalize(caffe_job *j);
+void caffe_permute(caffe_job *j);
+void caffe_pooling(caffe_job *j);
+void caffe_power(caffe_job *j);
+void caffe_prelu(caffe_job *j);
+void caffe_prior_box(caffe_job *j);
+void caffe_reduction(caffe_job *j);
+void caffe_relu(caffe_job *j);
+void caffe_relu6(caffe_job *j);
+void caffe_reshape(caffe_job *j);
+void caffe_scale(caffe_job *j);
+void caffe_shuffle(caffe_job *j);
+void caffe_simple(caffe_job *j);
+void caffe_slice(caffe_job *j);
+void caffe_softmax(caffe_job *j);
+void caffe_split(caffe_job *j);
+void caffe_threshold(caffe_job *j);
+void caffe_tile(caffe_job *j);
+
+#endif
