@@ -1,0 +1,83 @@
+#!/usr/bin/perl
+# kernelcheck finds each planted fault, can run one case again, and finds none in what ships.
+use strict;
+use warnings;
+use JSON::PP;
+use Test::More;
+use Time::HiRes qw(time);
+
+my $build = $ENV{CNNRUN_BUILD} // './build';
+plan skip_all => "no $build/cnnrun" unless -x "$build/cnnrun";
+my $faulty = "$build/tests/kernelcheck/faulty.so";
+plan skip_all => "no $faulty" unless -e $faulty;
+
+sub check {
+    my @words = @_;
+    open my $from, '-|', "$build/cnnrun", 'kernelcheck', @words or die;
+    my $text = do { local $/; <$from> };
+    close $from;
+    return ($? >> 8, $text);
+}
+
+# ---- planted faults: kernel and the words that must tell of it ----
+my %faults = (
+    overrun      => qr/past the end of output 0/,
+    underrun     => qr/bytes before output 0/,
+    unwritten    => qr/got (nan|-nan)/,
+    border       => qr/output 0: \d+ of \d+ wrong/,
+    group        => qr/output 0: \d+ of \d+ wrong/,
+    illegal      => qr/died of \S.* \(signal [45]\)/,
+    wild         => qr/died of \S.* \(signal 11\)/,
+    endless      => qr/did not end within 2 s/,
+    range        => qr/outside the range/,
+    range_short  => qr/wrong.*range/,
+    clobbered    => qr/input 0 was changed/,
+    inexact      => qr/1 of \d+ wrong/,
+    no_chain     => qr/output 0: \d+ of \d+ wrong/,
+    not_prepared => qr/died of/,
+    blob_changed => qr/the blob was changed/,
+    blob_overrun => qr/prepare wrote outside its blob/,
+    workspace    => qr/past the end of the workspace/,
+);
+my @faulty = ('--plugin-dir', $faulty, '--plugin', 'faulty', '--timeout', 2);
+for my $name (sort keys %faults) {
+    my $cases = $name eq 'endless' ? 4 : $name =~ /border|group|chain/ ? 30 : 10;
+    my ($code, $text) = check(@faulty, '--kernel', "faulty_$name", '--cases', $cases);
+    is $code, 1, "$name: exit code 1";
+    like $text, qr/^not ok 1 - faulty_$name on cpu.*case \d+/m, "$name: not ok, naming a case";
+    like $text, $faults{$name}, "$name: told";
+}
+my ($code, $text) = check(@faulty, '--kernel', 'faulty_sound', '--cases', 10);
+is $code, 0, 'a sound kernel passes' or diag $text;
+like $text, qr/^ok 1 - faulty_sound on cpu: \d+ cases$/m, 'and says with how many cases';
+
+# ---- one case again, from what was printed ----
+(undef, $text) = check(@faulty, '--kernel', 'faulty_inexact', '--seed', 7, '--cases', 5);
+my ($seed, $case, $node) = $text =~ /seed (\d+), case (\d+): (.*)/;
+(undef, my $again) = check(@faulty, '--kernel', 'faulty_inexact', '--seed', $seed, '--case', $case);
+like $again, qr/\Qseed $seed, case $case: $node\E/, 'seed and case give the same node';
+like $again, qr/1 of 1 cases failed/, 'alone';
+(undef, my $other) = check(@faulty, '--kernel', 'faulty_inexact', '--seed', 8, '--cases', 5);
+unlike $other, qr/\Q$node\E/, 'another seed, other nodes';
+like $text, qr/^# seed 7$/m, 'the seed is printed';
+
+# ---- the program's ways ----
+($code, $text) = check('--kernel', 'no_such_kernel');
+is $code, 6, 'a kernel that is not there is a mistake';
+($code, $text) = check('--kernel', 'softmax_f32_lanes', '--cases', 3, '--json');
+my $object = eval { decode_json($text) };
+is $object && $object->{cases}, 3, '--json: an object a test';
+($code, $text) = check('--kernel', 'softmax_f32_lanes', '--cases', 2, '--bench');
+like $text, qr/^# softmax_f32_lanes case \d+: [\d.]+ ms, [\d.]+ GFLOP\/s/m, '--bench times the cases';
+(undef, $text) = check('--op', 'relu', '--kernel', 'elementwise_f32', '--cases', 3);
+like $text, qr/^ok 1 - elementwise_f32 on cpu: 3 cases$/m, '--op picks one for a kernel of any';
+
+# ---- what ships ----
+my $begun = time;
+($code, $text) = check('--device', 'cpu', '--cases', $ENV{CNNRUN_CHECK_CASES} // 10);
+is $code, 0, 'all kernels of the CPU agree with the references'
+    or diag join "\n", grep { /^(not ok|#)/ } split /\n/, $text;
+my @none = $text =~ /^(ok .*# SKIP.*)$/mg;
+ok !@none, 'each got cases' or diag join "\n", @none;
+cmp_ok time - $begun, '<', 60, 'in less than a minute' if !$ENV{CNNRUN_CHECK_CASES};
+done_testing;
