@@ -17,6 +17,7 @@ typedef struct cnri_part { /* one device's share of a layer */
     double ratio; /* of the output range on `axis`; ratios of a layer sum to 1 */
 } cnri_part;
 
+#define CNRI_PLACE_PREFIX "place." /* of metadata with the net's own wishes; see wish.c */
 typedef struct cnri_placement { /* a wish for one node, from the script or a policy */
     char *node; /* its name; "*": every node */
     int32_t n_parts, axis; /* axis of output 0 along which it is split; n_parts 1: not split */

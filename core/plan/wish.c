@@ -2,7 +2,7 @@
  * "axis=1 cpu=0.25 opencl:0=0.75"; LAYER "*" is every node. */
 #include "core/plan/planner.h"
 
-static const char prefix[] = "place.";
+static const char prefix[] = CNRI_PLACE_PREFIX;
 enum { MOST_PARTS = 64 };
 
 /* The word at *at, which moves behind it; false at the end. */

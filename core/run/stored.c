@@ -75,7 +75,8 @@ static void add_words(cnri_text *out, const char *key, const char *const *words)
     for (; words && *words; words++) cnri_text_add(out, " %s=%s", key, *words);
 }
 
-static void add_options(cnri_text *out, const cnri_plan_options *o) {
+static void add_options(cnri_text *out, const cnr_model *m) {
+    const cnri_plan_options *o = &m->plan_options;
     cnri_text_add(out, "options device=%s", o->device ? o->device : "");
     add_words(out, "no_rewrite", o->no_rewrite);
     add_words(out, "kernel", o->kernels);
@@ -89,6 +90,9 @@ static void add_options(cnri_text *out, const cnri_plan_options *o) {
             cnri_text_add(out, ",%s:%s", p->parts[k].device, ratio);
         }
     }
+    for (int32_t i = 0; i < m->graph->meta.n; i++)
+        if (strncmp(m->graph->meta.keys[i], CNRI_PLACE_PREFIX, strlen(CNRI_PLACE_PREFIX)) == 0)
+            cnri_text_add(out, " %s=%s", m->graph->meta.keys[i], m->graph->meta.texts[i]);
     cnri_text_add(out, "\n");
 }
 
@@ -138,7 +142,7 @@ void cnri_plan_identity(const cnr_model *m, const cnr_tensor *const *types, int3
     cnri_text_add(out, "program %s abi %d.%d signature %08x\n", CNNRUN_VERSION, CNR_ABI_MAJOR,
                   CNR_ABI_MINOR, (unsigned)CNR_SIGNATURE);
     add_shapes(out, types, n);
-    add_options(out, &m->plan_options);
+    add_options(out, m);
     for (int32_t i = 0; i < m->rt->devices.n; i++) {
         const cnri_device *d = &m->rt->devices.at[i];
         cnri_text_add(out, "device %s %s, %s, %s, driver %s, %d units\n", d->name,
@@ -206,7 +210,7 @@ static void add_file_name(const cnr_model *m, const cnr_tensor *const *types, in
     char hex[17];
     cnri_text_add(&slot, "%s\n", m->graph->name ? m->graph->name : "");
     add_shapes(&slot, types, n);
-    add_options(&slot, &m->plan_options);
+    add_options(&slot, m);
     out->failed = out->failed || slot.failed;
     cnri_sha256_of(slot.at, slot.n, digest);
     cnri_hex(digest, 8, hex);
@@ -318,7 +322,8 @@ static cnr_status try_stored(cnr_model *m, const char *path, const char *identit
         what = why_missed(m, identity);
         *origin = what ? cnri_format("miss: %s", what) : NULL;
     } else if (status) {
-        *origin = cnri_format("stale: %s", why.text);
+        const bool wrong = status == CNR_E_FORMAT || status == CNR_E_STATE;
+        *origin = cnri_format("%s: %s", wrong ? "stale" : "miss", why.text);
     } else if ((what = difference(c.identity, identity)) != NULL) {
         *origin = cnri_format("stale: %s", what);
     } else if ((status = follow(m, &c, types, n, out, &why)) != CNR_OK) {

@@ -1,0 +1,57 @@
+#!/bin/sh
+# Stored plans across processes, by the program alone: miss, hit, stale and why; several at once.
+build=${CNNRUN_BUILD:-build}
+root=$(cd "$(dirname "$0")/../.." && pwd)
+net=$root/scripts/nets/lenet5.lua digit=$root/scripts/nets/digits/three.png
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+count=0 failed=0
+ok() { # ok STATUS NAME
+    count=$((count + 1))
+    if [ "$1" = 0 ]; then echo "ok $count - $2"; else
+        failed=1
+        echo "not ok $count - $2"
+        tail -n 15 "$work/out" "$work/err" | sed 's/^/# /'
+    fi
+}
+cnnrun() { "$build/cnnrun" "$@" >"$work/out" 2>"$work/err"; }
+scores() { sed 's/"ms":[^,]*,//' "$work/out"; }
+
+cnnrun run "$net" "$digit" --json; scores >"$work/plain"
+cnnrun run "$net" "$digit" --json -v --cache "$work/cache"
+grep -q 'miss: nothing is stored of this net' "$work/err"; ok $? "the first start: a miss"
+[ "$(scores)" = "$(cat "$work/plain")" ]; ok $? "with the answer of a plain run"
+cnnrun run "$net" "$digit" --json -v --cache "$work/cache"
+grep -q 'plan: hit' "$work/err"; ok $? "the second: a hit"
+[ "$(scores)" = "$(cat "$work/plain")" ]; ok $? "with the same answer"
+CNNRUN_CACHE=$work/cache cnnrun warm "$net" --json
+grep -q '"origin":"hit".*"prepared":0,' "$work/out"; ok $? "CNNRUN_CACHE does too; nothing is prepared"
+cnnrun warm "$net" --weights random:7 --cache "$work/cache"
+grep -q 'stale: weights changed: was ' "$work/err"; ok $? "other weights: stale, without -v"
+cnnrun warm "$net" --cache "$work/cache" --batch 3 --batch 16 -v
+[ "$(grep -c 'miss: shapes changed' "$work/err")" = 2 ]; ok $? "other batches: misses that say so"
+cnnrun warm "$net" --cache "$work/cache" --no-rewrite fuse -v
+grep -q 'miss: .*changed' "$work/err"; ok $? "other options: a miss that says so"
+cnnrun warm "$net" --cache "$work/cache" --threads 1
+grep -q 'stale: threads changed: was 0, is 1' "$work/err"; ok $? "other threads: stale"
+# The same plugins from elsewhere, one of them another file: as after an upgrade.
+mkdir "$work/plugins" && cp "$build"/plugins/*.so "$work/plugins" && "$build/cnnrun" plugins --json \
+    >"$work/list" 2>/dev/null
+printf 'x' >>"$work/plugins/cpu-neon.so"
+cnnrun warm "$net" --cache "$work/cache" --threads 1 --plugin-dir "$work/plugins"
+grep -q 'stale: plugin cpu-neon changed' "$work/err"; ok $? "another build of a plugin: stale"
+rm -rf "$work/cache"
+for i in 1 2 3 4; do
+    "$build/cnnrun" run "$net" "$digit" --json --cache "$work/cache" >"$work/out.$i" 2>"$work/err" &
+    pids="$pids $!"
+done
+for pid in $pids; do wait "$pid" || failed=1; done
+cat "$work"/out.* >"$work/out"
+[ "$(scores | sort -u)" = "$(cat "$work/plain")" ]; ok $? "four processes at once on an empty folder"
+[ "$(ls "$work/cache" | wc -l)" = 1 ]; ok $? "leave one file and nothing half-written"
+cnnrun bench "$net" --runs 2 --cache "$work/cache" -v
+grep -q 'plan: hit' "$work/err"; ok $? "which bench takes over"
+cnnrun warm "$net"
+[ $? = 1 ] && grep -q -- '--cache' "$work/err"; ok $? "warm without a folder says what it wants"
+echo "1..$count"
+exit $failed
