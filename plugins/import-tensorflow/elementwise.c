@@ -40,7 +40,7 @@ static const struct {
 };
 
 /* One operand: it stays in the layout it has. */
-static void apply(tf_job *j, const char *op, const tf_attrs *l) {
+void tf_apply(tf_job *j, const char *op, const tf_attrs *l) {
     if (j->in[0]->turned >= 0)
         tf_give(j, 0, -1, tf_step(j, op, j->name, &j->in[0]->turned, 1, l));
     else {
@@ -51,13 +51,13 @@ static void apply(tf_job *j, const char *op, const tf_attrs *l) {
 
 void tf_op_unary(tf_job *j) {
     for (size_t i = 0; i < sizeof unary_names / sizeof unary_names[0]; i++)
-        if (strcmp(unary_names[i].theirs, j->op) == 0) return apply(j, unary_names[i].ours, NULL);
+        if (strcmp(unary_names[i].theirs, j->op) == 0) return tf_apply(j, unary_names[i].ours, NULL);
 }
 
 void tf_op_leaky_relu(tf_job *j) {
     tf_attrs l = {.n = 0};
     tf_put_float(&l, "alpha", tf_attr_float(j, "alpha", 0.2));
-    apply(j, "leaky_relu", &l);
+    tf_apply(j, "leaky_relu", &l);
 }
 
 void tf_op_rsqrt(tf_job *j) {
@@ -131,7 +131,7 @@ void tf_op_cast(tf_job *j) {
     tf_attrs l = {.n = 0};
     tf_put(&l, "to", CNR_ATTR_DTYPE)->i = a ? tf_dtype(a->type) : 0;
     if (!l.at[0].i) return tf_problem(j, "its data type is not supported");
-    apply(j, "cast", &l);
+    tf_apply(j, "cast", &l);
 }
 
 void tf_op_select_op(tf_job *j) {

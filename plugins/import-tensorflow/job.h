@@ -95,6 +95,8 @@ void tf_op_tile(tf_job *j);
 void tf_op_transpose(tf_job *j);
 void tf_op_unary(tf_job *j);
 
+/* One operand through `op`: it stays in the layout it has (elementwise.c). */
+void tf_apply(tf_job *j, const char *op, const tf_attrs *l);
 /* The converter of element-wise operators by name; NULL: none. */
 void (*tf_elementwise(const char *op, int32_t *min_in))(tf_job *);
 

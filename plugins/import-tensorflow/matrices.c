@@ -25,7 +25,7 @@ void tf_op_softmax(tf_job *j) {
     tf_attrs l = {.n = 0};
     const int t = j->in[0]->turned >= 0;
     tf_put_int(&l, "axis", t ? 1 : -1);
-    apply(j, strcmp(j->op, "LogSoftmax") == 0 ? "log_softmax" : "softmax", &l);
+    tf_apply(j, strcmp(j->op, "LogSoftmax") == 0 ? "log_softmax" : "softmax", &l);
 }
 
 void tf_op_lrn(tf_job *j) {
