@@ -1,7 +1,8 @@
-/* What a spec stands for: one picture, a directory (sub-folders are classes), or a list. */
+/* What a spec stands for: one picture, a directory (sub-folders are classes), a pattern, or a list. */
 #include "images.h"
 #include <dirent.h>
 #include <errno.h>
+#include <glob.h>
 #include <strings.h>
 #include <sys/stat.h>
 
@@ -187,6 +188,28 @@ static cnr_status open_list(const char *path, img_list *out, cnr_error *err) {
     return status;
 }
 
+/* ---- patterns such as "*.jpg", when the shell left them as they are ---- */
+
+int img_is_pattern(const char *spec) {
+    struct stat about;
+    return strpbrk(spec, "*?") && img_has_picture_name(spec) && stat(spec, &about) != 0;
+}
+
+static cnr_status open_pattern(const char *spec, img_list *out, cnr_error *err) {
+    glob_t found;
+    const int failed = glob(spec, 0, NULL, &found);
+    cnr_status status = CNR_OK;
+    if (failed == GLOB_NOMATCH) return img_host->fail(err, CNR_E_NOT_FOUND, spec, "no such files");
+    if (failed) return img_host->fail(err, CNR_E_IO, spec, "the folder cannot be read");
+    for (size_t i = 0; i < found.gl_pathc && !status; i++)
+        if (img_has_picture_name(found.gl_pathv[i]))
+            status = add(out, join("", found.gl_pathv[i]), -1, err);
+    globfree(&found);
+    if (!status && out->n == 0)
+        status = img_host->fail(err, CNR_E_NOT_FOUND, spec, "no pictures (PNG, JPEG) among these");
+    return status;
+}
+
 cnr_status img_list_open(const char *spec, img_list *out, cnr_error *err) {
     static const char scheme[] = "images:";
     cnr_status status;
@@ -196,6 +219,8 @@ cnr_status img_list_open(const char *spec, img_list *out, cnr_error *err) {
         status = is_folder(path) ? open_directory(path, out, err) : open_list(path, out, err);
     } else if (is_folder(spec)) {
         status = open_directory(spec, out, err);
+    } else if (img_is_pattern(spec)) {
+        status = open_pattern(spec, out, err);
     } else {
         status = add(out, join("", spec), -1, err);
     }

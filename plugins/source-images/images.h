@@ -60,6 +60,8 @@ typedef struct img_list {
 cnr_status img_list_open(const char *spec, img_list *out, cnr_error *err);
 void img_list_free(img_list *list);
 int img_has_picture_name(const char *path);
+/* Is it a pattern of picture names, and no file? */
+int img_is_pattern(const char *spec);
 cnr_status img_read_file(const char *path, uint8_t **data, size_t *n, cnr_error *err);
 
 #endif

@@ -33,6 +33,7 @@ static int32_t img_accepts(const char *spec, const uint8_t *head, size_t n) {
     if (strncmp(spec, "images:", 7) == 0) return 100;
     if (head) return img_is_jpeg(head, n) || img_is_png(head, n) ? 100 : 0;
     if (stat(spec, &about) == 0 && S_ISDIR(about.st_mode)) return 10;
+    if (img_is_pattern(spec)) return 10;
     const char *dot = strrchr(spec, '.');
     return dot && (strcmp(dot, ".png") == 0 || strcmp(dot, ".PNG") == 0) ? 100 : 0;
 }
@@ -91,7 +92,7 @@ static void img_close(void *state) {
 static const cnr_source source = {
     .size = sizeof source,
     .name = "images",
-    .syntax = "a picture, a directory, images:LIST.txt",
+    .syntax = "a picture, a directory, '*.jpg', images:LIST.txt",
     .summary = "JPEG and PNG; sub-folders are classes; a list has lines \"path index\"",
     .accepts = img_accepts,
     .open = img_open,

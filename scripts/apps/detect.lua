@@ -21,6 +21,7 @@ local spec = {
     { "--labels FILE", "names of the classes, one a line" },
     { "--score NUMBER", "at least this score (the family's)" },
     { "--overlap NUMBER", "boxes of a class share at most this part (the family's)" },
+    { "--single", "one box a thing: boxes of different classes exclude each other too" },
     { "--family NAME", "who decodes (told by the net)" },
     { "--device NAME", "where to run: cpu, opencl:0 (the best)" },
     { "--size SIZE", "HEIGHTxWIDTH of the input, where the net leaves it open" },
@@ -63,6 +64,13 @@ local function show(name, shape, list, find)
   end
 end
 
+local function has_one_class(list)
+  for _, b in ipairs(list) do
+    if b.class ~= list[1].class then return false end
+  end
+  return true
+end
+
 return function(words)
   local options, code = args.parse(words, spec)
   if not options then return code end
@@ -85,7 +93,8 @@ return function(words)
     else show(name, shape, found, find) end
     if not drawing then return end
     local drawn = draw.boxes(picture, found, function(b)
-      return ("%s %d%%"):format(find:label(b.class), (b.score * 100 + .5) // 1)
+      local label, score = find:label(b.class), ("%d%%"):format((b.score * 100 + .5) // 1)
+      return label .. " " .. score, has_one_class(found) and score or label
     end)
     if place then drawn:save(place(name)) end
     if sheet then sheet:add(drawn, ("%s: %d"):format(pictures.stem(name), #found)) end

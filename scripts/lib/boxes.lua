@@ -28,8 +28,9 @@ local function better(a, b)
   return a.y0 < b.y0
 end
 
--- The best of the boxes of each class that overlap by more than `limit`, best first.
-function M.suppress(list, limit, of_smaller)
+-- The best of the boxes of each class (of all, with `single`) that overlap by more than `limit`, best
+-- first.
+function M.suppress(list, limit, of_smaller, single)
   local sorted, kept, by_class = {}, {}, {}
   for _, b in ipairs(list) do
     if b.score == b.score and b.x1 > b.x0 and b.y1 > b.y0 then sorted[#sorted + 1] = b end
@@ -37,8 +38,9 @@ function M.suppress(list, limit, of_smaller)
   table.sort(sorted, better)
   for i = 1, math.min(#sorted, most) do
     local b = sorted[i]
-    local rivals = by_class[b.class] or {}
-    by_class[b.class] = rivals
+    local class = single and 0 or b.class
+    local rivals = by_class[class] or {}
+    by_class[class] = rivals
     local free = true
     for _, rival in ipairs(rivals) do
       if M.overlap(b, rival, of_smaller) > limit then

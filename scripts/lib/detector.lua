@@ -61,7 +61,7 @@ function M.open(path, options)
     net.size = { height = math.tointeger(h) or error("--size: want HEIGHTxWIDTH", 0),
                  width = math.tointeger(w) }
   end
-  self.kind = family.name
+  self.kind, self.single = family.name, options.single
   return self
 end
 
@@ -81,7 +81,7 @@ function Detector:find(picture)
   how.size = { net.size.height, net.size.width }
   local batch, place = net.model:prepare(picture, how)
   local found = boxes.to_picture(self:decode(net:run(batch)), place, shape[2], shape[1])
-  return boxes.suppress(found, self.overlap)
+  return boxes.suppress(found, self.overlap, false, self.single)
 end
 
 -- The name of a class: given, the net's, the family's, or what nets of so many classes usually mean.

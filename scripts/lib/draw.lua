@@ -79,31 +79,50 @@ local function candidates(b, w, h, width, height, line)
   return list
 end
 
--- The first place that hides nothing said before; else the one that hides least.
-local function place(plates, b, w, h, width, height, line)
+-- The first place that hides no other label and no other small thing; else the one that hides least.
+local function place(plates, list, b, w, h, width, height, line)
   local best, least
   for _, spot in ipairs(candidates(b, w, h, width, height, line)) do
     local plate = { x0 = spot.x, y0 = spot.y, x1 = spot.x + w, y1 = spot.y + h }
     local hidden = 0
-    for _, other in ipairs(plates) do hidden = hidden + boxes.shared(plate, other) end
-    if hidden == 0 then return plate, 0 end
+    for _, other in ipairs(plates) do hidden = hidden + 3 * boxes.shared(plate, other) end
+    for _, other in ipairs(list) do
+      if other ~= b and boxes.area(other) < 12 * w * h then
+        hidden = hidden + .7 * boxes.shared(plate, other)
+      end
+    end
+    if hidden < .05 * w * h then return plate, 0 end
     if not least or hidden < least then best, least = plate, hidden end
   end
   return best, least / (w * h)
 end
 
--- Letters are smaller at small boxes, so that a label never hides its thing.
-local function label_size(b, m)
-  return clamp(math.sqrt(boxes.area(b)) / 5, math.min(10, m.text), m.text)
+-- Letters shrink until the plate is no wider than its box, so that neighbours in a crowd keep theirs;
+-- then the score goes.
+local function fit_label(canvas, b, m)
+  local least = math.max(9, m.text * .55)
+  local size = clamp(math.sqrt(boxes.area(b)) / 5, least, m.text)
+  local room = math.max(b.x1 - b.x0, 30)
+  local text, extent = b.text, canvas:extent(b.text, size)
+  local wide = extent[1] + .64 * size
+  if wide > room then
+    size = math.max(least, size * room / wide)
+    extent = canvas:extent(text, size)
+    if b.short and extent[1] + .64 * size > 1.25 * room then
+      text = b.short
+      extent = canvas:extent(text, size)
+    end
+  end
+  return text, size, extent
 end
 
-local function draw_label(canvas, plates, b, text, m, width, height)
-  local size = label_size(b, m)
-  local extent = canvas:extent(text, size)
+local function draw_label(canvas, plates, list, b, m, width, height)
+  local text, size, extent = fit_label(canvas, b, m)
   local gap = size * .32
   local w, h = extent[1] + 2 * gap, extent[2] + gap * .5
-  local plate, hidden = place(plates, b, w, h, width, height, m.line)
-  if hidden > .5 then return end -- a crowd: the outline must do
+  if #list > 20 and w * h > .8 * boxes.area(b) then return end -- larger than its thing
+  local plate, hidden = place(plates, list, b, w, h, width, height, m.line)
+  if hidden > .45 then return end -- a crowd: the outline must do
   plates[#plates + 1] = plate
   local colour = M.colour(b.class)
   canvas:fill({ plate.x0, plate.y0, w, h }, with(colour, .92), size * .18)
@@ -117,7 +136,9 @@ local function canvas_for(width, height)
 end
 
 local function draw_points(canvas, b, m)
-  local radius = clamp(math.sqrt(boxes.area(b)) / 50, 1.2, 3 * m.line)
+  local side = math.sqrt(boxes.area(b))
+  if side < 36 then return end -- they would hide the face
+  local radius = clamp(side / 50, 1.2, 3 * m.line)
   for i = 1, b.points and #b.points or 0, 2 do
     local at = { b.points[i], b.points[i + 1] }
     canvas:dot(at, radius + .8, { 0, 0, 0, .55 })
@@ -130,7 +151,8 @@ local function enlarged(list, zoom, text)
   local result = {}
   for i, b in ipairs(list) do
     local copy = { class = b.class, x0 = b.x0 * zoom, y0 = b.y0 * zoom, x1 = b.x1 * zoom,
-                   y1 = b.y1 * zoom, score = b.score, points = {}, text = text(b) }
+                   y1 = b.y1 * zoom, score = b.score, points = {} }
+    copy.text, copy.short = text(b)
     for k = 1, b.points and #b.points or 0 do copy.points[k] = b.points[k] * zoom end
     result[i] = copy
   end
@@ -147,7 +169,7 @@ local function start(picture, most)
   return canvas, width, height, zoom
 end
 
--- The picture with its boxes; text(box) gives a label. Small things are drawn over large ones.
+-- The picture with its boxes; text(box) gives a label, and a shorter one. Small things are drawn over large ones.
 function M.boxes(picture, list, text)
   local canvas, width, height, zoom = start(picture, 4)
   local m, sorted = measures(width, height), enlarged(list, zoom, text)
@@ -166,7 +188,7 @@ function M.boxes(picture, list, text)
   end
   local plates = {}
   table.sort(sorted, function(a, b) return a.score > b.score end)
-  for _, b in ipairs(sorted) do draw_label(canvas, plates, b, b.text, m, width, height) end
+  for _, b in ipairs(sorted) do draw_label(canvas, plates, sorted, b, m, width, height) end
   return canvas:pixels()
 end
 
@@ -180,32 +202,37 @@ local function shortened(canvas, text, size, room)
   return text == whole and text or text .. "…", extent
 end
 
--- The picture with what it is in its lower left corner: lines of { text, score }, best first.
+-- The picture with what it is in its lower left corner: lines of { text, score }, best first. A bar
+-- behind each line is as long as its score is high.
 function M.caption(picture, lines)
-  local canvas, width, height = start(picture, 8)
-  local size = clamp(measures(width, height).text, 11, width / 16)
-  local gap, row, most = size * .5, size * 1.55, 0
-  local shown = {}
+  local canvas, width, height = start(picture, 16)
+  local large = clamp(math.min(width, height) / 16, 15, 64)
+  local pad, most, scores, shown, tall = large * .5, 0, 0, {}, 0
   for i, line in ipairs(lines) do
-    local own = i == 1 and size * 1.15 or size
-    local text, extent = shortened(canvas, line[1], own, width - 4 * gap - size * 3.4)
-    shown[i] = { text = text, size = own, extent = extent,
-                 score = ("%d%%"):format((line[2] * 100 + .5) // 1) }
-    most = math.max(most, extent[1])
+    local size = i == 1 and large or large * .72
+    local score = ("%d%%"):format((line[2] * 100 + .5) // 1)
+    local text, extent = shortened(canvas, line[1], size, width - 6 * pad - 3 * large)
+    shown[i] = { text = text, size = size, extent = extent, score = score,
+                 row = extent[2] + large * .22, wide = canvas:extent(score, size)[1] }
+    most, scores = math.max(most, extent[1]), math.max(scores, shown[i].wide)
+    tall = tall + shown[i].row
   end
-  local w, h = most + size * 3.4 + 2 * gap, row * #lines + gap
-  local x0, y0 = gap, height - h - gap
-  canvas:fill({ x0, y0, w, h }, { .06, .07, .09, .78 }, size * .35)
+  local w, h = math.max(most + scores + 3.4 * pad, width * .3), tall + pad
+  local x0, y = pad, height - h - pad
+  canvas:fill({ x0, y, w, h }, { .05, .06, .08, .8 }, large * .3)
+  y = y + pad / 2
   for i, line in ipairs(shown) do
-    local top = y0 + gap / 2 + (i - 1) * row
-    local y, bright = top + (row - line.extent[2]) / 2, i == 1 and 1 or .8
-    local wide = canvas:extent(line.score, line.size)[1]
-    canvas:text(line.text, { x0 + gap, y }, line.size, { bright, bright, bright })
-    canvas:text(line.score, { x0 + w - gap - wide, y }, line.size,
-                i == 1 and { .55, .93, .62 } or { .62, .75, .66 })
-    if i < #shown then
-      canvas:fill({ x0 + gap, top + row - 1, w - 2 * gap, 1 }, { 1, 1, 1, .12 })
+    local part = clamp(lines[i][2], 0, 1) * (w - pad)
+    local top, inner = y + line.row * .06, line.row * .88
+    if part >= 1 then
+      canvas:fill({ x0 + pad / 2, top, part, inner }, { .2, .62, .38, i == 1 and .85 or .5 },
+                  large * .16)
     end
+    local text_y, bright = y + (line.row - line.extent[2]) / 2, i == 1 and 1 or .86
+    canvas:text(line.text, { x0 + pad, text_y }, line.size, { bright, bright, bright })
+    canvas:text(line.score, { x0 + w - pad - line.wide, text_y }, line.size,
+                { bright, bright, bright })
+    y = y + line.row
   end
   return canvas:pixels()
 end

@@ -1,0 +1,90 @@
+-- Says what pictures show: cnnrun scripts/apps/classify.lua MODEL PICTURE... [-o OUT]
+local c = require "cnnrun"
+local args = require "lib.args"
+local draw = require "lib.draw"
+local json = require "lib.json"
+local labels = require "lib.labels"
+local nets = require "lib.nets"
+local pictures = require "lib.pictures"
+
+local spec = {
+  usage = "scripts/apps/classify.lua MODEL PICTURE... [options]",
+  about = "Says what pictures show, and writes it on them. MODEL is a file of a net, or a description " ..
+          "and its weights with a comma between. PICTURE is a file, a folder or a pattern.",
+  least = 2,
+  flags = {
+    { "-o, --output PATH", "draw: a .png for one picture, a folder for several" },
+    { "--contact FILE", "all drawn pictures, small, on one sheet" },
+    { "--json", "one object a picture" },
+    { "--labels FILE", "names of the classes, one a line" },
+    { "--top NUMBER", "how many classes (3)" },
+    { "--background NUMBER", "so many classes in front of the labels' first are none of them (0)" },
+    { "--device NAME", "where to run: cpu, opencl:0 (the best)" },
+    { "--resize SIZE", "HxW, or the shorter side" },
+    { "--crop SIZE", "the middle: HxW, N, or a part such as 0.875" },
+    { "--channels ORDER", "rgb, bgr or gray" },
+    { "--mean LIST", "subtract: a number a channel" },
+    { "--std LIST", "divide: a number a channel" },
+    { "--scale NUMBER", "multiply: value = (pixel - mean) * scale / std" },
+  },
+}
+
+local steps = { "resize", "crop", "channels", "mean", "std", "scale" }
+
+-- Scores as parts of 1: as they are when the net ends in a softmax, else through one.
+local function parts(t)
+  local sum, least, top = 0, math.huge, -math.huge
+  for i = 1, #t do
+    sum, least, top = sum + t[i], math.min(least, t[i]), math.max(top, t[i])
+  end
+  if least >= 0 and math.abs(sum - 1) < .02 then return function(v) return v end end
+  local all = 0
+  for i = 1, #t do all = all + math.exp(t[i] - top) end
+  return function(v) return math.exp(v - top) / all end
+end
+
+return function(words)
+  local options, code = args.parse(words, spec)
+  if not options then return code end
+  local drawing = options.output or options.contact
+  if drawing then
+    local able, why = draw.available()
+    if not able then
+      c.note(why)
+      drawing, code = nil, 1
+    end
+  end
+  local net, how = nets.open(options[1], options), {}
+  local names = options.labels and labels.read(options.labels)
+  for _, step in ipairs(steps) do how[step] = options[step] end
+  local function label(class)
+    local shifted = class - math.tointeger(options.background or 0)
+    local name = names and names[shifted + 1] or net.model:label(class)
+    if shifted < 0 then name = "none of these" end
+    return (name or "class " .. class):match("^[^,]+")
+  end
+  local list = pictures.list({ table.unpack(options, 2) })
+  local place = drawing and options.output and pictures.places(options.output, #list)
+  local sheet = drawing and options.contact and draw.sheet()
+  local failed = pictures.each(list, function(name, picture)
+    local scores = net:run((net.model:prepare(picture, how)))[1]
+    local best, part, lines = scores:topk(math.tointeger(options.top or 3)), parts(scores), {}
+    for i, one in ipairs(best) do lines[i] = { label(one.index), part(one.score), one.index } end
+    if options.json then
+      local classes = {}
+      for i, line in ipairs(lines) do
+        classes[i] = { class = line[3], label = line[1], score = line[2] }
+      end
+      print(json.encode { picture = name, classes = classes })
+    else
+      print(name)
+      for _, line in ipairs(lines) do print(("  %5.1f%%  %s"):format(line[2] * 100, line[1])) end
+    end
+    if not drawing then return end
+    local drawn = draw.caption(picture, lines)
+    if place then drawn:save(place(name)) end
+    if sheet then sheet:add(drawn, pictures.stem(name)) end
+  end)
+  if sheet then sheet:picture():save(options.contact) end
+  return code or failed
+end

@@ -1,0 +1,273 @@
+-- Decoders of boxes on outputs made up here, against numbers worked out by hand; prints TAP.
+local c = require "cnnrun"
+local args = require "lib.args"
+local boxes = require "lib.boxes"
+local draw = require "lib.draw"
+local families = require "lib.families"
+local heads = require "lib.heads"
+local json = require "lib.json"
+local labels = require "lib.labels"
+local pictures = require "lib.pictures"
+
+local count = 0
+local function ok(good, what)
+  count = count + 1
+  print((good and "ok " or "not ok ") .. count .. " - " .. what)
+  return good
+end
+
+local function is(got, want, what)
+  if not ok(got == want, what) then print("# got " .. tostring(got) .. ", want " .. tostring(want)) end
+end
+
+local function near(a, b) return math.abs(a - b) < 1e-4 * (1 + math.abs(b)) end
+
+-- One box: class, score, corners.
+local function is_box(b, class, score, x0, y0, x1, y1, what)
+  local good = b and b.class == class and near(b.score, score) and near(b.x0, x0) and near(b.y0, y0) and
+               near(b.x1, x1) and near(b.y1, y1)
+  if not ok(good, what) and b then
+    print(("# got class %s, %.5f, %.4f %.4f %.4f %.4f"):format(b.class, b.score, b.x0, b.y0, b.x1, b.y1))
+  end
+end
+
+local function zeros(...) return c.tensor { shape = { ... } } end
+
+local function darknet()
+  local line = "yolo output=9_yolo classes=2 coords=4 width=64 height=64 anchors=10.0,20.0\n"
+  local parsed = heads.parse_heads(line .. line)
+  ok(#parsed == 2 and parsed[1].kind == "yolo" and parsed[1].classes == 2 and
+     parsed[1].output == "9_yolo" and parsed[1].anchors[2] == 20, "a line of heads")
+
+  -- Anchor 10 x 20, 2 x 2 cells of 32 pixels; the cell in column 1, row 0 is element 2 of a plane.
+  local t = zeros(1, 7, 2, 2)
+  local function plane(k, v) t[k * 4 + 2] = v end
+  plane(0, .5); plane(1, .25); plane(2, 0); plane(3, math.log(2))
+  plane(4, .8); plane(5, .1); plane(6, .9)
+  local size = { width = 64, height = 64 }
+  local found = heads.darknet({ t, ["9_yolo"] = t }, { heads = { parsed[1] }, size = size }, .5)
+  is(#found, 1, "yolo: one cell scores")
+  is_box(found[1], 1, .72, 43, -12, 53, 28, "yolo: anchors in pixels")
+  is(#heads.darknet({ t }, { heads = { parsed[1] }, size = size }, .75), 0,
+     "yolo: objectness alone is not enough")
+
+  local head = heads.parse_heads "region output=x classes=2 coords=4 anchors=1.0,1.5"[1]
+  found = heads.darknet({ t }, { heads = { head }, size = size }, .5)
+  is_box(found[1], 1, .72, 48 - 16, 8 - 48, 48 + 16, 8 + 48, "region: anchors in cells")
+
+  -- Version 1: 2 x 2 cells, one class, one box; the last cell; sizes are roots.
+  local v1 = zeros(1, 4 * (1 + 5))
+  v1[4] = .9 -- class of cell 3
+  v1[8] = .5 -- its confidence
+  for k, v in ipairs { .5, .5, .5, .25 } do v1[8 + 3 * 4 + k] = v end
+  head = heads.parse_heads "detection output=x classes=1 coords=4 anchors=2.0,1.0,1.0"[1]
+  found = heads.darknet({ v1 }, { heads = { head }, size = { width = 100, height = 200 } }, .2)
+  is_box(found[1], 0, .45, 75 - 12.5, 150 - 6.25, 75 + 12.5, 150 + 6.25, "detection: sizes squared")
+end
+
+local function grids()
+  -- 64 x 32 pixels: 8 x 4 cells of 8, 4 x 2 of 16, 2 x 1 of 32.
+  local size, strides = { width = 64, height = 32 }, { 8, 16, 32 }
+  local t = zeros(1, 32 + 8 + 2, 7)
+  local function cell(i, ...)
+    for k, v in ipairs { ... } do t[i * 7 + k] = v end
+  end
+  cell(32 + 5, .5, 0, 0, math.log(2), .8, .1, .5) -- column 1, row 1 of 16
+  cell(41, .25, .5, 0, 0, 1, .6, .2)              -- column 1, row 0 of 32
+  local found = heads.yolox({ t }, { size = size, strides = strides }, .3)
+  is(#found, 2, "yolox: two cells score")
+  is_box(found[1], 1, .4, 24 - 8, 16 - 16, 24 + 8, 16 + 16, "yolox: second stride")
+  is_box(found[2], 0, .6, 40 - 16, 16 - 16, 40 + 16, 16 + 16, "yolox: last cell of all")
+
+  -- Distances: even over 0 .. 7 means 3.5; all on one bin means that bin.
+  local scores, distances = zeros(1, 8, 3), zeros(1, 8, 32)
+  scores[5 * 3 + 3], scores[5 * 3 + 1] = .9, .5 -- cell 5: column 1, row 1 of 16
+  distances[5 * 32 + 2 * 8 + 3] = 100           -- right: bin 2
+  found = heads.nanodet({ scores, distances },
+                        { size = size, levels = { { 1, 2, 16 } } }, .4)
+  is(#found, 1, "nanodet: a cell with two classes above is one box")
+  is_box(found[1], 2, .9, 24 - 56, 24 - 56, 24 + 32, 24 + 56, "nanodet: expected distances")
+
+  local out = { cls_8 = zeros(1, 32, 1), obj_8 = zeros(1, 32, 1), bbox_8 = zeros(1, 32, 4),
+                kps_8 = zeros(1, 32, 10) }
+  out.cls_8[10], out.obj_8[10] = .9, .4 -- column 1, row 1
+  out.bbox_8[9 * 4 + 1], out.bbox_8[9 * 4 + 3] = .5, math.log(2)
+  out.kps_8[9 * 10 + 9], out.kps_8[9 * 10 + 10] = 1, -1
+  found = heads.yunet(out, { size = size, strides = { 8 } }, .5)
+  is_box(found[1], 0, .6, 12 - 8, 8 - 4, 12 + 8, 8 + 4, "yunet: root of the product")
+  ok(near(found[1].points[9], 16) and near(found[1].points[10], 0) and near(found[1].points[1], 8),
+     "yunet: points")
+end
+
+local function ssd()
+  local about = { size = { width = 100, height = 200 }, classes = 3,
+                  priors = { .5, .5, .2, .2, .25, .5, .1, .4 } }
+  local scores = c.tensor { shape = { 1, 2, 3 }, data = { .9, .05, .05, .1, .2, .7 } }
+  local offsets = c.tensor { shape = { 1, 8 }, data = { 0, 0, 0, 0, 1, -1, 0, 5 * math.log(2) } }
+  local found = heads.ssd(scores, offsets, about, .5)
+  is(#found, 1, "ssd: background is no box")
+  -- centre .25 + .1 * .1, .5 - .1 * .4; size .1, .4 * 2
+  is_box(found[1], 1, .7, 26 - 5, 92 - 80, 26 + 5, 92 + 80, "ssd: centre and size from a prior")
+  local corners = c.tensor { shape = { 1, 8 }, data = { 0, 0, 1, 1, .1, .2, .3, .4 } }
+  about.corners = true
+  is_box(heads.ssd(scores, corners, about, .5)[1], 1, .7, 10, 40, 30, 80, "ssd: corners as they are")
+  ok(heads.are_corners(corners) and not heads.are_corners(offsets), "corners are told from offsets")
+  local rows = c.tensor { shape = { 1, 1, 2, 7 },
+                          data = { 0, 3, .8, .1, .2, .3, .4, 0, 0, .9, 0, 0, 1, 1 } }
+  found = heads.detections({ rows }, about, .5)
+  is(#found, 1, "detection_output: rows of the background are left out")
+  is_box(found[1], 2, .8, 10, 40, 30, 80, "detection_output: corners in parts of the input")
+
+  local sizes = heads.prior_sizes(30, 60, { 4 })
+  ok(#sizes == 4 and near(sizes[2][1], math.sqrt(1800)) and sizes[3][1] == 60 and sizes[3][2] == 15,
+     "sizes of prior boxes")
+  local priors = heads.priors({ { 8, { { 10, 20 } } } }, { width = 12, height = 8 })
+  ok(#priors == 8 and near(priors[5], 1) and near(priors[6], .5) and near(priors[8], 2.5),
+     "priors: a last cell that is only half inside")
+  local both = heads.centred(c.tensor { shape = { 1, 2, 4 }, data = { .1, .2, .5, .4, .1, .1, .2, .2 } })
+  ok(#both == 4 and near(both[1], .3) and near(both[4], .2), "prior_box's corners as centres")
+end
+
+local function lists()
+  local function b(class, score, x0, x1) return { class = class, score = score, x0 = x0, y0 = 0, x1 = x1, y1 = 10 } end
+  local kept = boxes.suppress({ b(0, .5, 0, 10), b(0, .9, 1, 11), b(1, .4, 0, 10), b(0, .3, 20, 30),
+                                b(0, 0 / 0, 0, 10), b(0, .9, 5, 5) }, .5)
+  is(#kept, 3, "suppression: per class; no empty boxes, no NaN")
+  is(kept[1].score, .9, "suppression: best first")
+  is(#boxes.suppress({ b(0, .5, 0, 10), b(1, .4, 0, 10) }, .5, false, true), 1, "single: any class")
+  ok(near(boxes.overlap(b(0, 1, 0, 10), b(0, 1, 5, 15)), 1 / 3) and
+     near(boxes.overlap(b(0, 1, 0, 10), b(0, 1, 5, 7), true), 1), "overlap of the union, of the smaller")
+  local moved = boxes.to_picture({ { x0 = 10, y0 = 30, x1 = 500, y1 = 50, points = { 20, 40 } } },
+                                 { scale = { 2, .5 }, shift = { 20, 5 } }, 100, 12)[1]
+  ok(moved.x0 == 10 and moved.y0 == 5 and moved.x1 == 100 and moved.y1 == 12 and
+     moved.points[1] == 30 and moved.points[2] == 10, "back to the picture, cut at its edges")
+end
+
+local function recognised()
+  local function net(width, height, ports, meta)
+    local list = {}
+    for i = 1, #ports, 2 do list[#list + 1] = { name = ports[i], sizes = ports[i + 1] } end
+    return { outputs = list, size = { width = width, height = height }, channels = 3,
+             meta = function(key) return meta and meta[key] end }
+  end
+  local function of(...) return families.of(net(...)).name end
+  is(of(320, 320, { "9_yolo", { "batch", 255, 10, 10 } }, { heads = "yolo" }), "darknet", "by metadata")
+  is(of(416, 416, { "o", { 1, 3549, 85 } }), "yolox", "by the number of cells")
+  is(of(416, 416, { "a", { 1, 2704, 80 }, "b", { 1, 676, 80 }, "c", { 1, 169, 80 },
+                    "d", { 1, 2704, 32 }, "e", { 1, 676, 32 }, "f", { 1, 169, 32 } }), "nanodet",
+     "by pairs of outputs")
+  is(of(320, 240, { "boxes", { 1, "?", 4 }, "scores", { 1, "?", 2 } }), "ultraface", "by names")
+  is(of(300, 300, { "detection_out", { 1, 1, "?", 7 } }), "ssd", "by seven columns")
+  local good, why = pcall(families.of, net(28, 28, { "scores", { 1, 10 } }))
+  ok(not good and why:find("scores [1,10]", 1, true) and why:find("--family", 1, true),
+     "what fits nothing is told")
+  ok(not pcall(families.of, net(1, 1, {}), "nonsense"), "no such family")
+end
+
+local function host()
+  local t = c.tensor { shape = { 2, 3 }, data = { 1, 2, 3, 4, 5, 6 } }
+  local function list(x)
+    local values = {}
+    for i = 1, #x do values[i] = ("%g"):format(x[i]) end
+    return table.concat(values, " ")
+  end
+  is(table.concat(t:above(2), ","), "3,4,5,6", "above")
+  is(table.concat(t:above(1, 2, 6, 2), ","), "2,4,6", "above: every second from the second")
+  is(#t:above(0, 4, 3), 0, "above: nowhere")
+  ok(not pcall(t.above, t, 0, 0) and not pcall(t.above, t, 0, 1, 7), "above: outside")
+  is(list(t:transposed { 2, 1 }), "1 4 2 5 3 6", "transposed")
+  ok(not pcall(t.transposed, t, { 1, 1 }) and not pcall(t.transposed, t, { 1 }), "each axis once")
+  is(list(t:region({ 2, 2 }, { 2, 3 })), "5 6 0 0 0 0", "region over the far edge")
+  is(list(t:region({ 0, 0 }, { 2, 2 })), "0 0 0 1", "region over the near edge")
+  is(list(t:region({ 9, 1 }, { 1, 2 })), "0 0", "region far outside")
+
+  local picture = c.tensor { shape = { 10, 20, 3 }, dtype = "u8" }
+  local net = c.load(c.net { input = { "x", shape = { "n", 3, "h", "w" }, letterbox = true },
+                             c.relu {} })
+  local batch, place = net:prepare(picture, { size = { 40, 40 } })
+  ok(batch:shape()[3] == 40 and place.scale[1] == 2 and place.shift[1] == 10 and place.shift[2] == 0,
+     "prepare tells where the picture lies")
+  is(batch[1], 114, "the border is grey")
+  batch, place = net:prepare(picture, { size = { 40, 40 }, letterbox = "50,corner", scale = .1 })
+  ok(place.shift[1] == 0 and near(batch[1600], 5) and batch[1] == 0, "in the corner; settings for once")
+  ok(not pcall(net.prepare, net, picture, { leterbox = 1 }), "no such setting")
+end
+
+local function words()
+  local spec = { usage = "x", about = "y", least = 1,
+                 flags = { { "-o, --output PATH", "" }, { "--json", "" }, { "--score NUMBER", "" } } }
+  local o = args.parse({ "a", "--score=.5", "-o", "b", "--json", "--", "-c" }, spec)
+  ok(o and o[1] == "a" and o[2] == "-c" and o.score == .5 and o.output == "b" and o.json == true,
+     "flags and words")
+  for _, bad in ipairs { { "a", "--scor", "1" }, { "a", "--score", "x" }, { "a", "-o" }, {},
+                         { "a", "--json=1" } } do
+    local none, code = args.parse(bad, spec)
+    ok(none == nil and code == 1, "refused: " .. table.concat(bad, " "))
+  end
+  is(json.encode { a = { 1, 2.5, "q\"\n" }, b = { n = 0 }, c = 0 / 0, d = true },
+     '{"a":[1,2.5,"q\\u0022\\u000a"],"b":[],"c":null,"d":true}', "JSON")
+  local names = labels.parse("'n01440764 tench, Tinca tinca'\nperson\r\n\nlast\n\n")
+  ok(#names == 4 and names[1] == "tench, Tinca tinca" and names[2] == "person" and names[3] == "" and
+     names[4] == "last", "a file of labels")
+  is(#labels.coco, 80, "COCO's classes")
+  is(#labels.voc, 20, "VOC's classes")
+  is(pictures.stem "a.b/c.d.jpg", "c.d", "a picture's stem")
+end
+
+-- Can the letters be read on their plates? WCAG's contrast of 4.5.
+local function contrast()
+  local function light(v) return v <= .04045 and v / 12.92 or ((v + .055) / 1.055) ^ 2.4 end
+  local function of(colour) return .2126 * light(colour[1]) + .7152 * light(colour[2]) + .0722 * light(colour[3]) end
+  local worst = math.huge
+  for class = 0, 999 do
+    local a, b = of(draw.colour(class)), of(draw.ink(draw.colour(class)))
+    worst = math.min(worst, (math.max(a, b) + .05) / (math.min(a, b) + .05))
+  end
+  ok(worst >= 4.5, ("letters contrast with every class's colour (%.1f)"):format(worst))
+end
+
+local function drawn()
+  if not draw.available() then
+    ok(true, "drawing # SKIP the plugin draw-cairo is not there")
+    return
+  end
+  local picture = c.tensor { shape = { 480, 600, 3 }, dtype = "u8" }
+  local box = { class = 0, score = .5, x0 = 100, y0 = 100, x1 = 400, y1 = 300 }
+  local result = draw.boxes(picture, { box }, function() return "thing 50%", "thing" end)
+  local function pixel(x, y)
+    local at = (y * 600 + x) * 3
+    return result[at + 1], result[at + 2], result[at + 3]
+  end
+  local r, g, b = pixel(250, 300 - 1)
+  local want = draw.colour(0)
+  ok(math.abs(r - 255 * want[1]) < 12 and math.abs(g - 255 * want[2]) < 12 and
+     math.abs(b - 255 * want[3]) < 12, "the outline lies on the box, in its class's colour")
+  ok(({ pixel(250, 200) })[1] == 0 and ({ pixel(500, 400) })[2] == 0, "inside and outside stay")
+  ok(({ pixel(104, 90) })[2] > 100, "a plate above")
+  result = draw.boxes(c.tensor { shape = { 5, 5, 1 }, dtype = "u8" }, {}, tostring)
+  is(result:shape()[1], 20, "small grey pictures are drawn larger")
+  local canvas = c.object("canvas", { width = 50, height = 20 })
+  canvas:text("no UTF-8: \xff\xc3", { 0, 0 }, 12, { 1, 1, 1 })
+  ok(not pcall(canvas.fill, canvas, { 0, 0, 1 / 0, 1 }, { 1, 1, 1 }), "no infinite rectangles")
+  ok(not pcall(c.object, "canvas", { width = 1e9 // 1 | 0, height = 1 }), "no endless canvas")
+  local good, why = pcall(function() return canvas.fil end)
+  ok(not good and why:find("did you mean 'fill'", 1, true), "methods are suggested")
+  local sheet = draw.sheet()
+  for _ = 1, 3 do sheet:add(result, "a name that is much too long for the width of any tile, whatever it says") end
+  ok(sheet:picture():shape()[3] == 3, "a contact sheet")
+  ok(draw.caption(picture, { { "tabby", .9 }, { "a very long name " .. ("x"):rep(300), .1 } }):shape()[1] == 480,
+     "a caption")
+end
+
+return function()
+  darknet()
+  grids()
+  ssd()
+  lists()
+  recognised()
+  host()
+  words()
+  contrast()
+  drawn()
+  print("1.." .. count)
+end
