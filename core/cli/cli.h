@@ -118,6 +118,11 @@ bool cnri_parse_bytes(const char *text, uint64_t *out);
 
 /* Prints "cnnrun COMMAND: where: text" on stderr; returns the exit code: the status negated. */
 int cnri_complain(const cnri_args *args, const cnr_error *err);
+/* ---- nearby.c ---- */
+/* `path` is not there, but something of nearly that name is, in its folder or in the first above
+ * that exists: false when there is none. */
+bool cnri_nearby(const char *path, char *out, size_t room);
+
 /* A mistake in the command line found by the command itself; returns its exit code. */
 int cnri_usage_error(const cnri_args *args, const char *format, ...) CNRI_PRINTF(2, 3);
 /* --no-rewrite as the core takes it: NULL-terminated, NULL when there is none. */

@@ -80,9 +80,11 @@ static cnr_status find_encoding(convert *c, cnr_error *err) {
     if (!c->encoding) {
         for (; count < cnri_count(CNR_KIND_ENCODING) && count < (int32_t)CNRI_COUNT(names); count++)
             names[count] = ((const cnr_encoding *)cnri_at(CNR_KIND_ENCODING, count))->name;
-        const char *near = cnri_nearest(text, names, count);
-        status = cnri_fail(err, CNR_E_NOT_FOUND, "--encode", "no encoding \"%s\"%s%s%s", text,
-                           near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+        cnri_text all = {0};
+        for (int32_t i = 0; i < count; i++) cnri_text_add(&all, "%s%s", i ? ", " : "", names[i]);
+        status = cnri_fail(err, CNR_E_NOT_FOUND, "--encode", "no encoding \"%s\"; there are: %s",
+                           text, all.at ? all.at : "none");
+        cnri_text_free(&all);
     }
     while (!status && rest && *rest) {
         char *next = strchr(rest, ',');
@@ -187,6 +189,8 @@ int cnri_cmd_convert(int argc, char **argv) {
     if (!cnri_args_parse(&args, &syntax, argc, argv, &c, &code)) return code;
     if (!c.out) {
         code = cnri_usage_error(&args, "-o OUT.cnr is missing");
+    } else if (c.layers && !c.encode) {
+        code = cnri_usage_error(&args, "--layers goes with --encode");
     } else {
         cnr_status status = cnri_args_open(&args, &rt, &err);
         if (!status && c.encode) status = find_encoding(&c, &err);

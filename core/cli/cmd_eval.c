@@ -128,7 +128,12 @@ static cnr_status count(eval *e, const cnr_tensor *whole, int64_t slot, cnr_erro
         if (status) return status;
     }
     const int32_t n = cnr_topk(&sample, TOP, top);
-    const int64_t label = e->labels[slot];
+    const int64_t label = e->labels[slot], class = label + e->offset;
+    if (!e->map && (class < 0 || class >= cnr_count(&sample)))
+        return cnri_fail(err, CNR_E_ARG, e->data,
+                         "label %lld%s: the net tells %lld classes apart, from 0 on; want another "
+                         "--class-map or data", (long long)label,
+                         e->offset ? " with the offset" : "", (long long)cnr_count(&sample));
     e->done++;
     for (int32_t i = 0; i < n; i++)
         if (label_of(e, top[i].index) == label) {

@@ -26,6 +26,18 @@ static const cnr_exporter *exporter_for(const char *path) {
     return best;
 }
 
+static cnr_status no_exporter(const char *path, cnr_error *err) {
+    cnri_text all = {0};
+    for (int32_t i = 0; i < cnri_count(CNR_KIND_EXPORTER); i++)
+        cnri_text_add(&all, "%s%s", i ? ", " : "",
+                      ((const cnr_exporter *)cnri_at(CNR_KIND_EXPORTER, i))->name);
+    const cnr_status status =
+        cnri_fail(err, CNR_E_UNSUPPORTED, path, "no exporter writes a file of such a name; there "
+                  "are: %s", all.at ? all.at : "none");
+    cnri_text_free(&all);
+    return status;
+}
+
 int cnri_cmd_export(int argc, char **argv) {
     options opt = {0};
     cnri_args args;
@@ -46,7 +58,7 @@ int cnri_cmd_export(int argc, char **argv) {
     if (!status) {
         const cnr_exporter *e = exporter_for(opt.output);
         status = e ? e->write(graph, opt.output, &err)
-                   : cnri_fail(&err, CNR_E_UNSUPPORTED, opt.output, "no exporter writes such a file");
+                   : no_exporter(opt.output, &err);
     }
     if (status) code = cnri_complain(&args, &err);
     cnri_graph_free(graph);

@@ -1,6 +1,7 @@
 /* cnnrun import: a model of another program to the native file. */
 #include "core/cli/cli.h"
 #include "core/store/store.h"
+#include <errno.h>
 
 typedef struct import {
     const char *out, *labels, *format;
@@ -34,14 +35,14 @@ static const cnri_syntax syntax = {
 
 /* ---- which importer ---- */
 
-static cnr_status none_fits(const char *path, cnr_error *err) {
+static cnr_status none_fits(const char *where, const char *what, cnr_error *err) {
     cnri_text known = {0};
     for (int32_t i = 0; i < cnri_count(CNR_KIND_IMPORTER); i++) {
         const cnr_importer *importer = cnri_at(CNR_KIND_IMPORTER, i);
         cnri_text_add(&known, "%s%s", i ? ", " : "", importer->name);
     }
     const cnr_status status =
-        cnri_fail(err, CNR_E_UNSUPPORTED, path, "no importer knows this file; there are: %s",
+        cnri_fail(err, CNR_E_UNSUPPORTED, where, "%s; there are: %s", what,
                   known.at && *known.at ? known.at : "none (no importer plugin was found)");
     cnri_text_free(&known);
     return status;
@@ -53,9 +54,11 @@ static cnr_status find(const char *name, const char *path, const cnr_importer **
     int32_t best = 0;
     *out = name ? cnri_find(CNR_KIND_IMPORTER, name) : NULL;
     if (*out) return CNR_OK;
-    if (name) return cnri_fail(err, CNR_E_NOT_FOUND, "--format", "no importer \"%s\"", name);
+    if (name) return none_fits("--format", "no importer has this name", err);
     FILE *file = fopen(path, "rb");
-    if (!file) return cnri_fail(err, CNR_E_NOT_FOUND, path, "can't open this file");
+    if (!file)
+        return cnri_fail(err, errno == ENOENT ? CNR_E_NOT_FOUND : CNR_E_IO, path,
+                         "can't be opened: %s", strerror(errno));
     const size_t n = fread(head, 1, sizeof head, file);
     fclose(file);
     for (int32_t i = 0; i < cnri_count(CNR_KIND_IMPORTER); i++) {
@@ -66,7 +69,7 @@ static cnr_status find(const char *name, const char *path, const cnr_importer **
             *out = importer;
         }
     }
-    return *out ? CNR_OK : none_fits(path, err);
+    return *out ? CNR_OK : none_fits(path, "no importer knows this file", err);
 }
 
 /* ---- labels ---- */

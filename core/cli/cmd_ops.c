@@ -95,11 +95,21 @@ static void print_attr(const cnr_attr_spec *a) {
     if (a->help) printf("  %-18s%s\n", "", a->help);
 }
 
+/* Whether a kernel of any operator takes this one is known for a node of a net only. */
+static bool is_general(const cnr_kernel *k) { return strcmp(k->op, CNR_ANY_OP) == 0; }
+
 static void print_kernels(const cnr_op *op) {
     const cnr_kernel *const *kernels;
     const int32_t n = cnri_kernels_for(op, &kernels);
+    int32_t general = 0;
     printf("\nkernels:\n  %-25s any device with host memory\n", "(reference)");
-    for (int32_t i = 0; i < n; i++) printf("  %-25s %s\n", kernels[i]->name, kernels[i]->device);
+    for (int32_t i = 0; i < n; i++) {
+        if (is_general(kernels[i])) general++;
+        else printf("  %-25s %s\n", kernels[i]->name, kernels[i]->device);
+    }
+    if (general) printf("\nkernels of any operator, where a node fits (see cnnrun show):\n");
+    for (int32_t i = 0; i < n; i++)
+        if (is_general(kernels[i])) printf("  %-25s %s\n", kernels[i]->name, kernels[i]->device);
 }
 
 static void print_op(const cnr_op *op) {
@@ -179,6 +189,7 @@ static void json_lists(cnri_json *j, const cnr_op *op) {
     cnri_json_end(j);
     cnri_json_list(j, "kernels");
     for (int32_t i = 0; i < n; i++) {
+        if (is_general(kernels[i])) continue;
         cnri_json_object(j, NULL);
         cnri_json_text(j, "name", kernels[i]->name);
         cnri_json_text(j, "device", kernels[i]->device);

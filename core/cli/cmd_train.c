@@ -28,7 +28,7 @@ static const cnri_option options[] = {
      0},
     {"--lr", "X", CNRI_OPT_REAL, offsetof(train, rate), "learning rate (0.02)", 0, 1000, NULL, 0},
     {"--policy", "NAME", CNRI_OPT_CHOICE, offsetof(train, policy),
-     "how the rate falls: fixed, inverse, step or cosine (cosine)", 0, 0, policies, 0},
+     "how the rate falls (cosine)", 0, 0, policies, 0},
     {"--momentum", "X", CNRI_OPT_REAL, offsetof(train, momentum), "0 to 0.9999 (0.9)", 0, 0.9999,
      NULL, 0},
     {"--decay", "X", CNRI_OPT_REAL, offsetof(train, decay), "weight decay (0.0005)", 0, 1, NULL, 0},
@@ -149,7 +149,12 @@ static cnr_status all(train *t, cnr_error *err) {
     cnr_runtime *rt = NULL;
     cnr_graph *net = NULL;
     cnri_train_progress last = {.best = -1};
-    cnr_status status = cnri_args_open(&t->args, &rt, err);
+    cnri_writer trial;
+    /* hours of training are lost when the file can't be written behind them */
+    cnr_status status = cnri_write_begin(&trial, t->output, err);
+    if (status != CNR_OK) return status;
+    cnri_write_abandon(&trial);
+    status = cnri_args_open(&t->args, &rt, err);
     if (status != CNR_OK) return status;
     status = load(t, rt, &net, err);
     if (status == CNR_OK) status = train_net(t, rt, net, &last, err);

@@ -44,7 +44,9 @@ static int unknown(const char *word) {
     for (size_t i = 0; i < CNRI_COUNT(commands); i++) names[i] = commands[i].name;
     names[CNRI_COUNT(commands)] = "help";
     const bool path = strpbrk(word, "./") != NULL;
+    char file[4096];
     const char *near = path ? NULL : cnri_nearest(word, names, CNRI_COUNT(names));
+    if (!near && cnri_nearby(word, file, sizeof file)) near = file;
     fprintf(stderr, "cnnrun: %s %s%s%s%s\n", path ? "no such file:" : "no such command or file:",
             word, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
     fprintf(stderr, "cnnrun --help lists the commands\n");

@@ -5,9 +5,13 @@
 
 int cnri_complain(const cnri_args *args, const cnr_error *err) {
     const char *command = args->syntax->command;
+    char near[4096];
     fflush(stdout);
-    fprintf(stderr, "cnnrun%s%s: %s%s%s\n", *command ? " " : "", command, err->where,
+    fprintf(stderr, "cnnrun%s%s: %s%s%s", *command ? " " : "", command, err->where,
             *err->where ? ": " : "", *err->text ? err->text : cnr_status_text(err->code));
+    if (err->code == CNR_E_NOT_FOUND && cnri_nearby(err->where, near, sizeof near))
+        fprintf(stderr, "; did you mean %s?", near);
+    fprintf(stderr, "\n");
     return err->code < 0 && err->code > -100 ? -err->code : 1;
 }
 
@@ -101,13 +105,39 @@ static cnr_status symbols_parse(const cnri_words *words, symbols *s, cnr_error *
     return CNR_OK;
 }
 
+/* Every --no-rewrite is one that there is. */
+static cnr_status check_rewrites(const cnri_words *words, cnr_error *err) {
+    CNRI_VEC(const char *) names = {0};
+    const char *name, *summary, **slot;
+    for (int32_t i = 0; cnri_rewrite_at(i, &name, &summary); i++)
+        if ((slot = cnri_push(&names)) != NULL) *slot = name;
+    for (const char *const *step = cnri_plan_steps; *step; step++)
+        if ((slot = cnri_push(&names)) != NULL) *slot = *step;
+    cnr_status status = CNR_OK;
+    for (int32_t i = 0; i < words->n && !status; i++) {
+        int32_t k = 0;
+        while (k < names.n && strcmp(names.at[k], words->at[i]) != 0) k++;
+        if (k < names.n) continue;
+        cnri_text all = {0};
+        for (k = 0; k < names.n; k++) cnri_text_add(&all, "%s%s", k ? ", " : "", names.at[k]);
+        status = cnri_fail(err, CNR_E_NOT_FOUND, "--no-rewrite", "no rewrite \"%s\"; there are: %s",
+                           words->at[i], all.at ? all.at : "");
+        cnri_text_free(&all);
+    }
+    cnri_vec_free(&names);
+    return status;
+}
+
 static cnr_status load_options(const cnri_args *args, symbols *s, cnr_load_options *options,
                                cnr_error *err) {
     const cnri_common *c = &args->common;
     memset(options, 0, sizeof *options);
     options->size = sizeof *options;
-    const cnr_status status = symbols_parse(&c->symbols, s, err);
+    cnr_status status = symbols_parse(&c->symbols, s, err);
+    if (!status) status = check_rewrites(&c->no_rewrite, err);
     if (status) return status;
+    if (c->device && !*c->device)
+        return cnri_fail(err, CNR_E_ARG, "--device", "wanted a name such as cpu");
     options->n_symbols = c->symbols.n;
     options->symbols = s->names;
     options->symbol_values = s->values;

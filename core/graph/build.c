@@ -342,10 +342,11 @@ cnr_status cnri_graph_verdict(const cnr_graph *g, bool filled, cnr_error *err) {
         cnri_text all = {0};
         for (int32_t i = 0; i < g->problems.n; i++) {
             const cnri_problem *p = &g->problems.at[i];
-            cnri_log(CNR_LOG_ERROR, g->name, "%s%s%s", p->where, p->where[0] ? ": " : "", p->text);
             cnri_text_add(&all, "%s%s%s%s", i ? "\n" : "", p->where, p->where[0] ? ": " : "",
                           p->text);
         }
+        if (!err || all.n + 64 > sizeof err->text) /* more than the record holds */
+            cnri_log(CNR_LOG_ERROR, g->name, "%s", all.at ? all.at : "");
         cnri_fail(err, CNR_E_ARG, g->name, "%d problem%s:\n%s", g->problems.n,
                   g->problems.n == 1 ? "" : "s", all.at ? all.at : "");
         cnri_text_free(&all);

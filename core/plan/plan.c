@@ -68,6 +68,8 @@ static cnr_status count_params(cnr_plan *plan, cnr_error *err) {
     return CNR_OK;
 }
 
+const char *const cnri_plan_steps[] = {"fuse", "alias", "layout", NULL};
+
 static cnr_status make(cnri_planner *p, const cnr_tensor *const *types, int32_t n_types,
                        cnr_error *err) {
     cnr_plan *plan = p->plan;
@@ -76,9 +78,9 @@ static cnr_status make(cnri_planner *p, const cnr_tensor *const *types, int32_t 
     if (!status) status = count_params(plan, err);
     if (!status) status = cnri_graph_rewrite(p->graph, off, err);
     if (!status) status = check_values(p->graph, err);
-    p->fuse = !cnri_off(off, "fuse");
-    p->alias = !cnri_off(off, "alias");
-    p->layout = !cnri_off(off, "layout");
+    p->fuse = !cnri_off(off, cnri_plan_steps[0]);
+    p->alias = !cnri_off(off, cnri_plan_steps[1]);
+    p->layout = !cnri_off(off, cnri_plan_steps[2]);
     if (!status) status = cnri_plan_place(p, err);
     if (!status) status = cnri_plan_choose(p, err);
     if (!status) status = cnri_plan_emit(p, err);

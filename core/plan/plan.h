@@ -141,6 +141,8 @@ typedef struct cnr_plan {
     char *origin;      /* "hit", "miss: ..." or "stale: ..."; NULL: no cache was asked */
 } cnr_plan;
 
+/* What no_rewrite may name besides rewrites. */
+extern const char *const cnri_plan_steps[];
 cnr_status cnri_plan_make(const cnr_graph *graph, cnri_devices *devices,
                           const cnri_plan_options *options, const cnr_tensor *const *input_types,
                           int32_t n_inputs, cnr_plan **out, cnr_error *err);

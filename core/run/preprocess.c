@@ -402,6 +402,12 @@ static cnr_status check_size(const cnri_preprocess *p, const layout *l, const cn
                          "%lld x %lld x %lld values do not fill an input of %lld (one sample)",
                          (long long)l->c, (long long)l->h, (long long)l->w,
                          (long long)cnr_count(out));
+    const struct { const char *what; int32_t n; } lists[] = {{"mean", p->n_mean}, {"std", p->n_std}};
+    for (int32_t i = 0; i < 2; i++)
+        if (lists[i].n > 1 && lists[i].n != l->c)
+            return cnri_fail(err, CNR_E_SHAPE, lists[i].what,
+                             "%d numbers for an input of %lld channel%s; want one, or one a channel",
+                             (int)lists[i].n, (long long)l->c, l->c == 1 ? "" : "s");
     if (p->mean_image && p->mean_count != (uint64_t)(l->c * l->h * l->w))
         return cnri_fail(err, CNR_E_SHAPE, "mean image",
                          "it has %llu values, the input %lld x %lld x %lld",
