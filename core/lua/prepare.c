@@ -71,9 +71,9 @@ static cnr_status change(lua_State *L, int table, cnri_preprocess *p, cnr_error 
     return status;
 }
 
-/* { scale = { y, x }, shift = { y, x } } */
+/* { factor = { y, x }, shift = { y, x } } */
 static void push_placement(lua_State *L, const cnri_framing *place) {
-    static const char *const names[] = {"scale", "shift"};
+    static const char *const names[] = {"factor", "shift"};
     const double *numbers[] = {place->scale, place->shift};
     lua_createtable(L, 0, 2);
     for (int k = 0; k < 2; k++) {

@@ -402,7 +402,7 @@ static cnr_status check_size(const cnri_preprocess *p, const layout *l, const cn
                          "%lld x %lld x %lld values do not fill an input of %lld (one sample)",
                          (long long)l->c, (long long)l->h, (long long)l->w,
                          (long long)cnr_count(out));
-    const struct { const char *what; int32_t n; } lists[] = {{"mean", p->n_mean}, {"std", p->n_std}};
+    const struct { const char *what; int32_t n; } lists[] = {{"means", p->n_mean}, {"stds", p->n_std}};
     for (int32_t i = 0; i < 2; i++)
         if (lists[i].n > 1 && lists[i].n != l->c)
             return cnri_fail(err, CNR_E_SHAPE, lists[i].what,

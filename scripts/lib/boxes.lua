@@ -57,9 +57,9 @@ function M.suppress(list, limit, of_smaller, single)
 end
 
 -- From the net's input back to the picture of that width and height, and cut at its edges.
--- `place` is what net:prepare says: input = picture * scale + shift, for y and x.
+-- `place` is what net:prepare says: input = picture * factor + shift, for y and x.
 function M.to_picture(list, place, width, height)
-  local sy, sx, dy, dx = place.scale[1], place.scale[2], place.shift[1], place.shift[2]
+  local sy, sx, dy, dx = place.factor[1], place.factor[2], place.shift[1], place.shift[2]
   for _, b in ipairs(list) do
     b.x0 = math.max(0, math.min(width, (b.x0 - dx) / sx))
     b.x1 = math.max(0, math.min(width, (b.x1 - dx) / sx))
