@@ -33,6 +33,7 @@
     X(show, "a net node by node, before anything runs")                                      \
     X(import, "a model of another program to the native file")                               \
     X(convert, "any net to the native file, weights encoded if asked")                       \
+    X(quantize, "have a net work on 8-bit whole numbers")                                    \
     X(check, "verify the digests of native model files")                                     \
     X(plugins, "list plugins with what they provide, or why they were refused")              \
     X(ops, "list operators, their inputs, attributes and help")                              \

@@ -124,14 +124,26 @@ static bool is_read(const cnr_op *op, int32_t port, const char *encoding) {
     return false;
 }
 
-/* Every node that uses the weight must read the encoding and be among the layers meant. */
+static bool is_learned(const cnr_op *op, int32_t port) {
+    if (port >= op->n_inputs) return false;
+    const size_t at = (size_t)port * op->port_size;
+    const uint32_t flags = ((const cnr_port *)(const void *)((const char *)op->inputs + at))->flags;
+    return (flags & CNR_PORT_PARAMETER) && !(flags & CNR_PORT_STATISTIC);
+}
+
+/* Every node that uses the weight must read the encoding and be among the layers meant. What is
+ * only stored so is for weights in the strict sense: learned, of several rows. */
 static bool wanted(const convert *c, const cnr_graph *g, cnr_value value) {
+    const bool stored = CNRI_HAS(c->encoding, flags) && (c->encoding->flags & CNR_ENCODING_STORED);
     bool used = false;
+    if (stored && g->values.at[value].type->rank < 2) return false;
     for (int32_t i = 0; i < g->nodes.n; i++) {
         const cnri_node *node = g->nodes.at[i];
         for (int32_t p = 0; p < node->view.n_inputs; p++) {
             if (node->in[p] != value) continue;
-            if (!is_read(node->view.desc, p, c->encoding->name)) return false;
+            const bool read = stored ? is_learned(node->view.desc, p)
+                                     : is_read(node->view.desc, p, c->encoding->name);
+            if (!read) return false;
             if (c->layers && fnmatch(c->layers, node->name, 0) != 0) return false;
             used = true;
         }

@@ -8,6 +8,10 @@
 extern "C" {
 #endif
 
+enum {
+    CNR_ENCODING_STORED = 1 << 0 /* only saves room: read as dense once decoded, by any kernel */
+};
+
 typedef struct cnr_encoding {
     uint32_t size;
     uint32_t version;
@@ -25,6 +29,8 @@ typedef struct cnr_encoding {
      * anything that decode or a kernel could trip over (files are hostile). */
     cnr_status (*check)(const cnr_tensor *encoded, cnr_error *err);
     cnr_status (*decode)(const cnr_tensor *encoded, void *dense, cnr_error *err);
+    uint32_t flags; /* CNR_ENCODING_...; without any, kernels that read it are what it is for */
+    uint32_t reserved;
 } cnr_encoding;
 
 #ifdef __cplusplus

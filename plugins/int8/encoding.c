@@ -1,0 +1,131 @@
+/* int8: weights as whole numbers of 8 or 4 bits with one scale, for small files.
+ *
+ *     r = q * 2^position * scale,   position = ceil(log2(max |r| / top)),   top = 2^(bits - 1) - 1
+ *
+ * so that scale lies in (1/2, 1]. Stored: the header, then a byte a number, or two numbers a byte
+ * (the first in the low half); little-endian, as the native file is. */
+#include "int8.h"
+
+#include <math.h>
+
+typedef struct packed_header {
+    uint32_t magic, bits;
+    int32_t position;
+    float scale;
+    uint64_t count;
+} packed_header;
+
+#define PACKED_MAGIC 0x31495158u /* "XQI1" */
+
+static const cnr_attr_spec attrs[] = {
+    {.name = "bits", .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 4, .max = 8,
+     .default_i = 8, .help = "of a number: 8 or 4"},
+};
+
+static uint64_t packed_bytes(uint64_t count, uint32_t bits) {
+    return sizeof(packed_header) + (bits == 8 ? count : (count + 1) / 2);
+}
+
+/* position and scale of the data; refuses what is not a number. */
+static cnr_status measure(const cnr_tensor *t, const cnr_attr *const *a, packed_header *head,
+                          cnr_error *err) {
+    const int64_t n = cnr_count(t), bits = a && a[0] ? a[0]->i : 8;
+    const float *v = t->data;
+    float most = 0;
+    if (t->dtype != CNR_f32 || n < 0)
+        return int8_host->fail(err, CNR_E_UNSUPPORTED, "int8", "an f32 tensor is wanted, this is %s",
+                               cnr_dtype_name(t->dtype));
+    if (bits != 8 && bits != 4)
+        return int8_host->fail(err, CNR_E_ARG, "int8", "bits must be 8 or 4, not %d", (int)bits);
+    for (int64_t i = 0; i < n; i++) {
+        if (!isfinite(v[i]))
+            return int8_host->fail(err, CNR_E_UNSUPPORTED, "int8", "weight %lld is not a number",
+                                   (long long)i);
+        most = fmaxf(most, fabsf(v[i]));
+    }
+    *head = (packed_header){PACKED_MAGIC, (uint32_t)bits, 0, 1, (uint64_t)n};
+    if (most == 0) return CNR_OK;
+    int exponent;
+    const double step = (double)most / (double)((1 << (bits - 1)) - 1);
+    const double part = frexp(step, &exponent); /* in [1/2, 1) */
+    head->position = part == 0.5 ? exponent - 1 : exponent;
+    head->scale = (float)ldexp(step, -head->position);
+    if (head->scale <= 0.5f) head->scale = nextafterf(0.5f, 1); /* rounded onto the bound */
+    return CNR_OK;
+}
+
+static cnr_status encode_size(const cnr_tensor *dense, const cnr_attr *const *a, uint64_t *bytes,
+                              cnr_error *err) {
+    packed_header head;
+    INT8_TRY(measure(dense, a, &head, err));
+    *bytes = packed_bytes(head.count, head.bits);
+    return CNR_OK;
+}
+
+static cnr_status encode(const cnr_tensor *dense, const cnr_attr *const *a, void *out,
+                         uint64_t bytes, cnr_error *err) {
+    packed_header head;
+    INT8_TRY(measure(dense, a, &head, err));
+    if (bytes != packed_bytes(head.count, head.bits))
+        return int8_host->fail(err, CNR_E_ARG, "int8", "the room does not fit the data");
+    const float *v = dense->data;
+    const double unit = ldexp((double)head.scale, head.position);
+    const double top = (1 << (head.bits - 1)) - 1;
+    uint8_t *to = (uint8_t *)out + sizeof head;
+    memset(out, 0, (size_t)bytes);
+    memcpy(out, &head, sizeof head);
+    for (uint64_t i = 0; i < head.count; i++) {
+        const double q = fmin(top, fmax(-top, rint((double)v[i] / unit)));
+        const uint8_t byte = (uint8_t)(int8_t)q;
+        if (head.bits == 8) to[i] = byte;
+        else to[i / 2] |= (uint8_t)((byte & 15) << (i % 2 ? 4 : 0));
+    }
+    return CNR_OK;
+}
+
+static cnr_status check(const cnr_tensor *t, cnr_error *err) {
+    packed_header head;
+    const int64_t n = cnr_count(t);
+    const char *wrong = NULL;
+    memset(&head, 0, sizeof head);
+    if (t->data && t->bytes >= sizeof head) memcpy(&head, t->data, sizeof head);
+    if (t->dtype != CNR_f32 || n < 0) wrong = "the tensor it stands for is not f32";
+    else if (head.magic != PACKED_MAGIC) wrong = "the header is damaged";
+    else if (head.bits != 8 && head.bits != 4) wrong = "bits is not 8 or 4";
+    else if (!(head.scale > 0.5f && head.scale <= 1) || head.position < -160 ||
+             head.position > 128)
+        wrong = "position or scale is out of range";
+    else if (head.count != (uint64_t)n || t->bytes != packed_bytes(head.count, head.bits))
+        wrong = "its size does not fit the tensor";
+    return wrong ? int8_host->fail(err, CNR_E_FORMAT, "int8", "%s", wrong) : CNR_OK;
+}
+
+static cnr_status decode(const cnr_tensor *t, void *dense, cnr_error *err) {
+    packed_header head;
+    const uint8_t *from = (const uint8_t *)t->data + sizeof head;
+    float *out = dense;
+    (void)err;
+    memcpy(&head, t->data, sizeof head);
+    const double unit = ldexp((double)head.scale, head.position);
+    for (uint64_t i = 0; i < head.count; i++) {
+        int32_t q = head.bits == 8 ? (int8_t)from[i] : from[i / 2] >> (i % 2 ? 4 : 0) & 15;
+        if (head.bits == 4 && q > 7) q -= 16;
+        out[i] = (float)(q * unit);
+    }
+    return CNR_OK;
+}
+
+const cnr_encoding int8_encoding = {
+    .size = sizeof(cnr_encoding),
+    .version = 1,
+    .name = "int8",
+    .summary = "weights of 8 or 4 bits with one scale a tensor; decoded before use",
+    .n_attrs = 1,
+    .attr_spec_size = sizeof(cnr_attr_spec),
+    .attrs = attrs,
+    .encode_size = encode_size,
+    .encode = encode,
+    .check = check,
+    .decode = decode,
+    .flags = CNR_ENCODING_STORED,
+};

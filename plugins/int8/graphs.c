@@ -1,0 +1,87 @@
+/* What the rewrites share: looking at graphs, adding quantised nodes, numbers in metadata. */
+#include "graphs.h"
+
+#include <math.h>
+#include <stdio.h>
+
+int graph_passes(const cnr_node *node) {
+    static const char *const ops[] = {"max_pool", "global_max_pool", "reshape", "flatten",
+                                      "squeeze",  "unsqueeze",       "transpose", "identity",
+                                      "space_to_depth", "depth_to_space", "slice"};
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
+        if (graph_is(node, ops[i])) return 1;
+    return graph_joins(node);
+}
+
+int graph_joins(const cnr_node *node) {
+    return graph_is(node, "concat");
+}
+
+static cnr_value constant(graph *g, const char *stem, const char *suffix, cnr_tensor *t) {
+    char name[256];
+    snprintf(name, sizeof name, "%.200s.%s", stem, suffix);
+    t->size = sizeof *t;
+    t->flags = CNR_TENSOR_CONST;
+    t->bytes = cnr_dense_bytes(t);
+    return int8_host->graph_constant(g, name, t);
+}
+
+cnr_value graph_f32(graph *g, const char *stem, const char *suffix, const float *v, int64_t n) {
+    cnr_tensor t = {.dtype = CNR_f32, .rank = n > 1, .dim = {n}, .data = (void *)v};
+    return constant(g, stem, suffix, &t);
+}
+
+cnr_value graph_bytes(graph *g, const char *stem, const char *suffix, int32_t dtype, const void *v,
+                      int32_t rank, const int64_t *dim) {
+    cnr_tensor t = {.dtype = dtype, .rank = rank, .data = (void *)v};
+    for (int32_t i = 0; i < rank; i++) t.dim[i] = dim[i];
+    return constant(g, stem, suffix, &t);
+}
+
+static int has_attr(const cnr_op *op, const char *name) {
+    for (int32_t i = 0; i < op->n_attrs; i++) {
+        const char *row = (const char *)op->attrs + (size_t)i * op->attr_spec_size;
+        if (strcmp(((const cnr_attr_spec *)(const void *)row)->name, name) == 0) return 1;
+    }
+    return 0;
+}
+
+cnr_value graph_add(graph *g, const char *op, const char *name, const cnr_node *like,
+                    const cnr_value *in, int32_t n_in) {
+    const cnr_op *desc = int8_host->find_op(op);
+    const cnr_attr *attrs[32];
+    int32_t n = 0;
+    cnr_value out = -1;
+    if (!desc) return -1;
+    for (int32_t i = 0; like && i < like->n_attrs && n < 32; i++)
+        if (like->attrs[i]->set && has_attr(desc, like->attrs[i]->name)) attrs[n++] = like->attrs[i];
+    const cnr_status status =
+        int8_host->graph_node(g, op, name, NULL, in, n_in, attrs, n, &out, 1);
+    return status == CNR_OK ? out : -1;
+}
+
+int graph_number(const char **text, double *out) {
+    const char *p = *text;
+    double value = 0, sign = 1;
+    int digits = 0, point = 0, exponent = 0, power = 0, down = 0;
+    if (*p == '-' || *p == '+') sign = *p++ == '-' ? -1 : 1;
+    for (; (*p >= '0' && *p <= '9') || (*p == '.' && !point); p++) {
+        if (*p == '.') {
+            point = 1;
+            continue;
+        }
+        value = value * 10 + (*p - '0');
+        digits++;
+        exponent -= point;
+    }
+    if (!digits) return 0;
+    if (*p == 'e' || *p == 'E') {
+        p++;
+        if (*p == '-' || *p == '+') down = *p++ == '-';
+        for (; *p >= '0' && *p <= '9' && power < 10000; p++) power = power * 10 + (*p - '0');
+        exponent += down ? -power : power;
+    }
+    *out = sign * value * pow(10, exponent);
+    *text = p;
+    return isfinite(*out);
+}

@@ -1,0 +1,91 @@
+/* What the files of this plugin share: the host, the chosen microkernels, quantised layers. */
+#ifndef INT8_H
+#define INT8_H
+
+#include "ukernel/ukernel.h"
+
+#include <cnnrun/plugin.h>
+#include <cnnrun/window.h>
+
+extern const cnr_host *int8_host;    /* set by init */
+extern const int8_ukernels *int8_uk; /* set by init, from what the processor can do */
+
+extern const cnr_op int8_qlinear_dense;
+extern const cnr_kernel int8_conv, int8_dense, int8_quantize, int8_dequantize, int8_max_pool;
+extern const cnr_rewrite int8_quantize_layers, int8_pass_through;
+extern const cnr_encoding int8_encoding;
+
+/* The best microkernels that this processor runs. CNNRUN_CPU_ISA may name a lesser set. */
+const int8_ukernels *int8_choose_isa(void);
+
+#define INT8_TRY(call)                         \
+    do {                                       \
+        const cnr_status status_ = (call);     \
+        if (status_ != CNR_OK) return status_; \
+    } while (0)
+
+static inline int64_t int8_min(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t int8_max(int64_t a, int64_t b) { return a > b ? a : b; }
+static inline int64_t int8_div_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static inline int64_t int8_round_up(int64_t a, int64_t b) { return int8_div_up(a, b) * b; }
+
+static inline int int8_is_byte(const cnr_tensor *t) {
+    return t->dtype == CNR_u8 || t->dtype == CNR_i8;
+}
+static inline const cnr_tensor *int8_in(const cnr_node *node, int32_t i) {
+    return i < node->n_inputs ? node->inputs[i] : NULL;
+}
+static inline void int8_parallel(cnr_stream *stream, int64_t n,
+                                 void (*fn)(void *arg, int64_t i, int32_t thread), void *arg) {
+    if (stream->parallel) stream->parallel(stream, n, fn, arg);
+    else
+        for (int64_t i = 0; i < n; i++) fn(arg, i, 0);
+}
+static inline int int8_cancelled(const cnr_stream *stream) {
+    return stream && stream->cancel && *stream->cancel;
+}
+/* Fills the answer: plain layouts, `score`. */
+void int8_accept(const cnr_node *node, cnr_accept *out, int32_t score);
+/* One number known at planning, dense. */
+int int8_is_scalar(const cnr_tensor *t, uint32_t dtypes);
+int32_t int8_byte_at(const cnr_tensor *t, int64_t i); /* of i8 or u8 */
+/* The range of stored values less `zero`: what rounding is kept in. */
+void int8_bounds(int32_t dtype, int32_t zero, double *low, double *high);
+/* An unplan that frees a single block. */
+void int8_free_state(const cnr_device *device, void *state);
+
+/* ---- layers: the ports of qlinear_conv and of qlinear_dense are the same ---- */
+
+enum {
+    INT8_X, INT8_X_SCALE, INT8_X_ZERO, INT8_W, INT8_W_SCALE, INT8_W_ZERO, INT8_Y_SCALE,
+    INT8_Y_ZERO, INT8_BIAS
+};
+
+/* Kernels work with unsigned activations and weights whose zero point is 0. Signed activations have
+ * their top bit flipped (128 more, as their zero point), unsigned weights (of zero point 128) too. */
+typedef struct int8_layer {
+    int32_t x_zero, y_zero; /* x_zero: of flipped bytes */
+    uint8_t x_flip, w_flip;
+    double low, high; /* of y less y_zero */
+} int8_layer;
+
+/* The blob: this, `rows` offsets, `rows` scales (doubles), then the kernel's packed weights. */
+typedef struct int8_blob {
+    int8_layer layer; /* the inputs that say it need not be there when the kernel runs */
+    int64_t rows; /* a multiple of INT8_MR; those past the last are zeros */
+    int64_t weight_at; /* bytes from the blob's begin */
+} int8_blob;
+
+/* NULL when a kernel can run the layer exactly, else why not. */
+const char *int8_layer_fits(const cnr_node *node);
+void int8_layer_of(const cnr_node *node, int8_layer *out);
+/* Bytes before the packed weights; and fills them. */
+int64_t int8_blob_head(int64_t rows);
+void int8_blob_fill(const cnr_node *node, int64_t rows, int8_blob *blob);
+static inline const double *int8_offsets(const int8_blob *b) { return (const double *)(b + 1); }
+static inline const double *int8_scales(const int8_blob *b) { return int8_offsets(b) + b->rows; }
+static inline const int8_t *int8_weights(const int8_blob *b) {
+    return (const int8_t *)b + b->weight_at;
+}
+
+#endif

@@ -1,0 +1,335 @@
+/* qlinear_conv on the CPU: padded planes, panels of columns packed as needed, an exact product, and
+ * bytes again before anything is stored.
+ *
+ * A task is some panels (INT8_NR output positions each) of one picture and group by some rows of
+ * weights. Pictures go through the workspace in chunks that fit the cache. */
+#include "int8.h"
+
+enum { SLACK = 64, PANEL_BYTES = 256 << 10, CHUNK_BYTES = 8 << 20, MOST_PANELS = 8 };
+
+typedef struct conv_state {
+    cnr_window w; /* always three axes */
+    int64_t groups, channels, rows, depth, k4; /* channels, rows, depth: of a group */
+    int64_t in, points;      /* elements of a plane of x and of y */
+    int64_t extent[3], plane; /* of a padded plane */
+    int64_t chunk;           /* pictures padded at a time; 0: read in place */
+    int64_t panels, per_task, row_parts, row_step; /* panels of a picture */
+    int64_t room;            /* packed bytes a thread */
+    int64_t tap[];           /* by depth: from an output position's place to what it reads */
+} conv_state;
+
+static int64_t group_of(const cnr_node *node) {
+    return cnr_attr_int(node, "group");
+}
+
+/* The same window with axes of extent 1 in front. */
+static const char *window_of(const cnr_node *node, cnr_window *out) {
+    const cnr_tensor *x = node->inputs[INT8_X], *w = node->inputs[INT8_W];
+    cnr_window own;
+    if (x->rank < 3 || w->rank != x->rank) return "ranks differ";
+    const char *why = cnr_window_resolve(node, x, w->dim + 2, &own);
+    if (why) return why;
+    memset(out, 0, sizeof *out);
+    out->spatial = 3;
+    double bytes = (double)x->dim[1];
+    for (int32_t i = 0; i < 3; i++) {
+        const int32_t j = i - (3 - own.spatial);
+        out->in[i] = j < 0 ? 1 : own.in[j];
+        out->out[i] = j < 0 ? 1 : own.out[j];
+        out->kernel[i] = j < 0 ? 1 : own.kernel[j];
+        out->stride[i] = j < 0 ? 1 : own.stride[j];
+        out->dilation[i] = j < 0 ? 1 : own.dilation[j];
+        out->pad_begin[i] = j < 0 ? 0 : own.pad_begin[j];
+        if (out->out[i] < 0) return "unknown size";
+        bytes *= (double)out->out[i] * (double)out->stride[i] +
+                 (double)out->kernel[i] * (double)out->dilation[i];
+    }
+    return bytes < 1e10 ? NULL : "too large once padded";
+}
+
+static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+    cnr_window w;
+    (void)device;
+    out->why = int8_layer_fits(node);
+    if (!out->why) out->why = window_of(node, &w);
+    if (out->why) return CNR_OK;
+    int8_accept(node, out, 300);
+    out->prepared = 0xfe | (int8_in(node, INT8_BIAS) ? 1u << INT8_BIAS : 0);
+    return CNR_OK;
+}
+
+/* ---- weights: each group's rows in panels of INT8_MR, [k / 4][INT8_MR][4] ---- */
+
+static int64_t panel_rows(const cnr_node *node) { /* of a group, rounded up */
+    return int8_round_up(node->inputs[INT8_W]->dim[0] / group_of(node), INT8_MR);
+}
+static int64_t k4_of(const cnr_node *node) {
+    const cnr_tensor *w = node->inputs[INT8_W];
+    return int8_div_up(cnr_span(w, 1, w->rank), 4);
+}
+
+static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
+                               cnr_error *err) {
+    (void)device;
+    (void)err;
+    out->alignment = 64;
+    out->bytes = (uint64_t)(int8_blob_head(node->inputs[INT8_W]->dim[0]) +
+                            group_of(node) * panel_rows(node) * k4_of(node) * 4);
+    return CNR_OK;
+}
+
+static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *data,
+                          cnr_error *err) {
+    const cnr_tensor *w = node->inputs[INT8_W];
+    const int64_t groups = group_of(node), rows = w->dim[0] / groups, k4 = k4_of(node);
+    const int64_t padded = panel_rows(node), depth = cnr_span(w, 1, w->rank);
+    int8_blob *blob = data;
+    (void)device;
+    (void)err;
+    int8_blob_fill(node, w->dim[0], blob);
+    uint8_t *to = (uint8_t *)data + blob->weight_at;
+    memset(to, 0, (size_t)(groups * padded * k4 * 4));
+    for (int64_t g = 0; g < groups; g++)
+        for (int64_t r = 0; r < rows; r++) {
+            const uint8_t *from = (const uint8_t *)w->data + (g * rows + r) * depth;
+            uint8_t *panel = to + (g * padded + r / INT8_MR * INT8_MR) * k4 * 4;
+            for (int64_t k = 0; k < depth; k++)
+                panel[(k / 4 * INT8_MR + r % INT8_MR) * 4 + k % 4] =
+                    from[k] ^ blob->layer.w_flip;
+        }
+    return CNR_OK;
+}
+
+/* ---- geometry ---- */
+
+/* Positions follow one another as they lie in x, so x needs no copy. */
+static int in_place(const cnr_node *node, const cnr_window *w) {
+    if (node->inputs[INT8_X]->dtype != CNR_u8) return 0;
+    for (int i = 0; i < 3; i++)
+        if (w->kernel[i] != 1 || w->stride[i] != 1 || w->pad_begin[i] || w->in[i] != w->out[i])
+            return 0;
+    return 1;
+}
+
+static void fill_taps(conv_state *s) {
+    const cnr_window *w = &s->w;
+    int64_t *to = s->tap;
+    for (int64_t c = 0; c < s->channels; c++)
+        for (int64_t z = 0; z < w->kernel[0]; z++)
+            for (int64_t y = 0; y < w->kernel[1]; y++)
+                for (int64_t x = 0; x < w->kernel[2]; x++)
+                    *to++ = c * s->plane + x * w->dilation[2] +
+                            (z * w->dilation[0] * s->extent[1] + y * w->dilation[1]) * s->extent[2];
+}
+
+/* Enough tasks for all threads, each with as much reuse of its weights as that leaves. */
+static void share_out(conv_state *s, int64_t pictures, int64_t threads) {
+    const int64_t all = int8_max(1, s->panels * int8_max(1, pictures) * s->groups);
+    const int64_t fit = PANEL_BYTES / (s->k4 * 4 * INT8_NR);
+    s->per_task = int8_max(1, int8_min(int8_min(fit, MOST_PANELS), all / (4 * threads)));
+    const int64_t row_panels = int8_div_up(s->rows, INT8_MR);
+    s->row_parts = threads > 1 && all < 2 * threads
+                       ? int8_min(int8_div_up(2 * threads, all), row_panels) : 1;
+    s->row_step = int8_div_up(row_panels, s->row_parts) * INT8_MR;
+    s->row_parts = int8_div_up(s->rows, s->row_step);
+    s->room = int8_round_up(s->per_task * s->k4 * 4 * INT8_NR, 64);
+}
+
+static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
+                       void **state, cnr_error *err) {
+    const cnr_tensor *x = node->inputs[INT8_X], *w = node->inputs[INT8_W];
+    const int64_t depth = cnr_span(w, 1, w->rank), threads = int8_max(1, device->concurrency);
+    conv_state *s = int8_host->alloc(sizeof *s + (size_t)depth * sizeof s->tap[0]);
+    if (!s) return int8_host->fail(err, CNR_E_MEMORY, node->name, "no memory for a plan");
+    memset(s, 0, sizeof *s);
+    window_of(node, &s->w);
+    s->groups = group_of(node);
+    s->channels = w->dim[1];
+    s->rows = w->dim[0] / s->groups;
+    s->depth = depth;
+    s->k4 = k4_of(node);
+    s->in = s->w.in[0] * s->w.in[1] * s->w.in[2];
+    s->points = s->w.out[0] * s->w.out[1] * s->w.out[2];
+    s->plane = 1;
+    for (int i = 0; i < 3; i++) {
+        s->extent[i] = int8_max(0, (s->w.out[i] - 1) * s->w.stride[i]) +
+                       (s->w.kernel[i] - 1) * s->w.dilation[i] + 1;
+        s->plane *= s->extent[i];
+    }
+    s->panels = int8_div_up(s->points, INT8_NR);
+    fill_taps(s);
+    int64_t bytes = 0;
+    if (!in_place(node, &s->w)) {
+        const int64_t picture = x->dim[1] * s->plane;
+        s->chunk = int8_max(1, int8_min(x->dim[0], CHUNK_BYTES / int8_max(1, picture)));
+        bytes = int8_round_up(s->chunk * picture + SLACK, 64);
+    }
+    share_out(s, s->chunk ? s->chunk : x->dim[0], threads);
+    workspace->alignment = 64;
+    workspace->bytes = (uint64_t)(bytes + threads * s->room);
+    *state = s;
+    return CNR_OK;
+}
+
+/* ---- running ---- */
+
+typedef struct conv_job {
+    const cnr_run *run;
+    const conv_state *s;
+    const int8_blob *blob;
+    const uint8_t *x; /* of this chunk: padded planes, or x itself */
+    uint8_t *packed;  /* room a thread */
+    int64_t picture;  /* the chunk's first */
+} conv_job;
+
+/* One channel of one picture with its padding, which stands for 0. */
+static void pad_plane(void *arg, int64_t index, int32_t thread) {
+    const conv_job *j = arg;
+    const conv_state *s = j->s;
+    const cnr_window *w = &s->w;
+    const int64_t channels = s->channels * s->groups;
+    const uint8_t flip = j->blob->layer.x_flip, fill = (uint8_t)j->blob->layer.x_zero;
+    const uint8_t *from =
+        (const uint8_t *)j->run->node->inputs[INT8_X]->data + (j->picture * channels + index) * s->in;
+    uint8_t *to = (uint8_t *)j->run->workspace_data + index * s->plane;
+    const int64_t begin = int8_min(s->extent[2], int8_max(0, w->pad_begin[2]));
+    const int64_t skip = int8_max(0, -w->pad_begin[2]);
+    const int64_t n = int8_max(0, int8_min(s->extent[2] - begin, w->in[2] - skip));
+    (void)thread;
+    for (int64_t z = 0; z < s->extent[0]; z++)
+        for (int64_t y = 0; y < s->extent[1]; y++, to += s->extent[2]) {
+            const int64_t iz = z - w->pad_begin[0], iy = y - w->pad_begin[1];
+            if (iz < 0 || iz >= w->in[0] || iy < 0 || iy >= w->in[1]) {
+                memset(to, fill, (size_t)s->extent[2]);
+                continue;
+            }
+            const uint8_t *row = from + (iz * w->in[1] + iy) * w->in[2] + skip;
+            memset(to, fill, (size_t)begin);
+            for (int64_t i = 0; i < n; i++) to[begin + i] = row[i] ^ flip;
+            memset(to + begin + n, fill, (size_t)(s->extent[2] - begin - n));
+        }
+}
+
+/* Output positions of a panel as places in a plane, and the runs of consecutive ones. */
+typedef struct columns {
+    int64_t n, runs, at[INT8_NR], run_at[INT8_NR], run_to[INT8_NR + 1];
+} columns;
+
+static void find_columns(const conv_state *s, int64_t first, columns *c) {
+    const cnr_window *w = &s->w;
+    c->n = int8_min(INT8_NR, s->points - first);
+    c->runs = 0;
+    for (int64_t i = 0; i < c->n; i++) {
+        const int64_t p = first + i, x = p % w->out[2], y = p / w->out[2] % w->out[1];
+        const int64_t z = p / w->out[2] / w->out[1];
+        c->at[i] = (z * w->stride[0] * s->extent[1] + y * w->stride[1]) * s->extent[2] +
+                   x * w->stride[2];
+        if (i && c->at[i] == c->at[i - 1] + 1) continue;
+        c->run_at[c->runs] = c->at[i];
+        c->run_to[c->runs++] = i;
+    }
+    c->run_to[c->runs] = c->n;
+}
+
+/* One row of the im2col matrix. In padded planes 16 bytes may be read from any place. */
+static void gather(const columns *c, const uint8_t *from, int padded, uint8_t *to) {
+    if (c->runs > INT8_NR / 4) {
+        for (int64_t i = 0; i < c->n; i++) to[i] = from[c->at[i]];
+        return;
+    }
+    for (int64_t r = 0; r < c->runs; r++) {
+        const uint8_t *source = from + c->run_at[r];
+        const int64_t n = c->run_to[r + 1] - c->run_to[r];
+        uint8_t *place = to + c->run_to[r];
+        if (!padded) memcpy(place, source, (size_t)n);
+        else
+            for (int64_t i = 0; i < n; i += 16) memcpy(place + i, source + i, 16);
+    }
+}
+
+static void pack(const conv_state *s, const uint8_t *base, int64_t first, uint8_t *out) {
+    uint8_t rows[4][INT8_NR + 16];
+    const uint8_t *ready[4];
+    columns c;
+    find_columns(s, first, &c);
+    const int whole = c.runs == 1 && c.n == INT8_NR;
+    memset(rows, 0, sizeof rows);
+    for (int64_t k = 0; k < s->k4 * 4; k++) {
+        uint8_t *row = rows[k % 4];
+        if (k >= s->depth) memset(row, 0, INT8_NR);
+        else if (!whole) gather(&c, base + s->tap[k], s->chunk > 0, row);
+        ready[k % 4] = whole && k < s->depth ? base + s->tap[k] + c.at[0] : row;
+        if (k % 4 == 3) {
+            int8_uk->interleave(ready, out);
+            out += 4 * INT8_NR;
+        }
+    }
+}
+
+static void one_task(void *arg, int64_t index, int32_t thread) {
+    const conv_job *j = arg;
+    const conv_state *s = j->s;
+    const int64_t blocks = int8_div_up(s->panels, s->per_task);
+    const int64_t part = index % s->row_parts, block = index / s->row_parts % blocks;
+    const int64_t group = index / s->row_parts / blocks % s->groups;
+    const int64_t picture = index / s->row_parts / blocks / s->groups;
+    const int64_t p0 = block * s->per_task, p1 = int8_min(s->panels, p0 + s->per_task);
+    const int64_t panel = s->k4 * 4 * INT8_NR, r1 = int8_min(s->rows, (part + 1) * s->row_step);
+    const int8_t *weights =
+        int8_weights(j->blob) + group * int8_round_up(s->rows, INT8_MR) * s->k4 * 4;
+    const uint8_t *base = j->x + (picture * s->groups + group) * s->channels * s->plane;
+    uint8_t *packed = j->packed + thread * s->room;
+    int8_requant how = {0, 0, j->blob->layer.low, j->blob->layer.high, j->blob->layer.y_zero};
+    int32_t sums[INT8_MR * INT8_NR];
+    if (int8_cancelled(j->run->stream)) return;
+    for (int64_t p = p0; p < p1; p++)
+        pack(s, base, p * INT8_NR, packed + (p - p0) * panel);
+    for (int64_t r = part * s->row_step; r < r1; r += INT8_MR)
+        for (int64_t p = p0; p < p1; p++) {
+            int8_uk->gemm(s->k4, weights + r * s->k4 * 4, packed + (p - p0) * panel, sums);
+            for (int64_t i = 0; i < INT8_MR && r + i < r1; i++) {
+                const int64_t row = group * s->rows + r + i;
+                uint8_t *y = (uint8_t *)j->run->outputs[0]->data + p * INT8_NR +
+                             ((j->picture + picture) * s->groups * s->rows + row) * s->points;
+                how.offset = int8_offsets(j->blob)[row];
+                how.scale = int8_scales(j->blob)[row];
+                int8_uk->requantize(sums + i * INT8_NR,
+                                    int8_min(INT8_NR, s->points - p * INT8_NR), &how, y);
+            }
+        }
+}
+
+static cnr_status run(const cnr_run *run, cnr_error *err) {
+    const conv_state *s = run->state;
+    const cnr_tensor *x = run->node->inputs[INT8_X];
+    const int64_t pictures = x->dim[0], channels = s->channels * s->groups;
+    const int64_t chunk = s->chunk ? s->chunk : pictures;
+    const int64_t blocks = int8_div_up(s->panels, s->per_task);
+    conv_job j = {.run = run, .s = s, .blob = run->blob_data, .x = x->data,
+                  .packed = run->workspace_data};
+    (void)err;
+    if (s->chunk) {
+        j.x = run->workspace_data;
+        j.packed += int8_round_up(s->chunk * channels * s->plane + SLACK, 64);
+    }
+    for (; j.picture < pictures; j.picture += chunk) {
+        const int64_t n = int8_min(chunk, pictures - j.picture);
+        if (s->chunk) int8_parallel(run->stream, n * channels, pad_plane, &j);
+        int8_parallel(run->stream, n * s->groups * blocks * s->row_parts, one_task, &j);
+    }
+    return CNR_OK;
+}
+
+const cnr_kernel int8_conv = {
+    .size = sizeof(cnr_kernel),
+    .version = 1,
+    .name = "qlinear_conv_int8_gemm",
+    .op = "qlinear_conv",
+    .device = "cpu",
+    .accepts = accepts,
+    .prepare_size = prepare_size,
+    .prepare = prepare,
+    .plan = plan,
+    .unplan = int8_free_state,
+    .run = run,
+};

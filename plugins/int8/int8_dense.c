@@ -1,0 +1,124 @@
+/* qlinear_dense on the CPU: rows of weights by samples, four rows at a time. */
+#include "int8.h"
+
+enum { ROWS = 16 }; /* a task */
+
+static int64_t depth_of(const cnr_node *node) {
+    return int8_round_up(node->inputs[INT8_W]->dim[1], INT8_DOT_STEP);
+}
+static int64_t rows_of(const cnr_node *node) {
+    return int8_round_up(node->inputs[INT8_W]->dim[0], INT8_MR);
+}
+/* The samples as they are can be read in whole steps. */
+static int direct(const cnr_node *node) {
+    return node->inputs[INT8_X]->dtype == CNR_u8 &&
+           node->inputs[INT8_W]->dim[1] % INT8_DOT_STEP == 0;
+}
+
+static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+    (void)device;
+    out->why = int8_layer_fits(node);
+    if (out->why) return CNR_OK;
+    int8_accept(node, out, 300);
+    out->prepared = 0xfe | (int8_in(node, INT8_BIAS) ? 1u << INT8_BIAS : 0);
+    return CNR_OK;
+}
+
+static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
+                               cnr_error *err) {
+    (void)device;
+    (void)err;
+    out->alignment = 64;
+    out->bytes = (uint64_t)(int8_blob_head(rows_of(node)) + rows_of(node) * depth_of(node));
+    return CNR_OK;
+}
+
+static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *data,
+                          cnr_error *err) {
+    const cnr_tensor *w = node->inputs[INT8_W];
+    const int64_t rows = rows_of(node), depth = depth_of(node), k = w->dim[1];
+    int8_blob *blob = data;
+    (void)device;
+    (void)err;
+    int8_blob_fill(node, rows, blob);
+    uint8_t *to = (uint8_t *)data + blob->weight_at;
+    memset(to, 0, (size_t)(rows * depth));
+    for (int64_t r = 0; r < w->dim[0]; r++)
+        for (int64_t i = 0; i < k; i++)
+            to[r * depth + i] = ((const uint8_t *)w->data)[r * k + i] ^ blob->layer.w_flip;
+    return CNR_OK;
+}
+
+static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
+                       void **state, cnr_error *err) {
+    (void)device;
+    (void)state;
+    (void)err;
+    if (!direct(node)) workspace->bytes = (uint64_t)(node->outputs[0]->dim[0] * depth_of(node));
+    return CNR_OK;
+}
+
+typedef struct dense_job {
+    const cnr_run *run;
+    const int8_blob *blob;
+    const uint8_t *x;
+    int64_t depth, samples, outputs;
+} dense_job;
+
+static void copy_sample(void *arg, int64_t n, int32_t thread) {
+    const dense_job *j = arg;
+    const cnr_tensor *x = j->run->node->inputs[INT8_X];
+    const int64_t k = j->run->node->inputs[INT8_W]->dim[1];
+    const uint8_t *from = (const uint8_t *)x->data + n * k;
+    uint8_t *to = (uint8_t *)j->run->workspace_data + n * j->depth;
+    (void)thread;
+    for (int64_t i = 0; i < k; i++) to[i] = from[i] ^ j->blob->layer.x_flip;
+    memset(to + k, 0, (size_t)(j->depth - k)); /* weights there are 0 */
+}
+
+static void some_rows(void *arg, int64_t index, int32_t thread) {
+    const dense_job *j = arg;
+    const int64_t end = int8_min(j->outputs, (index + 1) * ROWS);
+    uint8_t *y = j->run->outputs[0]->data;
+    int8_requant how = {0, 0, j->blob->layer.low, j->blob->layer.high, j->blob->layer.y_zero};
+    (void)thread;
+    if (int8_cancelled(j->run->stream)) return;
+    for (int64_t r = index * ROWS; r < end; r += INT8_DOT_ROWS)
+        for (int64_t n = 0; n < j->samples; n++) {
+            int32_t sums[INT8_DOT_ROWS];
+            int8_uk->dot(j->depth, j->x + n * j->depth, int8_weights(j->blob) + r * j->depth,
+                         j->depth, sums);
+            for (int64_t i = 0; i < INT8_DOT_ROWS && r + i < end; i++) {
+                how.offset = int8_offsets(j->blob)[r + i];
+                how.scale = int8_scales(j->blob)[r + i];
+                int8_uk->requantize(&sums[i], 1, &how, y + n * j->outputs + r + i);
+            }
+        }
+}
+
+static cnr_status run(const cnr_run *run, cnr_error *err) {
+    const cnr_node *node = run->node;
+    dense_job j = {.run = run, .blob = run->blob_data, .x = node->inputs[INT8_X]->data,
+                   .depth = depth_of(node), .samples = run->outputs[0]->dim[0],
+                   .outputs = run->outputs[0]->dim[1]};
+    (void)err;
+    if (!direct(node)) {
+        int8_parallel(run->stream, j.samples, copy_sample, &j);
+        j.x = run->workspace_data;
+    }
+    int8_parallel(run->stream, int8_div_up(j.outputs, ROWS), some_rows, &j);
+    return CNR_OK;
+}
+
+const cnr_kernel int8_dense = {
+    .size = sizeof(cnr_kernel),
+    .version = 1,
+    .name = "qlinear_dense_int8_dot",
+    .op = "qlinear_dense",
+    .device = "cpu",
+    .accepts = accepts,
+    .prepare_size = prepare_size,
+    .prepare = prepare,
+    .plan = plan,
+    .run = run,
+};

@@ -1,0 +1,86 @@
+/* quantize_linear and dequantize_linear of one scale on the CPU, a chunk on each thread. */
+#include "int8.h"
+
+enum { CHUNK = 16384, REAL = 1u << CNR_f32, BYTES = 1u << CNR_u8 | 1u << CNR_i8 };
+
+typedef struct linear_state {
+    float scale, low, high;
+    int32_t zero, is_signed, quantizes;
+} linear_state;
+
+/* The operator's name says which way; the tensors' types must agree. */
+static int fits(const cnr_node *node, const cnr_tensor *real, const cnr_tensor *small) {
+    const cnr_tensor *zero = int8_in(node, 2);
+    return real->dtype == CNR_f32 && int8_is_byte(small) && !node->inputs[0]->encoding &&
+           int8_is_scalar(node->inputs[1], REAL) && cnr_attr_int(node, "block_size") == 0 &&
+           (!zero || (int8_is_scalar(zero, BYTES) && zero->dtype == small->dtype));
+}
+
+static void answer(const cnr_node *node, cnr_accept *out) {
+    int8_accept(node, out, 300);
+    out->prepared = 1u << 1 | (int8_in(node, 2) ? 1u << 2 : 0);
+}
+
+static cnr_status quantize_accepts(const cnr_device *device, const cnr_node *node,
+                                   cnr_accept *out) {
+    (void)device;
+    if (fits(node, node->inputs[0], node->outputs[0])) answer(node, out);
+    return CNR_OK;
+}
+
+static cnr_status dequantize_accepts(const cnr_device *device, const cnr_node *node,
+                                     cnr_accept *out) {
+    (void)device;
+    if (fits(node, node->outputs[0], node->inputs[0])) answer(node, out);
+    return CNR_OK;
+}
+
+static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
+                       void **state, cnr_error *err) {
+    const cnr_tensor *zero = int8_in(node, 2);
+    const int quantizes = node->outputs[0]->dtype != CNR_f32;
+    const int32_t small = (quantizes ? node->outputs : node->inputs)[0]->dtype;
+    double low, high;
+    (void)device;
+    (void)workspace;
+    linear_state *s = int8_host->alloc(sizeof *s);
+    if (!s) return int8_host->fail(err, CNR_E_MEMORY, node->name, "no memory for a plan");
+    *s = (linear_state){.scale = *(const float *)node->inputs[1]->data,
+                        .zero = zero ? int8_byte_at(zero, 0) : 0,
+                        .is_signed = small == CNR_i8, .quantizes = quantizes};
+    int8_bounds(small, s->zero, &low, &high);
+    s->low = (float)low;
+    s->high = (float)high;
+    *state = s;
+    return CNR_OK;
+}
+
+static void one_chunk(void *arg, int64_t i, int32_t thread) {
+    const cnr_run *run = arg;
+    const linear_state *s = run->state;
+    const int64_t at = i * CHUNK, n = int8_min(CHUNK, cnr_count(run->outputs[0]) - at);
+    const void *x = run->node->inputs[0]->data;
+    void *y = run->outputs[0]->data;
+    (void)thread;
+    if (s->quantizes)
+        int8_uk->quantize((const float *)x + at, n, s->scale, s->low, s->high, s->zero,
+                          (uint8_t *)y + at);
+    else
+        int8_uk->dequantize((const uint8_t *)x + at, n, s->is_signed, s->zero, s->scale,
+                            (float *)y + at);
+}
+
+static cnr_status run(const cnr_run *run, cnr_error *err) {
+    (void)err;
+    int8_parallel(run->stream, int8_div_up(cnr_count(run->outputs[0]), CHUNK), one_chunk,
+                  (void *)run);
+    return CNR_OK;
+}
+
+#define LINEAR(way, kernel)                                                              \
+    const cnr_kernel int8_##way = {.size = sizeof(cnr_kernel), .version = 1,             \
+                                   .name = kernel, .op = #way "_linear",                 \
+                                   .device = "cpu", .accepts = way##_accepts,            \
+                                   .plan = plan, .unplan = int8_free_state, .run = run}
+LINEAR(quantize, "quantize_linear_f32_int8");
+LINEAR(dequantize, "dequantize_linear_int8_f32");

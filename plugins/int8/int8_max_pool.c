@@ -1,0 +1,126 @@
+/* max_pool of bytes on the CPU: rows of a window first, then along the row. */
+#include "int8.h"
+
+typedef struct pool_state {
+    cnr_window w; /* always three axes */
+    int64_t in, out, room;
+} pool_state;
+
+static const char *window_of(const cnr_node *node, cnr_window *out) {
+    const cnr_tensor *x = node->inputs[0];
+    int64_t n;
+    const int64_t *kernel = cnr_attr_ints(node, "kernel_shape", &n);
+    cnr_window own;
+    if (x->rank < 3 || n != x->rank - 2) return "kernel_shape and rank differ";
+    const char *why = cnr_window_resolve(node, x, kernel, &own);
+    if (why) return why;
+    memset(out, 0, sizeof *out);
+    out->spatial = 3;
+    for (int32_t i = 0; i < 3; i++) {
+        const int32_t j = i - (3 - own.spatial);
+        out->in[i] = j < 0 ? 1 : own.in[j];
+        out->out[i] = j < 0 ? 1 : own.out[j];
+        out->kernel[i] = j < 0 ? 1 : own.kernel[j];
+        out->stride[i] = j < 0 ? 1 : own.stride[j];
+        out->dilation[i] = j < 0 ? 1 : own.dilation[j];
+        out->pad_begin[i] = j < 0 ? 0 : own.pad_begin[j];
+        if (out->out[i] != (j < 0 ? 1 : node->outputs[0]->dim[2 + j])) return "shapes differ";
+    }
+    return NULL;
+}
+
+/* Windows that lie in the padding alone are left to the reference. */
+static int all_inside(const cnr_window *w) {
+    for (int i = 0; i < 3; i++) {
+        const int64_t reach = (w->kernel[i] - 1) * w->dilation[i] + 1;
+        const int64_t last = (w->out[i] - 1) * w->stride[i] - w->pad_begin[i];
+        if (w->pad_begin[i] < 0 || w->pad_begin[i] >= reach || last >= w->in[i]) return 0;
+        if (w->dilation[i] > 1 && (w->pad_begin[i] > 0 || last + reach > w->in[i])) return 0;
+    }
+    return 1;
+}
+
+static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+    const cnr_tensor *x = node->inputs[0];
+    cnr_window w;
+    (void)device;
+    if (!int8_is_byte(x) || x->encoding || node->n_outputs != 1 || window_of(node, &w) ||
+        !all_inside(&w))
+        return CNR_OK;
+    int8_accept(node, out, 300);
+    return CNR_OK;
+}
+
+static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
+                       void **state, cnr_error *err) {
+    pool_state *s = int8_host->alloc(sizeof *s);
+    if (!s) return int8_host->fail(err, CNR_E_MEMORY, node->name, "no memory for a plan");
+    window_of(node, &s->w);
+    s->in = s->w.in[0] * s->w.in[1] * s->w.in[2];
+    s->out = s->w.out[0] * s->w.out[1] * s->w.out[2];
+    s->room = int8_round_up(s->w.in[2], 64);
+    workspace->bytes = (uint64_t)(int8_max(1, device->concurrency) * s->room);
+    *state = s;
+    return CNR_OK;
+}
+
+/* The largest of each column over the rows of the windows at (z, y), into `best`. */
+static void rows_of(const pool_state *s, const uint8_t *x, int64_t z, int64_t y, uint8_t flip,
+                    uint8_t *best) {
+    const cnr_window *w = &s->w;
+    int first = 1;
+    for (int64_t a = 0; a < w->kernel[0]; a++)
+        for (int64_t b = 0; b < w->kernel[1]; b++) {
+            const int64_t iz = z * w->stride[0] - w->pad_begin[0] + a * w->dilation[0];
+            const int64_t iy = y * w->stride[1] - w->pad_begin[1] + b * w->dilation[1];
+            if (iz < 0 || iz >= w->in[0] || iy < 0 || iy >= w->in[1]) continue;
+            const uint8_t *row = x + (iz * w->in[1] + iy) * w->in[2];
+            if (first) memcpy(best, row, (size_t)w->in[2]);
+            else int8_uk->max(best, row, w->in[2], flip);
+            first = 0;
+        }
+}
+
+static void one_plane(void *arg, int64_t index, int32_t thread) {
+    const cnr_run *run = arg;
+    const pool_state *s = run->state;
+    const cnr_window *w = &s->w;
+    const cnr_tensor *t = run->node->inputs[0];
+    const uint8_t *x = (const uint8_t *)t->data + index * s->in;
+    const uint8_t flip = t->dtype == CNR_i8 ? 0x80 : 0;
+    uint8_t *y = (uint8_t *)run->outputs[0]->data + index * s->out;
+    uint8_t *best = (uint8_t *)run->workspace_data + thread * s->room;
+    if (int8_cancelled(run->stream)) return;
+    for (int64_t row = 0; row < w->out[0] * w->out[1]; row++) {
+        rows_of(s, x, row / w->out[1], row % w->out[1], flip, best);
+        for (int64_t i = 0; i < w->out[2]; i++) {
+            uint8_t top = 0; /* flipped: the least */
+            for (int64_t k = 0; k < w->kernel[2]; k++) {
+                const int64_t at = i * w->stride[2] - w->pad_begin[2] + k * w->dilation[2];
+                if (at < 0 || at >= w->in[2]) continue;
+                const uint8_t v = best[at] ^ flip;
+                top = v > top ? v : top;
+            }
+            *y++ = top ^ flip;
+        }
+    }
+}
+
+static cnr_status run(const cnr_run *run, cnr_error *err) {
+    const cnr_tensor *x = run->node->inputs[0];
+    (void)err;
+    int8_parallel(run->stream, x->dim[0] * x->dim[1], one_plane, (void *)run);
+    return CNR_OK;
+}
+
+const cnr_kernel int8_max_pool = {
+    .size = sizeof(cnr_kernel),
+    .version = 1,
+    .name = "max_pool_int8",
+    .op = "max_pool",
+    .device = "cpu",
+    .accepts = accepts,
+    .plan = plan,
+    .unplan = int8_free_state,
+    .run = run,
+};

@@ -1,0 +1,99 @@
+/* What qlinear_conv and qlinear_dense have in common: which nodes kernels take, scales, offsets. */
+#include "int8.h"
+
+#include <math.h>
+
+/* The largest sum of that many products fits 32 bits. */
+enum { MOST_DEPTH = INT32_MAX / (255 * 128) };
+
+void int8_accept(const cnr_node *node, cnr_accept *out, int32_t score) {
+    out->score = score;
+    for (int32_t i = 0; i < node->n_inputs; i++) out->in_block[i] = 0;
+    for (int32_t i = 0; i < node->n_outputs; i++) out->out_block[i] = 0;
+}
+
+void int8_free_state(const cnr_device *device, void *state) {
+    (void)device;
+    int8_host->free(state);
+}
+
+static int known(const cnr_tensor *t, uint32_t dtypes) {
+    return t && (dtypes >> t->dtype & 1) && !t->encoding && t->data &&
+           (t->flags & CNR_TENSOR_CONST) && !(t->flags & CNR_TENSOR_VARIABLE);
+}
+
+int int8_is_scalar(const cnr_tensor *t, uint32_t dtypes) {
+    return known(t, dtypes) && cnr_count(t) == 1;
+}
+
+int32_t int8_byte_at(const cnr_tensor *t, int64_t i) {
+    if (cnr_count(t) == 1) i = 0;
+    return t->dtype == CNR_i8 ? ((const int8_t *)t->data)[i] : ((const uint8_t *)t->data)[i];
+}
+
+void int8_bounds(int32_t dtype, int32_t zero, double *low, double *high) {
+    *low = (dtype == CNR_i8 ? -128 : 0) - zero;
+    *high = (dtype == CNR_i8 ? 127 : 255) - zero;
+}
+
+static float scale_at(const cnr_tensor *t, int64_t i) {
+    return ((const float *)t->data)[cnr_count(t) == 1 ? 0 : i];
+}
+
+static double factor(const cnr_node *node, int64_t row) {
+    return (double)scale_at(node->inputs[INT8_X_SCALE], 0) *
+           (double)scale_at(node->inputs[INT8_W_SCALE], row) /
+           (double)scale_at(node->inputs[INT8_Y_SCALE], 0);
+}
+
+const char *int8_layer_fits(const cnr_node *node) {
+    const uint32_t bytes = 1u << CNR_u8 | 1u << CNR_i8, real = 1u << CNR_f32;
+    if (node->n_inputs <= INT8_Y_ZERO) return "inputs are missing";
+    const cnr_tensor *const *in = node->inputs, *w = in[INT8_W], *bias = int8_in(node, INT8_BIAS);
+    if (!in[INT8_X] || !int8_is_byte(in[INT8_X]) || in[INT8_X]->encoding) return "x is not bytes";
+    if (!known(w, bytes) || !known(in[INT8_W_ZERO], bytes) || !known(in[INT8_W_SCALE], real) ||
+        !int8_is_scalar(in[INT8_X_SCALE], real) || !int8_is_scalar(in[INT8_Y_SCALE], real) ||
+        !int8_is_scalar(in[INT8_X_ZERO], bytes) || !int8_is_scalar(in[INT8_Y_ZERO], bytes) ||
+        (bias && !known(bias, 1u << CNR_i32)))
+        return "weights and scales must be constants";
+    const int32_t zero = w->dtype == CNR_i8 ? 0 : 128;
+    for (int64_t i = 0; i < cnr_count(in[INT8_W_ZERO]); i++)
+        if (int8_byte_at(in[INT8_W_ZERO], i) != zero) return "weights are not symmetric";
+    for (int64_t i = 0; i < w->dim[0]; i++)
+        if (!isfinite(factor(node, i))) return "a scale is not a number";
+    if (w->dim[0] < 1 || cnr_span(w, 1, w->rank) > MOST_DEPTH || cnr_span(w, 1, w->rank) < 1)
+        return "sums would not fit 32 bits";
+    return NULL;
+}
+
+void int8_layer_of(const cnr_node *node, int8_layer *out) {
+    const cnr_tensor *const *in = node->inputs;
+    out->x_flip = in[INT8_X]->dtype == CNR_i8 ? 0x80 : 0;
+    out->w_flip = in[INT8_W]->dtype == CNR_u8 ? 0x80 : 0;
+    out->x_zero = int8_byte_at(in[INT8_X_ZERO], 0) + out->x_flip;
+    out->y_zero = int8_byte_at(in[INT8_Y_ZERO], 0);
+    int8_bounds(in[INT8_Y_ZERO]->dtype, out->y_zero, &out->low, &out->high);
+}
+
+int64_t int8_blob_head(int64_t rows) {
+    return int8_round_up((int64_t)sizeof(int8_blob) + 2 * rows * (int64_t)sizeof(double), 64);
+}
+
+/* sum (x - x_zero) w + bias = sum x w + offset, all exact. */
+void int8_blob_fill(const cnr_node *node, int64_t rows, int8_blob *blob) {
+    const cnr_tensor *w = node->inputs[INT8_W], *bias = int8_in(node, INT8_BIAS);
+    const int64_t depth = cnr_span(w, 1, w->rank);
+    int8_layer_of(node, &blob->layer);
+    blob->rows = rows;
+    blob->weight_at = int8_blob_head(rows);
+    double *offset = (double *)int8_offsets(blob), *scale = (double *)int8_scales(blob);
+    memset(offset, 0, (size_t)(2 * rows) * sizeof *offset);
+    for (int64_t r = 0; r < w->dim[0]; r++) {
+        const uint8_t *from = (const uint8_t *)w->data + r * depth;
+        int64_t sum = 0;
+        for (int64_t i = 0; i < depth; i++) sum += (int8_t)(from[i] ^ blob->layer.w_flip);
+        const int64_t shift = bias ? ((const int32_t *)bias->data)[r] : 0;
+        offset[r] = (double)(shift - sum * blob->layer.x_zero);
+        scale[r] = factor(node, r);
+    }
+}

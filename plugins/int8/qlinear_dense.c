@@ -1,0 +1,125 @@
+/* qlinear_dense: dense of quantised numbers into quantised numbers, exact in whole numbers. */
+#include "int8.h"
+
+#include <math.h>
+
+#define BYTES (1u << CNR_u8 | 1u << CNR_i8)
+
+static const cnr_port in[] = {
+    {.name = "x", .help = "N and any axes, which count as one; u8 or i8"},
+    {.name = "x_scale", .help = "one number"},
+    {.name = "x_zero_point", .help = "one number"},
+    {.name = "w", .help = "out, inputs a sample; u8 or i8"},
+    {.name = "w_scale", .help = "one, or one an output"},
+    {.name = "w_zero_point", .help = "one, or one an output"},
+    {.name = "y_scale", .help = "one number"},
+    {.name = "y_zero_point", .help = "one number; gives the type of y"},
+    {.name = "bias", .flags = CNR_PORT_OPTIONAL, .help = "i32, one an output, in units of x_scale "
+                                                         "w_scale"}};
+static const cnr_port out[] = {{.name = "y", .help = "N out, of the type of y_zero_point"}};
+
+static cnr_status wrong(cnr_error *err, const cnr_node *node, const char *text) {
+    return int8_host->fail(err, CNR_E_SHAPE, node->name, "qlinear_dense: %s", text);
+}
+
+/* One number, or one for each of the m outputs. */
+static int each(const cnr_tensor *t, uint32_t dtypes, int64_t m) {
+    if (!t || !(dtypes >> t->dtype & 1) || t->rank > 1 || t->encoding) return 0;
+    return t->rank == 0 || t->dim[0] < 0 || t->dim[0] == 1 || m < 0 || t->dim[0] == m;
+}
+
+/* Product of the dims behind the batch; -1 unknown, -2 too large. */
+static int64_t inputs_of(const cnr_tensor *x) {
+    cnr_tensor sample = {.rank = x->rank - 1};
+    for (int32_t i = 1; i < x->rank; i++) {
+        if (x->dim[i] < 0) return -1;
+        sample.dim[i - 1] = x->dim[i];
+    }
+    const int64_t n = cnr_count(&sample);
+    return n < 0 ? -2 : n;
+}
+
+static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
+    const cnr_tensor *const *t = node->inputs;
+    if (node->n_inputs <= INT8_Y_ZERO) return wrong(err, node, "eight inputs are wanted");
+    for (int32_t i = 0; i <= INT8_Y_ZERO; i++)
+        if (!t[i]) return wrong(err, node, "only the bias may be left out");
+    const cnr_tensor *x = t[INT8_X], *w = t[INT8_W], *bias = int8_in(node, INT8_BIAS);
+    if (!int8_is_byte(x) || x->rank < 1 || x->encoding) return wrong(err, node, "x must be u8 or i8");
+    if (!int8_is_byte(w) || w->rank != 2 || w->encoding)
+        return wrong(err, node, "w must be u8 or i8, of rank 2");
+    const int64_t inputs = inputs_of(x), m = w->dim[0];
+    if (inputs == -2) return wrong(err, node, "x is too large");
+    if (inputs >= 0 && w->dim[1] >= 0 && inputs != w->dim[1])
+        return int8_host->fail(err, CNR_E_SHAPE, node->name,
+                               "qlinear_dense: %lld inputs a sample, but w has %lld",
+                               (long long)inputs, (long long)w->dim[1]);
+    if (!each(t[INT8_X_SCALE], 1u << CNR_f32, 1) || !each(t[INT8_Y_SCALE], 1u << CNR_f32, 1) ||
+        !each(t[INT8_W_SCALE], 1u << CNR_f32, m))
+        return wrong(err, node, "scales must be f32, one number, or of w one an output");
+    if (!each(t[INT8_X_ZERO], 1u << x->dtype, 1) || !each(t[INT8_W_ZERO], 1u << w->dtype, m) ||
+        !each(t[INT8_Y_ZERO], BYTES, 1))
+        return wrong(err, node, "zero points must have the type of what they belong to");
+    if (bias && (bias->dtype != CNR_i32 || bias->rank != 1 || bias->encoding ||
+                 (bias->dim[0] >= 0 && m >= 0 && bias->dim[0] != m)))
+        return wrong(err, node, "the bias must be i32, one an output");
+    outputs[0]->dtype = t[INT8_Y_ZERO]->dtype;
+    outputs[0]->rank = 2;
+    outputs[0]->dim[0] = x->dim[0];
+    outputs[0]->dim[1] = m;
+    return CNR_OK;
+}
+
+static void cost(const cnr_node *node, cnr_cost *c) {
+    const cnr_tensor *w = node->inputs[INT8_W], *y = node->outputs[0];
+    if (cnr_count(w) < 0 || y->dim[0] < 0) return;
+    c->macs = (uint64_t)cnr_count(w) * (uint64_t)y->dim[0];
+}
+
+static double real_at(const cnr_tensor *t, int64_t i) {
+    return (double)((const float *)t->data)[cnr_count(t) == 1 ? 0 : i];
+}
+
+static uint8_t stored(int32_t dtype, double v) {
+    const double low = dtype == CNR_i8 ? -128 : 0, high = dtype == CNR_i8 ? 127 : 255;
+    v = v < low ? low : v > high ? high : v == v ? v : 0;
+    return (uint8_t)(int32_t)v;
+}
+
+static cnr_status reference(const cnr_run *run, cnr_error *err) {
+    const cnr_tensor *const *t = run->node->inputs, *y = run->outputs[0];
+    const cnr_tensor *x = t[INT8_X], *w = t[INT8_W], *bias = int8_in(run->node, INT8_BIAS);
+    const int64_t k = w->dim[1], m = w->dim[0], x_zero = int8_byte_at(t[INT8_X_ZERO], 0);
+    const int64_t y_zero = int8_byte_at(t[INT8_Y_ZERO], 0);
+    const int one_x = cnr_count(x) == 1, one_w = cnr_count(w) == 1;
+    (void)err;
+    for (int64_t i = 0; i < y->dim[0] * m; i++) {
+        const int64_t n = i / m, o = i % m, w_zero = int8_byte_at(t[INT8_W_ZERO], o);
+        int64_t sum = bias ? ((const int32_t *)bias->data)[o] : 0;
+        if (int8_cancelled(run->stream)) return CNR_E_CANCELLED;
+        for (int64_t j = 0; j < k; j++)
+            sum += (int8_byte_at(x, one_x ? 0 : n * k + j) - x_zero) *
+                   (int8_byte_at(w, one_w ? 0 : o * k + j) - w_zero);
+        const double scale = real_at(t[INT8_X_SCALE], 0) * real_at(t[INT8_W_SCALE], o) /
+                             real_at(t[INT8_Y_SCALE], 0);
+        ((uint8_t *)y->data)[i] = stored(y->dtype, rint((double)sum * scale) + (double)y_zero);
+    }
+    return CNR_OK;
+}
+
+const cnr_op int8_qlinear_dense = {
+    .size = sizeof(cnr_op),
+    .version = 1,
+    .name = "qlinear_dense",
+    .summary = "A dense layer of quantised numbers into quantised numbers.",
+    .flags = CNR_OP_PURE,
+    .attr_spec_size = sizeof(cnr_attr_spec),
+    .port_size = sizeof(cnr_port),
+    .n_inputs = sizeof in / sizeof in[0],
+    .n_outputs = 1,
+    .inputs = in,
+    .outputs = out,
+    .infer = infer,
+    .cost = cost,
+    .reference = reference,
+};

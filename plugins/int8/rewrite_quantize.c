@@ -1,0 +1,401 @@
+/* quantize-layers: float layers with calibrated inputs and outputs become layers of whole numbers.
+ *
+ * Off unless the graph's metadata asks (see cnr_rewrite in import.h). Weights are i8, symmetric, one
+ * scale an output channel; activations u8, one scale a value; a bias is i32.
+ *
+ *     y = conv(x, w, b)  ->  y = dequantize(qlinear_conv(quantize(x), ..))
+ *
+ * Values that only move numbers about (pools, concat) share the scale of what they move, so that
+ * the pairs between layers cancel. A relu behind a layer becomes the saturation of its output: with
+ * nothing below 0 to hold, 0 is the least byte. */
+#include "graphs.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum { NONE = -1 };
+
+typedef struct value_group { /* values of one scale; `of` finds it by value */
+    double low, high;
+    int known;
+    float scale;
+    int32_t zero;
+    cnr_value scale_at, zero_at; /* constants of the graph, once made */
+} value_group;
+
+typedef struct work {
+    graph *g;
+    int32_t n_nodes, n_values;
+    int32_t *of;      /* value -> value that stands for its group */
+    uint8_t *layer;   /* node: will be quantised */
+    int32_t *relu_of; /* relu node -> the layer it becomes part of, or NONE */
+    uint8_t *banned;  /* relu node: stays */
+    uint8_t *cut;     /* value: stands before such a relu, and is held cut off at 0 */
+    value_group *groups;    /* by standing value */
+} work;
+
+/* ---- which layers ---- */
+
+static int is_listed(const char *text, const char *name) {
+    const size_t n = strlen(name);
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        if (*line == '\n') line++;
+        if (strncmp(line, name, n) == 0 && (line[n] == '\n' || line[n] == 0)) return 1;
+    }
+    return 0;
+}
+
+static int constant_f32(const cnr_tensor *t, int32_t rank) {
+    return t && t->dtype == CNR_f32 && !t->encoding && t->data && (t->flags & CNR_TENSOR_CONST) &&
+           !(t->flags & CNR_TENSOR_VARIABLE) && (rank < 0 || t->rank == rank);
+}
+
+/* alpha A B + beta C with A as it is and C one number a column. */
+static int gemm_is_dense(const cnr_node *node) {
+    const cnr_tensor *x = node->inputs[0], *w = node->inputs[1], *c = int8_in(node, 2);
+    return x && x->rank == 2 && constant_f32(w, 2) && !cnr_attr_int(node, "transA") &&
+           cnr_attr_float(node, "alpha") == 1 && (!c || cnr_attr_float(node, "beta") == 1) &&
+           (!c || c->dim[0] == w->dim[cnr_attr_int(node, "transB") ? 0 : 1]);
+}
+
+static int can_quantise(const cnr_node *node) {
+    const int conv = graph_is(node, "conv"), gemm = graph_is(node, "gemm");
+    if (!conv && !gemm && !graph_is(node, "dense")) return 0;
+    const cnr_tensor *x = node->inputs[0], *w = int8_in(node, 1), *b = int8_in(node, 2);
+    if (!x || x->dtype != CNR_f32 || !constant_f32(w, conv ? -1 : 2)) return 0;
+    if (b && !constant_f32(b, 1)) return 0;
+    if (gemm && !gemm_is_dense(node)) return 0;
+    for (int64_t i = 0; i < cnr_count(w); i++)
+        if (!isfinite(((const float *)w->data)[i])) return 0;
+    return cnr_count(w) > 0;
+}
+
+/* ---- groups of values ---- */
+
+static int32_t find(work *w, cnr_value v) {
+    while (w->of[v] != v) v = w->of[v] = w->of[w->of[v]];
+    return v;
+}
+
+static void unite(work *w, cnr_value a, cnr_value b) {
+    a = find(w, a);
+    b = find(w, b);
+    w->of[int8_max(a, b)] = (int32_t)int8_min(a, b);
+}
+
+/* The layer whose output, moved about at most, is all that this relu reads and nobody else does. */
+static int32_t layer_before(const work *w, int32_t relu) {
+    const cnr_value *in, *out;
+    int8_host->graph_node_at(w->g, relu, &in, NULL);
+    cnr_value v = in[0];
+    for (;;) {
+        const int32_t producer = int8_host->graph_producer(w->g, v);
+        if (producer < 0 || int8_host->graph_uses(w->g, v) != 1) return NONE;
+        if (w->layer[producer]) return producer;
+        const cnr_node *node = int8_host->graph_node_at(w->g, producer, &in, &out);
+        if (!graph_passes(node) || graph_joins(node)) return NONE;
+        v = in[0];
+    }
+}
+
+/* Marks the values from the layer to the relu. */
+static void mark_cut(work *w, int32_t relu) {
+    const cnr_value *in;
+    int8_host->graph_node_at(w->g, relu, &in, NULL);
+    for (cnr_value v = in[0];;) {
+        const int32_t producer = int8_host->graph_producer(w->g, v);
+        w->cut[v] = 1;
+        if (producer == w->relu_of[relu]) return;
+        int8_host->graph_node_at(w->g, producer, &in, NULL);
+        v = in[0];
+    }
+}
+
+static void make_groups(work *w) {
+    for (int32_t v = 0; v < w->n_values; v++) {
+        w->of[v] = v;
+        w->cut[v] = 0;
+    }
+    for (int32_t i = 0; i < w->n_nodes; i++) {
+        const cnr_value *in, *out;
+        const cnr_node *node = int8_host->graph_node_at(w->g, i, &in, &out);
+        w->relu_of[i] = NONE;
+        if (node->n_inputs < 1 || node->n_outputs < 1 || in[0] < 0) continue;
+        if (graph_passes(node)) {
+            const int32_t n = graph_joins(node) ? node->n_inputs : 1;
+            for (int32_t k = 0; k < n; k++)
+                if (in[k] >= 0) unite(w, in[k], out[0]);
+        } else if (graph_is(node, "relu") && !w->banned[i]) {
+            w->relu_of[i] = layer_before(w, i);
+            if (w->relu_of[i] == NONE) continue;
+            unite(w, in[0], out[0]);
+            mark_cut(w, i);
+        }
+    }
+}
+
+static int range_of(const graph *g, cnr_value v, double *low, double *high) {
+    char key[300];
+    snprintf(key, sizeof key, "range.%.280s", int8_host->graph_value_name(g, v));
+    const char *text = int8_host->graph_meta(g, key);
+    if (!text || !graph_number(&text, low) || *text++ != ',' || !graph_number(&text, high)) return 0;
+    return *low <= *high;
+}
+
+/* The hull of what the members were seen to hold, and 0. */
+static void measure_groups(work *w) {
+    for (int32_t v = 0; v < w->n_values; v++) w->groups[v] = (value_group){.scale_at = -1, .zero_at = -1};
+    for (int32_t v = 0; v < w->n_values; v++) {
+        value_group *group = &w->groups[find(w, v)];
+        double low, high;
+        if (w->cut[v] || !range_of(w->g, v, &low, &high)) continue;
+        group->low = fmin(group->low, low);
+        group->high = fmax(group->high, high);
+        group->known = 1;
+    }
+    for (int32_t v = 0; v < w->n_values; v++) {
+        value_group *group = &w->groups[v];
+        group->scale = (float)((group->high - group->low) / 255);
+        if (!(group->scale >= 1e-30f && group->scale <= 1e30f)) group->scale = 1;
+        group->zero = (int32_t)fmin(255, fmax(0, rint(-group->low / (double)group->scale)));
+    }
+}
+
+/* Takes back what the ranges don't allow; 1 when something was. */
+static int withdraw(work *w) {
+    int changed = 0;
+    for (int32_t i = 0; i < w->n_nodes; i++) {
+        const cnr_value *in, *out;
+        int8_host->graph_node_at(w->g, i, &in, &out);
+        if (w->layer[i] &&
+            (!w->groups[find(w, in[0])].known || !w->groups[find(w, out[0])].known)) {
+            w->layer[i] = 0;
+            changed = 1;
+        }
+        if (w->relu_of[i] != NONE && w->groups[find(w, out[0])].zero != 0) {
+            w->banned[i] = 1;
+            changed = 1;
+        }
+    }
+    return changed;
+}
+
+/* ---- making quantised layers ---- */
+
+/* The two constants of a value's group. */
+static void constants_of(work *w, cnr_value v, cnr_value *scale, cnr_value *zero) {
+    const int32_t stands = find(w, v);
+    value_group *group = &w->groups[stands];
+    const uint8_t byte = (uint8_t)group->zero;
+    const char *name = int8_host->graph_value_name(w->g, stands);
+    if (group->scale_at < 0) group->scale_at = graph_f32(w->g, name, "scale", &group->scale, 1);
+    if (group->zero_at < 0)
+        group->zero_at = graph_bytes(w->g, name, "zero", CNR_u8, &byte, 0, NULL);
+    *scale = group->scale_at;
+    *zero = group->zero_at;
+}
+
+/* Weights as `rows` rows of `depth`; `step` floats from one number of a row to the next. */
+typedef struct weights {
+    const float *w, *bias;
+    int64_t rows, depth, row_step, step;
+    double x_scale;
+    float *scale;
+    int8_t *q;
+    int32_t *q_bias;
+} weights;
+
+/* Each row by its largest number, or so much coarser that its bias fits 32 bits. */
+static void quantise_row(const weights *q, int64_t r) {
+    double most = 0;
+    for (int64_t i = 0; i < q->depth; i++)
+        most = fmax(most, fabs((double)q->w[r * q->row_step + i * q->step]));
+    const double bias = q->bias ? (double)q->bias[r] : 0;
+    double scale = fmax(most / 127, fabs(bias) / q->x_scale / (1 << 30));
+    if (!(scale >= 1e-30)) scale = 1e-30;
+    q->scale[r] = (float)scale;
+    for (int64_t i = 0; i < q->depth; i++) {
+        const double v = rint((double)q->w[r * q->row_step + i * q->step] / (double)q->scale[r]);
+        q->q[r * q->depth + i] = (int8_t)fmin(127, fmax(-127, v));
+    }
+    const double steps = rint(bias / (q->x_scale * (double)q->scale[r]));
+    if (q->q_bias) q->q_bias[r] = (int32_t)fmin(INT32_MAX, fmax(INT32_MIN, steps));
+}
+
+static void weights_of(const cnr_node *node, weights *q) {
+    const cnr_tensor *w = node->inputs[1], *b = int8_in(node, 2);
+    const int turned = graph_is(node, "gemm") && !cnr_attr_int(node, "transB");
+    q->w = w->data;
+    q->bias = b ? b->data : NULL;
+    q->rows = w->dim[turned ? 1 : 0];
+    q->depth = cnr_count(w) / q->rows;
+    q->row_step = turned ? 1 : q->depth;
+    q->step = turned ? q->rows : 1;
+}
+
+/* Adds the constants of the layer `name`, whose weights then have these dims. */
+static int add_weights(work *w, const char *name, int32_t rank, const int64_t *dim, weights *q,
+                       cnr_value *in) {
+    const int8_t zero = 0;
+    q->scale = int8_host->alloc((size_t)q->rows * sizeof(float));
+    q->q = int8_host->alloc((size_t)(q->rows * q->depth));
+    q->q_bias = q->bias ? int8_host->alloc((size_t)q->rows * sizeof(int32_t)) : NULL;
+    const int good = q->scale && q->q && (q->q_bias || !q->bias);
+    for (int64_t r = 0; good && r < q->rows; r++) quantise_row(q, r);
+    if (good) {
+        in[INT8_W] = graph_bytes(w->g, name, "w", CNR_i8, q->q, rank, dim);
+        in[INT8_W_SCALE] = graph_f32(w->g, name, "w_scale", q->scale, q->rows);
+        in[INT8_W_ZERO] = graph_bytes(w->g, name, "w_zero", CNR_i8, &zero, 0, NULL);
+        in[INT8_BIAS] =
+            q->bias ? graph_bytes(w->g, name, "bias", CNR_i32, q->q_bias, 1, &q->rows) : -1;
+    }
+    int8_host->free(q->scale);
+    int8_host->free(q->q);
+    int8_host->free(q->q_bias);
+    return good;
+}
+
+/* "quantized.VALUE" for who asked; metadata knows no locale. */
+static cnr_status tell(work *w, cnr_value real, cnr_value stored, const value_group *group) {
+    char key[300], text[400];
+    const char *name = int8_host->graph_value_name(w->g, stored);
+    snprintf(key, sizeof key, "quantized.%.280s", int8_host->graph_value_name(w->g, real));
+    const int n = snprintf(text, sizeof text, "%.250s,", name);
+    char *p = text + n;
+    const double low = -(double)group->zero * (double)group->scale;
+    const double numbers[] = {(double)group->scale, group->zero, low};
+    for (int i = 0; i < 3; i++) {
+        char *begin = p;
+        p += snprintf(p, 40, "%.9g", numbers[i]);
+        for (char *c = begin; c < p; c++)
+            if (!strchr("+-.e", *c) && (*c < '0' || *c > '9')) *c = '.';
+        if (i < 2) *p++ = ',';
+    }
+    *p = 0;
+    return int8_host->graph_set_meta(w->g, key, text);
+}
+
+/* Three nodes before `index` do what it did; itself goes. */
+static cnr_status quantise(work *w, int32_t index) {
+    const cnr_value *nin, *nout;
+    const cnr_node *node = int8_host->graph_node_at(w->g, index, &nin, &nout);
+    const cnr_value x = nin[0], y = nout[0];
+    const int conv = graph_is(node, "conv");
+    cnr_value in[9], scale, zero, stored;
+    char name[256];
+    weights q = {.x_scale = (double)w->groups[find(w, x)].scale};
+    weights_of(node, &q);
+    cnr_tensor shape = {.rank = 2, .dim = {q.rows, q.depth}};
+    if (conv) shape = *node->inputs[1];
+    snprintf(name, sizeof name, "%.240s.int8", node->name);
+    constants_of(w, x, &in[INT8_X_SCALE], &in[INT8_X_ZERO]);
+    constants_of(w, y, &scale, &zero);
+    if (!add_weights(w, name, shape.rank, shape.dim, &q, in)) return CNR_E_MEMORY;
+    in[INT8_Y_SCALE] = scale;
+    in[INT8_Y_ZERO] = zero;
+    int8_host->graph_insert_before(w->g, index);
+    const cnr_value xs[] = {x, in[INT8_X_SCALE], in[INT8_X_ZERO]};
+    in[INT8_X] = graph_add(w->g, "quantize_linear", NULL, NULL, xs, 3);
+    if (in[INT8_X] < 0) return CNR_E_STATE;
+    node = conv ? int8_host->graph_node_at(w->g, index + 1, NULL, NULL) : NULL;
+    stored = graph_add(w->g, conv ? "qlinear_conv" : "qlinear_dense", name, node, in,
+                       q.bias ? 9 : 8);
+    const cnr_value ys[] = {stored, scale, zero};
+    const cnr_value real = stored < 0 ? -1
+                                      : graph_add(w->g, "dequantize_linear", NULL, NULL, ys, 3);
+    if (real < 0) return CNR_E_STATE;
+    INT8_TRY(tell(w, y, stored, &w->groups[find(w, y)]));
+    INT8_TRY(int8_host->graph_replace(w->g, y, real));
+    return int8_host->graph_remove(w->g, index + 3);
+}
+
+/* From the last node on, so that indices still to come stay. */
+static int32_t quantise_all(work *w, cnr_error *err) {
+    int32_t changes = 0;
+    for (int32_t i = w->n_nodes - 1; i >= 0; i--) {
+        cnr_status status = CNR_OK;
+        if (w->relu_of[i] != NONE) {
+            const cnr_value *in, *out;
+            int8_host->graph_node_at(w->g, i, &in, &out);
+            status = int8_host->graph_replace(w->g, out[0], in[0]);
+            if (!status) status = int8_host->graph_remove(w->g, i);
+        } else if (w->layer[i]) {
+            status = quantise(w, i);
+        } else {
+            continue;
+        }
+        if (status != CNR_OK)
+            return int8_host->fail(err, status, "quantize-layers", "could not be applied");
+        changes++;
+    }
+    return changes;
+}
+
+/* ---- the rewrite ---- */
+
+static int32_t count_values(const graph *g) {
+    int32_t most = -1;
+    for (int32_t i = 0; i < int8_host->graph_input_count(g); i++)
+        most = (int32_t)int8_max(most, int8_host->graph_input_at(g, i));
+    for (int32_t i = 0; i < int8_host->graph_node_count(g); i++) {
+        const cnr_value *in, *out;
+        const cnr_node *node = int8_host->graph_node_at(g, i, &in, &out);
+        for (int32_t k = 0; k < node->n_inputs; k++) most = (int32_t)int8_max(most, in[k]);
+        for (int32_t k = 0; k < node->n_outputs; k++) most = (int32_t)int8_max(most, out[k]);
+    }
+    return most + 1;
+}
+
+static void release(work *w) {
+    int8_host->free(w->of);
+    int8_host->free(w->layer);
+    int8_host->free(w->relu_of);
+    int8_host->free(w->banned);
+    int8_host->free(w->cut);
+    int8_host->free(w->groups);
+}
+
+static int prepare(work *w) {
+    const size_t nodes = (size_t)w->n_nodes + 1, values = (size_t)w->n_values + 1;
+    w->of = int8_host->alloc(values * sizeof *w->of);
+    w->layer = int8_host->alloc(nodes);
+    w->relu_of = int8_host->alloc(nodes * sizeof *w->relu_of);
+    w->banned = int8_host->alloc(nodes);
+    w->cut = int8_host->alloc(values);
+    w->groups = int8_host->alloc(values * sizeof *w->groups);
+    if (!w->of || !w->layer || !w->relu_of || !w->banned || !w->cut || !w->groups) return 0;
+    memset(w->banned, 0, nodes);
+    return 1;
+}
+
+static int32_t apply(graph *g, cnr_error *err) {
+    const char *listed = int8_host->graph_meta(g, "quantize");
+    if (!listed) return 0;
+    work w = {.g = g, .n_nodes = int8_host->graph_node_count(g), .n_values = count_values(g)};
+    int32_t changes = 0;
+    if (!prepare(&w)) {
+        release(&w);
+        return int8_host->fail(err, CNR_E_MEMORY, "quantize-layers", "out of memory");
+    }
+    for (int32_t i = 0; i < w.n_nodes; i++) {
+        const cnr_node *node = int8_host->graph_node_at(g, i, NULL, NULL);
+        w.layer[i] = (uint8_t)(is_listed(listed, node->name) && can_quantise(node));
+    }
+    do {
+        make_groups(&w);
+        measure_groups(&w);
+    } while (withdraw(&w));
+    changes = quantise_all(&w, err);
+    release(&w);
+    if (changes < 0) return changes;
+    const cnr_status status = int8_host->graph_set_meta(g, "quantize", NULL);
+    return status != CNR_OK ? status : changes;
+}
+
+const cnr_rewrite int8_quantize_layers = {
+    .size = sizeof(cnr_rewrite),
+    .order = 50,
+    .name = "quantize-layers",
+    .summary = "makes layers work on whole numbers where the net's metadata asks for it",
+    .apply = apply,
+};

@@ -1,0 +1,3 @@
+/* The microkernels for x86-64 with AVX2. */
+#define INT8_ISA avx2
+#include "template.h"

@@ -1,0 +1,219 @@
+/* The source of all microkernels; a file an instruction set includes it with INT8_ISA set. Nothing
+ * here may be reached before the processor was asked for that set, so all but the table is static. */
+#include "ukernel.h"
+
+#include <string.h>
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+#define INT8_PASTE_(a, b) a##b
+#define INT8_PASTE(a, b) INT8_PASTE_(a, b)
+#define INT8_TEXT_(a) #a
+#define INT8_TEXT(a) INT8_TEXT_(a)
+
+/* ---- products ---- */
+
+#if defined(__AVX512VNNI__)
+
+static int32_t four(const int8_t *w) {
+    int32_t v;
+    memcpy(&v, w, sizeof v);
+    return v;
+}
+
+static void gemm(int64_t k4, const int8_t *w, const uint8_t *x, int32_t *sums) {
+    __m512i s[INT8_MR][2];
+    for (int r = 0; r < INT8_MR; r++) s[r][0] = s[r][1] = _mm512_setzero_si512();
+    for (int64_t k = 0; k < k4; k++, w += INT8_MR * 4, x += INT8_NR * 4) {
+        const __m512i x0 = _mm512_loadu_si512(x), x1 = _mm512_loadu_si512(x + 64);
+#pragma GCC unroll 8
+        for (int r = 0; r < INT8_MR; r++) {
+            const __m512i b = _mm512_set1_epi32(four(w + 4 * r));
+            s[r][0] = _mm512_dpbusd_epi32(s[r][0], x0, b);
+            s[r][1] = _mm512_dpbusd_epi32(s[r][1], x1, b);
+        }
+    }
+    for (int r = 0; r < INT8_MR; r++) {
+        _mm512_storeu_si512(sums + r * INT8_NR, s[r][0]);
+        _mm512_storeu_si512(sums + r * INT8_NR + 16, s[r][1]);
+    }
+}
+
+static void dot(int64_t n, const uint8_t *x, const int8_t *w, int64_t stride, int32_t *sums) {
+    __m512i s[INT8_DOT_ROWS];
+    for (int r = 0; r < INT8_DOT_ROWS; r++) s[r] = _mm512_setzero_si512();
+    for (int64_t i = 0; i < n; i += 64) {
+        const __m512i a = _mm512_loadu_si512(x + i);
+#pragma GCC unroll 4
+        for (int r = 0; r < INT8_DOT_ROWS; r++)
+            s[r] = _mm512_dpbusd_epi32(s[r], a, _mm512_loadu_si512(w + r * stride + i));
+    }
+    for (int r = 0; r < INT8_DOT_ROWS; r++) sums[r] = _mm512_reduce_add_epi32(s[r]);
+}
+
+#elif defined(__AVX2__)
+
+/* Bytes widened to 16 bits: vpmaddubsw would be shorter but saturates. */
+static __m256i widened(const uint8_t *x) {
+    return _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)x));
+}
+
+static __m256i four(const int8_t *w) {
+    int32_t v;
+    memcpy(&v, w, sizeof v);
+    return _mm256_cvtepi8_epi16(_mm_set1_epi32(v));
+}
+
+/* Two rows by 16 columns of a tile. */
+static void gemm_part(int64_t k4, const int8_t *w, const uint8_t *x, int32_t *sums) {
+    __m256i s[2][4];
+    for (int r = 0; r < 2; r++)
+        for (int v = 0; v < 4; v++) s[r][v] = _mm256_setzero_si256();
+    for (int64_t k = 0; k < k4; k++, w += INT8_MR * 4, x += INT8_NR * 4) {
+        const __m256i w0 = four(w), w1 = four(w + 4);
+#pragma GCC unroll 4
+        for (int v = 0; v < 4; v++) {
+            const __m256i a = widened(x + 16 * v);
+            s[0][v] = _mm256_add_epi32(s[0][v], _mm256_madd_epi16(a, w0));
+            s[1][v] = _mm256_add_epi32(s[1][v], _mm256_madd_epi16(a, w1));
+        }
+    }
+    for (int r = 0; r < 2; r++)
+        for (int v = 0; v < 4; v += 2) {
+            const __m256i pairs = _mm256_hadd_epi32(s[r][v], s[r][v + 1]);
+            _mm256_storeu_si256((__m256i *)(sums + r * INT8_NR + 4 * v),
+                                _mm256_permute4x64_epi64(pairs, 0xd8));
+        }
+}
+
+static void gemm(int64_t k4, const int8_t *w, const uint8_t *x, int32_t *sums) {
+    for (int r = 0; r < INT8_MR; r += 2)
+        for (int j = 0; j < INT8_NR; j += 16)
+            gemm_part(k4, w + 4 * r, x + 4 * j, sums + r * INT8_NR + j);
+}
+
+static void dot(int64_t n, const uint8_t *x, const int8_t *w, int64_t stride, int32_t *sums) {
+    __m256i s[INT8_DOT_ROWS];
+    for (int r = 0; r < INT8_DOT_ROWS; r++) s[r] = _mm256_setzero_si256();
+    for (int64_t i = 0; i < n; i += 16) {
+        const __m256i a = widened(x + i);
+#pragma GCC unroll 4
+        for (int r = 0; r < INT8_DOT_ROWS; r++) {
+            const __m128i b = _mm_loadu_si128((const __m128i *)(w + r * stride + i));
+            s[r] = _mm256_add_epi32(s[r], _mm256_madd_epi16(a, _mm256_cvtepi8_epi16(b)));
+        }
+    }
+    for (int r = 0; r < INT8_DOT_ROWS; r++) {
+        int32_t lane[8];
+        _mm256_storeu_si256((__m256i *)lane, s[r]);
+        sums[r] = 0;
+        for (int i = 0; i < 8; i++) sums[r] += lane[i];
+    }
+}
+
+#else
+
+static void gemm(int64_t k4, const int8_t *w, const uint8_t *x, int32_t *sums) {
+    memset(sums, 0, INT8_MR * INT8_NR * sizeof *sums);
+    for (int64_t k = 0; k < k4; k++, w += INT8_MR * 4, x += INT8_NR * 4)
+        for (int r = 0; r < INT8_MR; r++) {
+            const int32_t w0 = w[4 * r], w1 = w[4 * r + 1], w2 = w[4 * r + 2], w3 = w[4 * r + 3];
+            int32_t *s = sums + r * INT8_NR;
+            for (int j = 0; j < INT8_NR; j++)
+                s[j] += x[4 * j] * w0 + x[4 * j + 1] * w1 + x[4 * j + 2] * w2 + x[4 * j + 3] * w3;
+        }
+}
+
+static void dot(int64_t n, const uint8_t *x, const int8_t *w, int64_t stride, int32_t *sums) {
+    for (int r = 0; r < INT8_DOT_ROWS; r++) {
+        int32_t s = 0;
+        for (int64_t i = 0; i < n; i++) s += x[i] * w[r * stride + i];
+        sums[r] = s;
+    }
+}
+
+#endif
+
+typedef uint8_t int8_bytes __attribute__((vector_size(16)));
+
+static int8_bytes load16(const uint8_t *x) {
+    int8_bytes v;
+    memcpy(&v, x, sizeof v);
+    return v;
+}
+
+static void store16(uint8_t *out, int8_bytes v) {
+    memcpy(out, &v, sizeof v);
+}
+
+#define ZIP1(a, b, from)                                                                        \
+    __builtin_shufflevector(a, b, from, from + 16, from + 1, from + 17, from + 2, from + 18,    \
+                            from + 3, from + 19, from + 4, from + 20, from + 5, from + 21,      \
+                            from + 6, from + 22, from + 7, from + 23)
+#define ZIP2(a, b, from)                                                                        \
+    __builtin_shufflevector(a, b, from, from + 1, from + 16, from + 17, from + 2, from + 3,     \
+                            from + 18, from + 19, from + 4, from + 5, from + 20, from + 21,     \
+                            from + 6, from + 7, from + 22, from + 23)
+
+static void interleave(const uint8_t *const rows[4], uint8_t *out) {
+    for (int j = 0; j < INT8_NR; j += 16, out += 64) {
+        const int8_bytes a = load16(rows[0] + j), b = load16(rows[1] + j);
+        const int8_bytes c = load16(rows[2] + j), d = load16(rows[3] + j);
+        const int8_bytes ab0 = ZIP1(a, b, 0), ab1 = ZIP1(a, b, 8);
+        const int8_bytes cd0 = ZIP1(c, d, 0), cd1 = ZIP1(c, d, 8);
+        store16(out, ZIP2(ab0, cd0, 0));
+        store16(out + 16, ZIP2(ab0, cd0, 8));
+        store16(out + 32, ZIP2(ab1, cd1, 0));
+        store16(out + 48, ZIP2(ab1, cd1, 8));
+    }
+}
+
+/* ---- between sums, bytes and reals ---- */
+
+/* Adding and taking away 1.5 * 2^52 (2^23) rounds to the nearest even whole number, as rint does;
+ * bounds are whole, so keeping within them first changes nothing. */
+static void requantize(const int32_t *sums, int64_t n, const int8_requant *how, uint8_t *out) {
+    const double offset = how->offset, scale = how->scale, low = how->low, high = how->high;
+    const int32_t zero = how->zero;
+    for (int64_t i = 0; i < n; i++) {
+        double v = ((double)sums[i] + offset) * scale;
+        v = v < low ? low : v;
+        v = v > high ? high : v;
+        v = (v + 0x1.8p52) - 0x1.8p52;
+        out[i] = (uint8_t)((int32_t)v + zero);
+    }
+}
+
+static void quantize(const float *x, int64_t n, float scale, float low, float high, int32_t zero,
+                     uint8_t *out) {
+    const float none = (float)-zero;
+    for (int64_t i = 0; i < n; i++) {
+        float v = x[i] / scale;
+        v = v == v ? v : none;
+        v = v < low ? low : v;
+        v = v > high ? high : v;
+        v = (v + 0x1.8p23f) - 0x1.8p23f;
+        out[i] = (uint8_t)((int32_t)v + zero);
+    }
+}
+
+static void dequantize(const uint8_t *x, int64_t n, int32_t is_signed, int32_t zero, float scale,
+                       float *out) {
+    if (is_signed)
+        for (int64_t i = 0; i < n; i++) out[i] = (float)((int8_t)x[i] - zero) * scale;
+    else
+        for (int64_t i = 0; i < n; i++) out[i] = (float)(x[i] - zero) * scale;
+}
+
+static void max(uint8_t *out, const uint8_t *x, int64_t n, uint8_t flip) {
+    for (int64_t i = 0; i < n; i++) {
+        const uint8_t a = out[i] ^ flip, b = x[i] ^ flip;
+        out[i] = (a > b ? a : b) ^ flip;
+    }
+}
+
+const int8_ukernels INT8_PASTE(int8_ukernels_, INT8_ISA) = {
+    INT8_TEXT(INT8_ISA), gemm, dot, interleave, requantize, quantize, dequantize, max,
+};
