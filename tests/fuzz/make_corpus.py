@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""Makes tests/fuzz/corpus/: one or two tiny, sound files a format, by hand and by our own writers.
+
+    tests/fuzz/make_corpus.py [BUILD]
+"""
+import os, struct, subprocess, sys, tempfile, zlib
+
+build = sys.argv[1] if len(sys.argv) > 1 else "build"
+here = os.path.dirname(os.path.abspath(__file__))
+
+
+def put(road, name, data):
+    folder = os.path.join(here, "corpus", road)
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, name), "wb") as out:
+        out.write(data)
+
+
+def pair(first, second):
+    return b"PAIR" + struct.pack("<I", len(first)) + first + second
+
+
+# ---- protobuf by hand ----
+def varint(n):
+    out = b""
+    while n >= 128:
+        out += bytes([n & 127 | 128])
+        n >>= 7
+    return out + bytes([n])
+
+
+def number(field, n):
+    return varint(field << 3) + varint(n)
+
+
+def bits(field, *values):
+    data = struct.pack("<%df" % len(values), *values)
+    return field_of(field, data)
+
+
+def field_of(field, data):
+    data = data.encode() if isinstance(data, str) else data
+    return varint(field << 3 | 2) + varint(len(data)) + data
+
+
+# ---- Caffe ----
+PROTOTXT = b"""name: "tiny"
+input: "data" input_dim: 1 input_dim: 2 input_dim: 6 input_dim: 6
+layer { name: "c" type: "Convolution" bottom: "data" top: "c"
+  convolution_param { num_output: 4 kernel_size: 3 pad: 1 group: 2 } }
+layer { name: "b" type: "BatchNorm" bottom: "c" top: "c" }
+layer { name: "r" type: "ReLU" bottom: "c" top: "c" relu_param { negative_slope: 0.1 } }
+layer { name: "p" type: "Pooling" bottom: "c" top: "p" pooling_param { pool: MAX kernel_size: 2 stride: 2 } }
+layer { name: "e" type: "Eltwise" bottom: "p" bottom: "p" top: "e" eltwise_param { operation: SUM coeff: 1 coeff: -1 } }
+layer { name: "k" type: "Concat" bottom: "p" bottom: "e" top: "k" }
+layer { name: "f" type: "InnerProduct" bottom: "k" top: "f" inner_product_param { num_output: 3 } }
+layer { name: "s" type: "Softmax" bottom: "f" top: "s" }
+"""
+
+
+def blob(shape, values):
+    return field_of(7, field_of(7, field_of(1, b"".join(map(varint, shape)))) + bits(5, *values))
+
+
+def caffe_layer(name, kind, *blobs):
+    return field_of(100, field_of(1, name) + field_of(2, kind) + b"".join(blobs))
+
+
+model = field_of(1, "tiny") + caffe_layer(
+    "c", "Convolution", blob([4, 1, 3, 3], [i / 10 for i in range(36)]), blob([4], [0, 1, 2, 3]))
+model += caffe_layer("b", "BatchNorm", blob([4], [0.5] * 4), blob([4], [1.0] * 4), blob([1], [1.0]))
+model += caffe_layer("f", "InnerProduct", blob([3, 72], [0.1] * 216), blob([3], [0.0] * 3))
+put("import-caffe", "tiny.prototxt", PROTOTXT)
+put("import-caffe", "tiny.pair", pair(PROTOTXT, model))
+
+# ---- Darknet ----
+CFG = b"""[net]
+height=8
+width=8
+channels=3
+[convolutional]
+batch_normalize=1
+filters=2
+size=3
+stride=1
+pad=1
+activation=leaky
+[maxpool]
+size=2
+stride=2
+[upsample]
+stride=2
+[shortcut]
+from=-3
+activation=linear
+[route]
+layers=-1,-2
+[convolutional]
+filters=18
+size=1
+stride=1
+activation=linear
+[yolo]
+mask=0,1,2
+anchors=1,2, 3,4, 5,6
+classes=1
+num=3
+"""
+put("import-darknet", "tiny.cfg", CFG)
+put("import-darknet", "tiny.pair",
+    pair(CFG, struct.pack("<iiiQ", 0, 2, 0, 7) + struct.pack("<152f", *[0.1] * 152)))
+
+# ---- TensorFlow ----
+
+
+def tf_attr(key, value):
+    return field_of(5, field_of(1, key) + field_of(2, value))
+
+
+def tf_node(name, op, inputs=(), *attrs):
+    return field_of(1, field_of(1, name) + field_of(2, op) +
+                    b"".join(field_of(3, i) for i in inputs) + b"".join(attrs))
+
+
+def tf_shape(*dims):
+    return b"".join(field_of(2, number(1, d)) for d in dims)
+
+
+def tf_const(name, dims, values):
+    tensor = number(1, 1) + field_of(2, tf_shape(*dims)) + \
+        field_of(4, struct.pack("<%df" % len(values), *values))
+    return tf_node(name, "Const", (), tf_attr("dtype", number(6, 1)), tf_attr("value", field_of(8, tensor)))
+
+
+FLOAT = tf_attr("T", number(6, 1))
+graph = tf_node("x", "Placeholder", (), tf_attr("dtype", number(6, 1)),
+                tf_attr("shape", field_of(7, tf_shape(1, 4, 4, 2))))
+graph += tf_const("w", [3, 3, 2, 3], [0.1] * 54) + tf_const("b", [3], [1.0, 2.0, 3.0])
+ones = field_of(1, field_of(3, b"\x01\x01\x01\x01"))
+graph += tf_node("c", "Conv2D", ("x", "w"), FLOAT, tf_attr("strides", ones),
+                 tf_attr("padding", field_of(2, "SAME")))
+graph += tf_node("a", "BiasAdd", ("c", "b"), FLOAT) + tf_node("r", "Relu6", ("a",), FLOAT)
+graph += tf_node("s", "Softmax", ("r",), FLOAT)
+put("import-tensorflow", "tiny.pb", graph)
+
+# ---- ONNX: a tensor by hand, a net by our exporter ----
+put("import-onnx", "tensor.pb", number(1, 2) + number(1, 3) + number(2, 1) + field_of(8, "t") +
+    field_of(9, struct.pack("<6f", *range(6))))
+
+
+# ---- pictures and digits ----
+
+
+def chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+rows = b"".join(b"\0" + bytes(range(i, i + 9)) for i in range(3))
+put("source-images", "tiny.png", b"\x89PNG\r\n\x1a\n" +
+    chunk(b"IHDR", struct.pack(">IIBBBBB", 3, 3, 8, 2, 0, 0, 0)) +
+    chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+put("source-mnist", "tiny.pair", pair(struct.pack(">IIII", 0x803, 2, 4, 4) + bytes(range(32)),
+                                      struct.pack(">II", 0x801, 2) + b"\x03\x07"))
+
+# ---- attributes ----
+put("schema", "conv.bin", bytes([6, 0, 3, 3, 1, 0, 64, 0, 0, 0, 0, 1, 66, 2, 5, 64, 0, 0, 0, 2, 65, 8, 66, 8]))
+
+# ---- ours ----
+with open(os.path.join(here, "tiny.lua"), encoding="utf8") as script:
+    LUA = script.read()
+put("lua", "tiny.lua", LUA.encode())
+with tempfile.TemporaryDirectory() as folder:
+    for road, name in (("native", "tiny.cnr"), ("import-onnx", "tiny.onnx")):
+        path = os.path.join(folder, name)
+        command = "convert" if name.endswith(".cnr") else "export"
+        subprocess.run([os.path.join(build, "cnnrun"), command, os.path.join(here, "tiny.lua"),
+                        "--weights", "random:1", "-o", path], check=True)
+        with open(path, "rb") as file:
+            put(road, name, file.read())

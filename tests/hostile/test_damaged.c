@@ -1,0 +1,253 @@
+/* Damaged copies of every real model: an error that says something or a load, within 5 seconds and
+ * the memory that the file is worth; nothing else. CNNRUN_DAMAGED=1000 sets how many copies of each
+ * (30), CNNRUN_DAMAGED_MODEL picks models by a part of their path. Each model's copies run in a
+ * child, begun again behind a copy that ended it. */
+#include "tests/fuzz/roads.h"
+#include "tests/tap.h"
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define SANITISED 1
+#else
+#define SANITISED 0
+#endif
+
+enum { SECONDS = 5 };
+
+/* Folder, the model's file, and that of its weights where they are apart. */
+static const struct { const char *model, *weights; } known[] = {
+    {"caffe/cifar10/cifar10_full.prototxt", "caffe/cifar10/cifar10_full_iter_70000.caffemodel"},
+    {"caffe/cifar10/cifar10_quick.prototxt", "caffe/cifar10/cifar10_quick_iter_5000.caffemodel"},
+    {"caffe/lenet/lenet_deploy.prototxt", "caffe/lenet/lenet_iter_10000.caffemodel"},
+    {"caffe/lenet/bvlc_lenet_train_test.prototxt", NULL},
+    {"caffe/mtcnn/det1.prototxt", "caffe/mtcnn/det1.caffemodel"},
+    {"caffe/mtcnn/det2.prototxt", "caffe/mtcnn/det2.caffemodel"},
+    {"caffe/mtcnn/det3.prototxt", "caffe/mtcnn/det3.caffemodel"},
+    {"caffe/mtcnn/det4.prototxt", "caffe/mtcnn/det4.caffemodel"},
+    {"caffe/squeezenet_v1.0_deepcompression/deploy.prototxt",
+     "caffe/squeezenet_v1.0_deepcompression/squeezenet_v1.0_decompressed.caffemodel"},
+    {"caffe/squeezenet_v1.1/deploy.prototxt",
+     "caffe/squeezenet_v1.1/squeezenet_v1.1_fp16values.caffemodel"},
+    {"caffe/ultraface/RFB-320.prototxt", "caffe/ultraface/RFB-320.caffemodel"},
+    {"caffe/ultraface/slim-320.prototxt", "caffe/ultraface/slim-320.caffemodel"},
+    {"caffe/waifu2x_upresnet10/scale2.0x_model.prototxt",
+     "caffe/waifu2x_upresnet10/scale2.0x_model.json.caffemodel"},
+    {"caffe/wechat_qrcode/detect.prototxt", "caffe/wechat_qrcode/detect.caffemodel"},
+    {"caffe/wechat_qrcode/sr.prototxt", "caffe/wechat_qrcode/sr.caffemodel"},
+    {"darknet/tiny-darknet/tiny.cfg", "darknet/tiny-darknet/tiny.weights"},
+    {"darknet/yolo-fastest/yolo-fastest-1.1.cfg", "darknet/yolo-fastest/yolo-fastest-1.1.weights"},
+    {"darknet/yolo-fastest/yolo-fastest-1.1-xl.cfg",
+     "darknet/yolo-fastest/yolo-fastest-1.1-xl.weights"},
+    {"darknet/yolo-lite/coco-trial6.cfg", "darknet/yolo-lite/coco-trial6_653550.weights"},
+    {"darknet/yolo-lite/tiny-yolov2-trial3.cfg", "darknet/yolo-lite/tiny-yolov2-trial3.weights"},
+    {"darknet/yolo-lite/tiny-yolov2-trial3-noBatch.cfg",
+     "darknet/yolo-lite/tiny-yolov2-trial3-noBatch.weights"},
+    {"tensorflow/mnist/beginner-graph.pb", NULL},
+    {"tensorflow/mnist/k210_mnist.pb", NULL},
+    {"tensorflow/mnist/lenet5_mnist_frozen.pb", NULL},
+    {"tensorflow/mobilenet_v1_0.25_224/frozen_graph.pb", NULL},
+    {"tensorflow/mobilenet_v1_0.25_224/quantized_graph.pb", NULL},
+    {"tensorflow/mtcnn/mtcnn.pb", NULL},
+    {"tensorflow/opencv_face_detector/opencv_face_detector_uint8.pb", NULL},
+    {"onnx/mnist/model.onnx", NULL},
+    {"onnx/mnist/test_data_set_0/input_0.pb", NULL},
+    {"onnx/nanodet/nanodet_m.onnx", NULL},
+    {"onnx/super_resolution/super_resolution.onnx", NULL},
+    {"onnx/ultraface/version-RFB-320.onnx", NULL},
+    {"onnx/ultraface/version-RFB-320_without_postprocessing.onnx", NULL},
+    {"onnx/ultraface/version-slim-320.onnx", NULL},
+    {"onnx/yolox_nano/yolox_nano.onnx", NULL},
+    {"onnx/yunet/yunet_n_320_320.onnx", NULL},
+    {"onnx/yunet/yunet_n_dynamic.onnx", NULL},
+    {"onnx/yunet/yunet_s_320_320.onnx", NULL},
+    {"onnx-light/light_bvlc_alexnet.onnx", NULL},
+    {"onnx-light/light_inception_v1.onnx", NULL},
+    {"onnx-light/light_resnet50.onnx", NULL},
+    {"onnx-light/light_squeezenet.onnx", NULL},
+    {"onnx-light/light_zfnet512.onnx", NULL},
+    {"torch7/bumper/model.net", NULL},
+    {"torch7/hw1/model.t7", NULL},
+    {"torch7/lenet5/LeNet5.nn", NULL},
+    {"mxnet/lenet/lenet-symbol.json", "mxnet/lenet/lenet-0001.params"},
+    {"mxnet/mtcnn/det1-symbol.json", "mxnet/mtcnn/det1-0001.params"},
+    {"mxnet/mtcnn/det2-symbol.json", "mxnet/mtcnn/det2-0001.params"},
+    {"mxnet/mtcnn/det3-symbol.json", "mxnet/mtcnn/det3-0001.params"},
+    {"mxnet/mtcnn/det4-symbol.json", "mxnet/mtcnn/det4-0001.params"},
+    {"cnndroid/cifar10/Cifar10_def.txt", NULL},
+    {"cnndroid/netfile-examples/AlexNet_def.txt", NULL},
+};
+
+/* ---- damage ---- */
+
+static uint64_t state;
+
+static uint64_t dice(uint64_t sides) {
+    uint64_t z = (state += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return sides ? (z ^ (z >> 31)) % sides : 0;
+}
+
+/* A place: anywhere, or near the front, where headers are. */
+static size_t place(size_t n) {
+    return dice(2) ? dice(n) : dice(n < 512 ? n : 512);
+}
+
+/* `room` has space for n + 64 bytes; returns the new length. */
+static size_t damage(uint8_t *data, size_t n) {
+    static const uint8_t nasty[] = {0, 1, 0x7f, 0x80, 0xff, '-', '9', '{', '"', '\n'};
+    for (uint64_t times = dice(2) ? 1 : 1 + dice(8); times > 0 && n > 0; times--) {
+        const size_t at = place(n);
+        size_t length = 1 + dice(dice(4) ? 8 : n - at < 4096 ? n - at : 4096);
+        if (length > n - at) length = n - at;
+        switch (dice(7)) {
+        case 0: data[at] ^= (uint8_t)(1u << dice(8)); break;
+        case 1: data[at] = nasty[dice(sizeof nasty)]; break;
+        case 2: data[at] = (uint8_t)dice(256); break;
+        case 3: /* cut the end off, mostly a little */
+            n = dice(3) ? n - dice(n < 64 ? n : 64) : at;
+            break;
+        case 4: /* take out */
+            memmove(data + at, data + at + length, n - at - length);
+            n -= length;
+            break;
+        case 5: /* put in */
+            if (length > 8) length = 8;
+            memmove(data + at + length, data + at, n - at);
+            for (size_t i = 0; i < length; i++) data[at + i] = (uint8_t)dice(256);
+            n += length;
+            break;
+        default: /* a large number */
+            for (size_t i = 0; i < 5 && at + i < n; i++) data[at + i] = 0xff;
+        }
+    }
+    return n;
+}
+
+/* ---- one model ---- */
+
+typedef struct model { char path[600]; uint8_t *first, *second; size_t n, m; } model;
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* One copy, damaged by its number, on the road that its content chooses; without damage for -1. */
+static int one(const model *x, int copy) {
+    uint8_t *data = malloc(x->n + x->m + 256);
+    if (!data) _exit(4);
+    state = (uint64_t)copy * 77;
+    uint8_t *first = data + 8;
+    memcpy(first, x->first, x->n);
+    size_t n = x->n, m = x->m;
+    const int weights = x->m && copy % 2;
+    if (copy >= 0 && !weights) n = damage(first, n);
+    memcpy(first + n, x->second, m);
+    if (copy >= 0 && weights) m = damage(first + n, m);
+    memcpy(data, "PAIR", 4);
+    for (int i = 0; i < 4; i++) data[4 + i] = (uint8_t)(n >> (8 * i));
+    const int good = x->m ? roads_run("load", data, 8 + n + m) : roads_run("load", first, n);
+    free(data);
+    return good;
+}
+
+/* The child: copies from `from` on, each told before it begins. */
+static void copies(const model *x, int from, int many, int to) {
+    struct rusage before, after;
+    if (!SANITISED) { /* addresses that the file is worth: a sanitiser takes all there are */
+        struct rlimit limit = {(rlim_t)1 << 30, (rlim_t)1 << 30};
+        setrlimit(RLIMIT_AS, &limit);
+    }
+    getrusage(RUSAGE_SELF, &before);
+    for (int i = from; i < many; i++) {
+        int told[2] = {i, 0};
+        alarm(SECONDS * (SANITISED ? 4 : 1));
+        told[1] = one(x, i);
+        alarm(0);
+        if (write(to, told, sizeof told) != sizeof told) _exit(5);
+    }
+    getrusage(RUSAGE_SELF, &after);
+    const long grown = (after.ru_maxrss - before.ru_maxrss) / 1024; /* MB */
+    _exit(!SANITISED && grown > 256 + 8 * (long)((x->n + x->m) >> 20) ? 6 : 0);
+}
+
+static void check(const model *x, int many) {
+    int done_so_far = 0, taken = 0, bad = 0;
+    const double begun = now();
+    const int sound = one(x, -1);
+    while (done_so_far < many && bad < 5) {
+        int ends[2], told[2], status = 0;
+        if (pipe(ends) != 0) exit(1);
+        fflush(stdout);
+        const pid_t pid = fork();
+        if (pid == 0) {
+            close(ends[0]);
+            copies(x, done_so_far, many, ends[1]);
+        }
+        close(ends[1]);
+        while (read(ends[0], told, sizeof told) == sizeof told) {
+            done_so_far = told[0] + 1;
+            taken += told[1] > 0;
+        }
+        close(ends[0]);
+        waitpid(pid, &status, 0);
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 0) break;
+        bad++;
+        if (WIFSIGNALED(status))
+            note("copy %d: %s", done_so_far, WTERMSIG(status) == SIGALRM ? "took too long"
+                                                                        : strsignal(WTERMSIG(status)));
+        else note("copy %d: code %d%s", done_so_far, WEXITSTATUS(status),
+                  WEXITSTATUS(status) == 6 ? ": more memory than the file is worth" : "");
+        done_so_far++;
+    }
+    ok(!bad, "%s: %d copies, %d taken (%s, %.1f s)", x->path, many, taken,
+       sound > 0 ? "sound itself" : "refused itself", now() - begun);
+}
+
+static int load(model *x, const char *shared, const char *first, const char *second) {
+    char path[1200];
+    memset(x, 0, sizeof *x);
+    snprintf(x->path, sizeof x->path, "%s%s%s", first, second ? " + " : "", second ? second : "");
+    const char *only = getenv("CNNRUN_DAMAGED_MODEL");
+    if (only && !strstr(x->path, only)) return 0;
+    roads.name = strrchr(first, '/') + 1;
+    roads.other = second ? strrchr(second, '/') + 1 : NULL;
+    snprintf(path, sizeof path, "%s/%s", shared, first);
+    if (!(x->first = roads_read(path, &x->n))) {
+        skip(first, "not there");
+        return 0;
+    }
+    if (!second) return 1;
+    snprintf(path, sizeof path, "%s/%s", shared, second);
+    if (!(x->second = roads_read(path, &x->m))) skip(second, "not there");
+    return x->second != NULL;
+}
+
+static void one_model(const char *shared, const char *first, const char *second, int many) {
+    model x;
+    if (load(&x, shared, first, second)) check(&x, many);
+    cnri_free(x.first);
+    cnri_free(x.second);
+}
+
+int main(void) {
+    const char *shared = tap_shared(), *copies_wanted = getenv("CNNRUN_DAMAGED");
+    const int many = copies_wanted ? atoi(copies_wanted) : 30;
+    const double begun = now();
+    if (!roads_open(CNRT_BUILD_DIR "/plugins")) return 1;
+    one_model(CNRT_SOURCE_DIR, "scripts/nets/lenet5.cnr", NULL, many);
+    one_model(CNRT_SOURCE_DIR, "tests/fuzz/corpus/native/tiny.cnr", NULL, 10 * many);
+    if (!shared) skip("real models", "no ../shared/data");
+    for (size_t i = 0; shared && i < sizeof known / sizeof known[0]; i++) {
+        /* in a plain run no longer than the suite may take; with a number asked for, all of it */
+        if (!copies_wanted && now() - begun > 40) skip(known[i].model, "no time left");
+        else one_model(shared, known[i].model, known[i].weights, many);
+    }
+    roads_close();
+    return done();
+}
