@@ -173,7 +173,7 @@ function Mtcnn:find(picture)
   list = each(boxes.suppress(list, .7), moved, squared)
   list = each(self:refine(seen, list, 3), moved)
   list = boxes.suppress(list, .7, true)
-  return boxes.to_picture(list, { scale = { 1, 1 }, shift = { 0, 0 } }, shape[2], shape[1])
+  return boxes.to_picture(list, { factor = { 1, 1 }, shift = { 0, 0 } }, shape[2], shape[1])
 end
 
 

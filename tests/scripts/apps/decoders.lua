@@ -138,7 +138,7 @@ local function lists()
   ok(near(boxes.overlap(b(0, 1, 0, 10), b(0, 1, 5, 15)), 1 / 3) and
      near(boxes.overlap(b(0, 1, 0, 10), b(0, 1, 5, 7), true), 1), "overlap of the union, of the smaller")
   local moved = boxes.to_picture({ { x0 = 10, y0 = 30, x1 = 500, y1 = 50, points = { 20, 40 } } },
-                                 { scale = { 2, .5 }, shift = { 20, 5 } }, 100, 12)[1]
+                                 { factor = { 2, .5 }, shift = { 20, 5 } }, 100, 12)[1]
   ok(moved.x0 == 10 and moved.y0 == 5 and moved.x1 == 100 and moved.y1 == 12 and
      moved.points[1] == 30 and moved.points[2] == 10, "back to the picture, cut at its edges")
 end
@@ -185,7 +185,7 @@ local function host()
   local net = c.load(c.net { input = { "x", shape = { "n", 3, "h", "w" }, letterbox = true },
                              c.relu {} })
   local batch, place = net:prepare(picture, { size = { 40, 40 } })
-  ok(batch:shape()[3] == 40 and place.scale[1] == 2 and place.shift[1] == 10 and place.shift[2] == 0,
+  ok(batch:shape()[3] == 40 and place.factor[1] == 2 and place.shift[1] == 10 and place.shift[2] == 0,
      "prepare tells where the picture lies")
   is(batch[1], 114, "the border is grey")
   batch, place = net:prepare(picture, { size = { 40, 40 }, letterbox = "50,corner", scale = .1 })
