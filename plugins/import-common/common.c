@@ -1,0 +1,128 @@
+/* Files, options and numbers as text. */
+#include "import_common.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+const cnr_host *imp_host;
+
+cnr_status imp_read_file(const char *path, uint8_t **out, size_t *bytes, cnr_error *err) {
+    FILE *file = fopen(path, "rb");
+    *out = NULL;
+    *bytes = 0;
+    if (!file) return imp_host->fail(err, CNR_E_IO, path, "cannot be opened");
+    cnr_status status = CNR_OK;
+    long end = -1;
+    if (fseek(file, 0, SEEK_END) == 0) end = ftell(file);
+    rewind(file);
+    if (end < 0 || end == __LONG_MAX__) /* a folder's end is that */
+        status = imp_host->fail(err, CNR_E_IO, path, "is not a regular file");
+    else if (!(*out = (uint8_t *)imp_host->alloc((size_t)end + 1)))
+        status = imp_host->fail(err, CNR_E_MEMORY, path, "out of memory for %ld bytes", end);
+    else if (fread(*out, 1, (size_t)end, file) != (size_t)end)
+        status = imp_host->fail(err, CNR_E_IO, path, "could not be read whole");
+    fclose(file);
+    if (status) {
+        imp_host->free(*out);
+        *out = NULL;
+        return status;
+    }
+    (*out)[end] = 0;
+    *bytes = (size_t)end;
+    return CNR_OK;
+}
+
+int imp_is_text(const uint8_t *head, size_t n) {
+    for (size_t i = 0; i < n && i < 256; i++)
+        if (head[i] < 9 || (head[i] > 13 && head[i] < 32)) return 0;
+    return n > 0;
+}
+
+int imp_ends_with(const char *path, const char *tail) {
+    const size_t n = strlen(path), k = strlen(tail);
+    return n >= k && strcmp(path + n - k, tail) == 0;
+}
+
+const char *imp_option(const cnr_import_args *args, const char *name) {
+    const size_t n = strlen(name);
+    for (int32_t i = 0; i < args->n_options; i++)
+        if (strncmp(args->options[i], name, n) == 0 && args->options[i][n] == '=')
+            return args->options[i] + n + 1;
+    return NULL;
+}
+
+int imp_option_bool(const cnr_import_args *args, const char *name, int fallback) {
+    const char *text = imp_option(args, name);
+    if (!text) return fallback;
+    if (strcmp(text, "1") == 0 || strcmp(text, "true") == 0) return 1;
+    return strcmp(text, "0") == 0 || strcmp(text, "false") == 0 ? 0 : -1;
+}
+
+double imp_number(const char *text, const char **end) {
+    const char *at = text;
+    double value = 0, scale = 1;
+    while (isspace((unsigned char)*at)) at++;
+    const double sign = *at == '-' ? -1 : 1;
+    if (*at == '-' || *at == '+') at++;
+    const char *digits = at;
+    int n = 0;
+    for (; isdigit((unsigned char)*at); at++, n++) value = value * 10 + (*at - '0');
+    if (*at == '.')
+        for (at++; isdigit((unsigned char)*at); at++, n++) {
+            value = value * 10 + (*at - '0');
+            scale *= 10;
+        }
+    if (n == 0) {
+        const int inf = strncmp(digits, "inf", 3) == 0, nan = strncmp(digits, "nan", 3) == 0;
+        if (end) *end = inf || nan ? digits + 3 : text;
+        return inf ? sign * __builtin_inf() : nan ? __builtin_nan("") : 0;
+    }
+    value /= scale; /* one rounding, so that 0.1 is 0.1 */
+    const char *sign_of = at + 1;
+    if ((*at == 'e' || *at == 'E') &&
+        (isdigit((unsigned char)*sign_of) ||
+         ((*sign_of == '-' || *sign_of == '+') && isdigit((unsigned char)sign_of[1])))) {
+        char *stop;
+        long power = strtol(sign_of, &stop, 10);
+        double factor = 1;
+        const int down = power < 0;
+        at = stop;
+        if (power > 400 || power < -400) power = down ? -400 : 400;
+        for (power = down ? -power : power; power > 0 && factor < 1e300; power--) factor *= 10;
+        value = down ? value / factor : value * factor;
+        for (; power > 0; power--) value = down ? value / 10 : value * 10;
+    }
+    if (end) *end = at;
+    return sign * value;
+}
+
+void imp_print(char *out, size_t room, double value) {
+    snprintf(out, room, "%.9g", value);
+    for (; *out; out++)
+        if (*out == ',') *out = '.';
+}
+
+int32_t imp_shape(const char *text, int64_t dim[CNR_MAX_RANK]) {
+    int32_t rank = 0;
+    if (!text) return 0;
+    do {
+        char *end;
+        if (rank == CNR_MAX_RANK) return -1;
+        dim[rank] = strtoll(text, &end, 10);
+        if (end == text || (*end && *end != ',' && *end != 'x')) return -1;
+        if (dim[rank] < 1 || dim[rank] > 1 << 24) return -1;
+        rank++;
+        text = *end ? end + 1 : NULL;
+    } while (text);
+    return rank;
+}
+
+int64_t imp_count(const int64_t *dim, int32_t rank) {
+    int64_t n = 1;
+    for (int32_t i = 0; i < rank; i++) {
+        if (dim[i] < 0 || (dim[i] && n > INT64_MAX / dim[i])) return -1;
+        n *= dim[i];
+    }
+    return n;
+}

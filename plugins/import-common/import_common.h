@@ -1,0 +1,84 @@
+/* What importers share: files, options, numbers as text, and building nodes by name. */
+#ifndef IMPORT_COMMON_H
+#define IMPORT_COMMON_H
+
+#include <cnnrun/plugin.h>
+
+extern const cnr_host *imp_host; /* set by each importer's init */
+
+/* ---- common.c: files and text ---- */
+
+/* The whole file in host memory with a zero behind it. */
+cnr_status imp_read_file(const char *path, uint8_t **out, size_t *bytes, cnr_error *err);
+/* 1: nothing in the first bytes that a text does not have. */
+int imp_is_text(const uint8_t *head, size_t n);
+int imp_ends_with(const char *path, const char *tail);
+/* The value of option "name=value", or NULL. */
+const char *imp_option(const cnr_import_args *args, const char *name);
+/* The same for "1" or "0", "true" or "false"; -1 for anything else. */
+int imp_option_bool(const cnr_import_args *args, const char *name, int fallback);
+/* A number that every locale reads alike; *end == text when there is none. */
+double imp_number(const char *text, const char **end);
+/* Writes a number that every locale reads alike and that gives the same float back. */
+void imp_print(char *out, size_t room, double value);
+/* "3,227,227" (or with x): positive sizes; 0: text is NULL, -1: it is malformed. */
+int32_t imp_shape(const char *text, int64_t dim[CNR_MAX_RANK]);
+/* n = product of dims, each >= 0; -1 when it does not fit. */
+int64_t imp_count(const int64_t *dim, int32_t rank);
+
+/* ---- build.c: the graph under way ---- */
+
+typedef struct imp_net {
+    struct cnr_graph *graph;
+    const char *path; /* of the model, for messages */
+    cnr_status status; /* E_MEMORY once memory ran out */
+} imp_net;
+
+/* Attributes for one node. */
+enum { IMP_MAX_ATTRS = 16 };
+typedef struct imp_attrs {
+    cnr_attr at[IMP_MAX_ATTRS];
+    const cnr_attr *ptr[IMP_MAX_ATTRS];
+    int32_t n;
+} imp_attrs;
+void imp_int(imp_attrs *l, const char *name, int64_t value);
+void imp_bool(imp_attrs *l, const char *name, int value);
+void imp_float(imp_attrs *l, const char *name, double value);
+void imp_enum(imp_attrs *l, const char *name, const char *value);
+void imp_ints(imp_attrs *l, const char *name, const int64_t *values, int64_t n); /* not copied */
+void imp_floats(imp_attrs *l, const char *name, const double *values, int64_t n); /* not copied */
+
+/* A node of one output named name + suffix; -1 after an error, which the graph remembers. */
+cnr_value imp_node(imp_net *net, const char *op, const char *name, const char *suffix,
+                   const cnr_value *in, int32_t n_in, const imp_attrs *attrs);
+/* A weight name + suffix of f32; data NULL: to be filled. */
+cnr_value imp_weight(imp_net *net, const char *name, const char *suffix, const float *data,
+                     const int64_t *dim, int32_t rank);
+/* All elements the same. */
+cnr_value imp_filled(imp_net *net, const char *name, const char *suffix, float value,
+                     const int64_t *dim, int32_t rank);
+cnr_value imp_scalar(imp_net *net, const char *name, const char *suffix, double value);
+/* y = x * factor + shift, leaving out what does nothing. */
+cnr_value imp_affine(imp_net *net, const char *name, cnr_value x, double factor, double shift);
+cnr_value imp_reshape(imp_net *net, const char *name, const char *suffix, cnr_value x,
+                      const int64_t *shape, int64_t n);
+cnr_value imp_transpose(imp_net *net, const char *name, const char *suffix, cnr_value x,
+                        const int64_t *perm, int64_t n);
+/* x[from:to] along one axis. */
+cnr_value imp_slice(imp_net *net, const char *name, const char *suffix, cnr_value x, int64_t axis,
+                    int64_t from, int64_t to);
+cnr_value imp_concat(imp_net *net, const char *name, const cnr_value *in, int32_t n, int64_t axis);
+/* Spatial sizes times a factor; bilinear: corners fall on corners. */
+cnr_value imp_upscale(imp_net *net, const char *name, cnr_value x, int64_t scale, int bilinear);
+const cnr_tensor *imp_type(const imp_net *net, cnr_value v); /* NULL: none */
+
+/* Input name: `dim` is one sample's, the batch stays open; open_size: height and width too, with
+ * those given (0: none) as their defaults. */
+cnr_value imp_input(imp_net *net, const char *name, const int64_t *dim, int32_t rank,
+                    int open_size);
+/* Metadata "input.NAME.KEY". */
+void imp_input_meta(imp_net *net, const char *input, const char *key, const char *text);
+void imp_input_mean(imp_net *net, const char *input, const float *mean, int64_t n);
+void imp_meta(imp_net *net, const char *key, const char *text);
+
+#endif

@@ -1,0 +1,203 @@
+/* Containers, and the modules that take or give tables of values. */
+#include "torch7.h"
+
+#include <stdio.h>
+
+static const t7_value *modules_of(const t7_job *j) {
+    return t7_field(j->m, "modules");
+}
+
+/* "3" inside "1.2" is "1.2.3" */
+static void path_of(const t7_job *j, int64_t index, char *out, size_t room) {
+    const size_t own = strlen(j->name) - strlen(j->kind); /* the path, with a dot or empty */
+    snprintf(out, room, "%.*s%lld", own > 140 ? 140 : (int)own, j->name, (long long)index);
+}
+
+static cnr_value single(t7_job *j, const t7_flow *flow) {
+    if (!flow->is_table) return flow->at[0];
+    t7_problem(j, "a branch gives a table");
+    return -1;
+}
+
+static void sequential(t7_job *j) {
+    const t7_value *modules = modules_of(j), *m;
+    char path[256];
+    t7_flow flow[2];
+    int now = 0;
+    flow[0] = *j->in;
+    for (int64_t i = 1; (m = t7_item(modules, i)) != NULL; i++, now ^= 1) {
+        path_of(j, i, path, sizeof path);
+        t7_module(j->net, m, path, &flow[now], &flow[now ^ 1]);
+    }
+    *j->out = flow[now];
+}
+
+/* Runs every branch: on the whole input, or on its own item of the table. */
+static int branches(t7_job *j, int split, t7_flow *out) {
+    const t7_value *modules = modules_of(j), *m;
+    char path[256];
+    int good = 1;
+    out->n = 0;
+    out->is_table = 1;
+    for (int64_t i = 1; (m = t7_item(modules, i)) != NULL; i++) {
+        t7_flow one = {.n = 1}, result;
+        if (out->n == T7_MAX_BRANCHES) return t7_problem(j, "it has too many branches"), 0;
+        if (split && j->in->is_table && i > j->in->n)
+            return t7_problem(j, "it has more branches than its input has values"), 0;
+        one.at[0] = split && j->in->is_table ? j->in->at[i - 1] : -1;
+        path_of(j, i, path, sizeof path);
+        t7_module(j->net, m, path, split ? &one : j->in, &result);
+        out->at[out->n] = single(j, &result);
+        good = good && out->at[out->n++] >= 0;
+    }
+    if (out->n == 0) t7_problem(j, "it holds no modules");
+    return good && !j->failed;
+}
+
+/* A dimension counted from 1. In nets for one sample the first is the channels; for batches, the
+ * second is. */
+static int64_t joined_axis(t7_job *j, cnr_value x, int64_t dimension, int64_t inner) {
+    const cnr_tensor *t = imp_type(&j->net->b, x);
+    if (!t) return -1;
+    int64_t axis = inner > 0 ? dimension - 1 + t->rank - inner : dimension - 1;
+    if (axis == 0) axis = 1;
+    if (axis >= 1 && axis < t->rank) return axis;
+    t7_problem(j, "dimension %lld is out of range", (long long)dimension);
+    return -1;
+}
+
+static void join(t7_job *j, const t7_flow *flow, int64_t dimension, int64_t inner) {
+    const int64_t axis = joined_axis(j, flow->at[0], dimension, inner);
+    if (axis > 0) t7_give(j, imp_concat(&j->net->b, j->name, flow->at, flow->n, axis));
+}
+
+static void concat(t7_job *j) {
+    t7_flow flow;
+    if (branches(j, 0, &flow)) join(j, &flow, t7_int(j->m, "dimension", 1), 0);
+}
+
+/* As Concat along the channels, smaller pictures in the middle of the largest. */
+static void depth_concat(t7_job *j) {
+    t7_flow flow;
+    imp_net *b = &j->net->b;
+    int64_t most[2] = {0, 0};
+    if (!branches(j, 0, &flow)) return;
+    for (int32_t i = 0; i < flow.n; i++) {
+        const cnr_tensor *t = imp_type(b, flow.at[i]);
+        if (!t || t->rank != 4) return t7_problem(j, "its branches give no pictures");
+        for (int a = 0; a < 2; a++) {
+            if (flow.n > 1 && t->dim[2 + a] < 0)
+                return t7_problem(j, "it wants the input's size: give --option shape=C,H,W");
+            if (t->dim[2 + a] > most[a]) most[a] = t->dim[2 + a];
+        }
+    }
+    for (int32_t i = 0; i < flow.n; i++) {
+        const cnr_tensor *t = imp_type(b, flow.at[i]);
+        const int64_t h = most[0] - t->dim[2], w = most[1] - t->dim[3];
+        const int64_t pads[] = {0, 0, h / 2, w / 2, 0, 0, h - h / 2, w - w / 2};
+        char suffix[32];
+        imp_attrs l = {.n = 0};
+        imp_ints(&l, "pads", pads, 8);
+        snprintf(suffix, sizeof suffix, ".pad%d", (int)i + 1);
+        if (h || w) flow.at[i] = imp_node(b, "pad", j->name, suffix, &flow.at[i], 1, &l);
+    }
+    t7_give(j, imp_concat(b, j->name, flow.at, flow.n, 1));
+}
+
+/* Item i of one axis to branch i; what they give is joined along another. */
+static void parallel(t7_job *j) {
+    const int64_t axis = t7_int(j->m, "inputDimension", 0) - 1;
+    const cnr_tensor *x = j->in->is_table ? NULL : imp_type(&j->net->b, j->in->at[0]);
+    t7_flow parts = {.n = 0, .is_table = 1}, flow;
+    imp_attrs l = {.n = 0};
+    imp_ints(&l, "axes", &axis, 1);
+    if (x && (axis < 1 || axis >= x->rank || x->dim[axis] < 1 || x->dim[axis] > T7_MAX_BRANCHES))
+        return t7_problem(j, "inputDimension is the batch's or not of a known size");
+    for (int64_t i = 0; x && i < x->dim[axis]; i++) {
+        char suffix[32];
+        snprintf(suffix, sizeof suffix, ".part%lld", (long long)i + 1);
+        cnr_value v = imp_slice(&j->net->b, j->name, suffix, j->in->at[0], axis, i, i + 1);
+        snprintf(suffix, sizeof suffix, ".item%lld", (long long)i + 1);
+        parts.at[parts.n++] = imp_node(&j->net->b, "squeeze", j->name, suffix, &v, 1, &l);
+    }
+    const t7_flow *whole = j->in;
+    j->in = x ? &parts : whole;
+    const int good = branches(j, 1, &flow);
+    j->in = whole;
+    if (good) join(j, &flow, t7_int(j->m, "outputDimension", 1), 0);
+}
+
+static void concat_table(t7_job *j) {
+    t7_flow flow;
+    branches(j, 0, &flow);
+    if (!j->failed) *j->out = flow;
+}
+
+static void parallel_table(t7_job *j) {
+    t7_flow flow;
+    branches(j, 1, &flow);
+    if (!j->failed) *j->out = flow;
+}
+
+/* ---- from a table to one value ---- */
+
+/* 1: a table whose values are all there. */
+static int whole_table(t7_job *j) {
+    if (!j->in->is_table) {
+        if (j->in->at[0] >= 0) t7_problem(j, "its input is no table");
+        return 0;
+    }
+    for (int32_t i = 0; i < j->in->n; i++)
+        if (j->in->at[i] < 0) return 0;
+    return j->in->n > 0;
+}
+
+static void arithmetic(t7_job *j) {
+    static const char *const ops[][2] = {{"CAddTable", "add"}, {"CSubTable", "sub"},
+                                         {"CMulTable", "mul"}, {"CDivTable", "div"},
+                                         {"CMaxTable", "max"}, {"CMinTable", "min"}};
+    const char *op = "";
+    if (!whole_table(j)) return;
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
+        if (strcmp(ops[i][0], j->kind) == 0) op = ops[i][1];
+    cnr_value y = j->in->at[0];
+    for (int32_t i = 1; i < j->in->n; i++) {
+        char suffix[32] = "";
+        if (i + 1 < j->in->n) snprintf(suffix, sizeof suffix, ".part%d", (int)i);
+        y = imp_node(&j->net->b, op, j->name, suffix, (cnr_value[]){y, j->in->at[i]}, 2, NULL);
+    }
+    t7_give(j, y);
+}
+
+static void join_table(t7_job *j) {
+    if (whole_table(j))
+        join(j, j->in, t7_int(j->m, "dimension", 1), t7_int(j->m, "nInputDims", 0));
+}
+
+static void select_table(t7_job *j) {
+    const int64_t index = t7_int(j->m, "index", 1);
+    if (!whole_table(j)) return;
+    const int64_t at = index < 0 ? j->in->n + index : index - 1;
+    if (at < 0 || at >= j->in->n) return t7_problem(j, "its input has no such value");
+    t7_give(j, j->in->at[at]);
+}
+
+static void flatten_table(t7_job *j) {
+    *j->out = *j->in; /* tables of tables don't get this far */
+}
+
+t7_convert t7_table_row(const char *kind) {
+    static const struct {
+        const char *kind;
+        t7_convert convert;
+    } rows[] = {
+        {"Sequential", sequential}, {"Concat", concat}, {"DepthConcat", depth_concat},
+        {"Parallel", parallel}, {"ConcatTable", concat_table}, {"ParallelTable", parallel_table},
+        {"CAddTable", arithmetic}, {"CSubTable", arithmetic}, {"CMulTable", arithmetic},
+        {"CDivTable", arithmetic}, {"CMaxTable", arithmetic}, {"CMinTable", arithmetic},
+        {"JoinTable", join_table}, {"SelectTable", select_table}, {"FlattenTable", flatten_table},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (strcmp(rows[i].kind, kind) == 0) return rows[i].convert;
+    return NULL;
+}
