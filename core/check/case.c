@@ -226,7 +226,8 @@ static bool link_build(cnri_link *link, const cnr_op *op, const cnr_tensor *valu
     good = good && op->infer(&link->node, writable, &err) == CNR_OK;
     good = check_output(&link->out, NULL) == CNR_OK && good;
     if (good && op->flags & CNR_OP_ELEMENTWISE) good = cnr_same_shape(value, &link->out);
-    good = good && !(link->out.flags & CNR_TENSOR_DYNAMIC) && check_work(&link->node, &err) == CNR_OK;
+    good =
+        good && !(link->out.flags & CNR_TENSOR_DYNAMIC) && check_work(&link->node, &err) == CNR_OK;
     good = good && room_for(&link->out, &err) == CNR_OK;
     if (!good) link_free(link);
     return good;
@@ -239,7 +240,8 @@ void cnri_case_chain(cnri_case *c, uint64_t seed) {
     if (c->node.n_outputs != 1 || c->out[0].flags & CNR_TENSOR_DYNAMIC) return;
     for (int32_t tries = 0; tries < 400 && c->n_chain < wanted; tries++) {
         const cnr_op *op = cnri_at(CNR_KIND_OPERATOR, (int32_t)cnri_dice_below(&dice, n_ops));
-        if (!(op->flags & CNR_OP_EPILOGUE) || !CNRI_HAS(op, reference) || op->n_inputs < 1) continue;
+        if (!(op->flags & CNR_OP_EPILOGUE) || !CNRI_HAS(op, reference) || op->n_inputs < 1)
+            continue;
         cnr_tensor value = *cnri_case_out(c, c->n_chain, 0);
         value.data = NULL;
         if (link_build(&c->chain[c->n_chain], op, &value, &dice)) c->n_chain++;
@@ -265,7 +267,8 @@ static cnr_status encode(cnr_tensor *dense, cnr_tensor *out, const cnr_encoding 
     out->data = NULL;
     status = how->encode_size(dense, options, &bytes, err);
     if (!status && bytes > 4 * CNRI_CHECK_MOST_BYTES)
-        status = cnri_fail(err, CNR_E_LIMIT, how->name, "the encoded weight is too large for a case");
+        status =
+            cnri_fail(err, CNR_E_LIMIT, how->name, "the encoded weight is too large for a case");
     if (!status && !(out->data = cnri_alloc_zero((size_t)bytes + 1))) status = no_memory(err);
     if (!status) status = how->encode(dense, options, out->data, bytes, err);
     out->bytes = bytes;

@@ -151,13 +151,15 @@ static void draw_list(const cnri_draft *d, cnri_draft_input *in, cnri_dice *dice
     in->dim[0] = cnri_dice_chance(dice, 60) ? rank : cnri_dice_below(dice, 2 * CNR_MAX_RANK);
     if (in->dim[0] > CNRI_CHECK_LIST) in->dim[0] = CNRI_CHECK_LIST;
     for (int32_t k = 0; k < CNRI_CHECK_LIST; k++)
-        in->list[k] = axes ? k : cnri_dice_chance(dice, 25) && rank > 0 ? d->in[0].dim[k % rank]
-                                                                        : cnri_dice_below(dice, 5) - 1;
+        in->list[k] = axes                                     ? k
+                      : cnri_dice_chance(dice, 25) && rank > 0 ? d->in[0].dim[k % rank]
+                                                               : cnri_dice_below(dice, 5) - 1;
 }
 
 /* An input like the first one, in shape or in part. */
 static void draw_like(const cnri_draft *d, cnri_draft_input *in, cnri_dice *dice) {
-    const cnri_draft_input *x = &d->in[cnri_dice_below(dice, 3) ? 0 : cnri_dice_below(dice, d->n_in)];
+    const cnri_draft_input *x =
+        &d->in[cnri_dice_below(dice, 3) ? 0 : cnri_dice_below(dice, d->n_in)];
     const int64_t way = cnri_dice_below(dice, 100);
     in->rank = x->rank;
     memcpy(in->dim, x->dim, sizeof in->dim);
@@ -212,7 +214,8 @@ static void draw_count(cnri_draft *d, cnri_dice *dice) {
         cnr_port out = {0};
         memcpy(&out, (const char *)op->outputs + (size_t)i * op->port_size,
                op->port_size < sizeof out ? op->port_size : sizeof out);
-        if (out.flags & CNR_PORT_VARIADIC) d->n_out = i + out.min + (int32_t)cnri_dice_below(dice, 3);
+        if (out.flags & CNR_PORT_VARIADIC)
+            d->n_out = i + out.min + (int32_t)cnri_dice_below(dice, 3);
         else if (!(out.flags & CNR_PORT_OPTIONAL) || cnri_dice_chance(dice, 15)) d->n_out = i + 1;
     }
     if (d->n_out < 1) d->n_out = 1;

@@ -10,7 +10,8 @@ static cnr_status reference(const cnr_node *node, cnr_tensor *const *outputs, cn
     const cnr_op *op = node->desc;
     const uint64_t bytes = CNRI_HAS(op, reference_workspace) ? op->reference_workspace(node) : 0;
     if (bytes > 16 * CNRI_CHECK_MOST_BYTES)
-        return cnri_fail(err, CNR_E_LIMIT, op->name, "the reference wants too much memory for a case");
+        return cnri_fail(err, CNR_E_LIMIT, op->name,
+                         "the reference wants too much memory for a case");
     void *work = bytes ? cnri_alloc((size_t)bytes) : NULL;
     if (bytes && !work) return no_memory(err);
     const cnr_mem mem = {.handle = work, .bytes = bytes};
@@ -59,7 +60,8 @@ static void shake(cnr_tensor *t, cnri_dice *dice) {
     const double by = 2 * cnri_dtype_epsilon(t->dtype);
     for (int64_t i = 0; i < n; i++) {
         const double v = cnri_value_get(t->dtype, t->data, i);
-        cnri_value_set(t->dtype, t->data, i, v * (cnri_dice_next(dice) >> 40 & 1 ? 1 + by : 1 - by));
+        cnri_value_set(t->dtype, t->data, i,
+                       v * (cnri_dice_next(dice) >> 40 & 1 ? 1 + by : 1 - by));
     }
 }
 
@@ -215,7 +217,8 @@ static void place(const cnr_tensor *t, int64_t i, cnri_text *out) {
         i /= t->dim[a];
     }
     cnri_text_add(out, "[");
-    for (int32_t a = 0; a < t->rank; a++) cnri_text_add(out, "%s%lld", a ? "," : "", (long long)at[a]);
+    for (int32_t a = 0; a < t->rank; a++)
+        cnri_text_add(out, "%s%lld", a ? "," : "", (long long)at[a]);
     cnri_text_add(out, "]");
 }
 

@@ -73,7 +73,8 @@ bool cnri_piece_check(cnri_piece *p, bool bytes, const char *name, void *data, c
         if (inside) cnri_text_add(why, "%s was changed, at byte %llu", name,
                                   (unsigned long long)(i - p->head));
         else if (i < p->head)
-            cnri_text_add(why, "wrote %llu bytes before %s", (unsigned long long)(p->head - i), name);
+            cnri_text_add(why, "wrote %llu bytes before %s", (unsigned long long)(p->head - i),
+                          name);
         else
             cnri_text_add(why, "wrote past the end of %s, by %llu bytes", name,
                           (unsigned long long)(i - p->head - p->bytes + 1));

@@ -65,7 +65,8 @@ static bool layout_fits(const cnr_device *device, const cnr_tensor *t, int32_t *
     if (memory_class < 0 || memory_class >= device->n_memory || *block < 0) return false;
     if (*block > 1) {
         if (t->flags & CNR_TENSOR_CONST || t->rank < 2 || t->dim[1] % *block) return false;
-        if (cnr_dtype_bits(t->dtype) < 8 || t->encoding || t->flags & CNR_TENSOR_DYNAMIC) return false;
+        if (cnr_dtype_bits(t->dtype) < 8 || t->encoding || t->flags & CNR_TENSOR_DYNAMIC)
+            return false;
     }
     const cnr_memory_class *m = &device->memory[memory_class];
     if (!(m->flags & CNR_MEMORY_IMAGE)) return true;
@@ -79,7 +80,8 @@ static bool answer_holds(cnri_trial *t) {
         if (i < 32 && t->answer.prepared >> i & 1) {
             if (!(t->in[i].flags & CNR_TENSOR_CONST)) return false;
             t->in_block[i] = 0;
-        } else if (!layout_fits(t->device, &t->in[i], &t->in_block[i], t->in_class[i])) return false;
+        } else if (!layout_fits(t->device, &t->in[i], &t->in_block[i], t->in_class[i]))
+            return false;
     }
     for (int32_t i = 0; i < t->n_out; i++)
         if (!layout_fits(t->device, &t->out[i], &t->out_block[i], t->out_class[i])) return false;
@@ -151,7 +153,8 @@ static bool prepare(cnri_stage *s, cnri_text *why) {
     }
     memset(low, 0xc3, bytes + 2 * 1024);
     memset(low + 1024, 0xff, bytes);
-    bool good = cnri_said(why, "prepare", t->kernel->prepare(t->device, &t->node, low + 1024, &err), &err);
+    bool good =
+        cnri_said(why, "prepare", t->kernel->prepare(t->device, &t->node, low + 1024, &err), &err);
     for (size_t i = 0; i < 1024 && good; i++)
         if (low[i] != 0xc3 || low[1024 + bytes + i] != 0xc3) {
             cnri_text_add(why, "prepare wrote outside its blob");
@@ -213,7 +216,8 @@ static bool stage_open(cnri_stage *s, cnri_trial *t, cnri_text *why) {
     memset(s, 0, sizeof *s);
     s->t = t;
     s->stream = (cnr_stream){.size = sizeof s->stream, .device = t->device, .cancel = &go_on};
-    if (!cnri_said(why, "stream_open", t->device->cls->stream_open(t->device, &s->stream, &err), &err))
+    if (!cnri_said(why, "stream_open", t->device->cls->stream_open(t->device, &s->stream, &err),
+                   &err))
         return false;
     s->open = true;
     return plan(s, why) && prepare(s, why) && place(s, why);
@@ -363,7 +367,8 @@ static bool run_way(cnri_stage *s, const cnri_way *way, cnri_text *why) {
     for (int32_t i = 0; i < s->t->n_out && good; i++) good = judge_output(s, i, way, why);
     good = good && untouched(s, way, why);
     if (good) return true;
-    if (way->in_place >= 0) cnri_text_add(why, " (output in place of input %d)", (int)way->in_place);
+    if (way->in_place >= 0)
+        cnri_text_add(why, " (output in place of input %d)", (int)way->in_place);
     if (way->axis >= 0)
         cnri_text_add(why, " (range %lld to %lld on axis %d)", (long long)way->begin,
                       (long long)way->end, (int)way->axis);

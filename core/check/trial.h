@@ -5,7 +5,8 @@
 #include "core/check/check.h"
 #include <cnnrun/cnnrun.h>
 
-/* Memory on the device:   | guard | bytes | guard |   Images have no guards: they are not offsets. */
+/* Memory on the device:   | guard | bytes | guard |   Images have no guards: they have no offsets
+ */
 typedef struct cnri_piece {
     const cnr_device *device;
     cnr_stream *stream;

@@ -17,10 +17,12 @@ double cnri_value_get(int32_t dtype, const void *p, int64_t i) {
     }
     case 32:
         if (dtype == CNR_f32) return (double)((const float *)p)[i];
-        return dtype == CNR_i32 ? (double)((const int32_t *)p)[i] : (double)((const uint32_t *)p)[i];
+        return dtype == CNR_i32 ? (double)((const int32_t *)p)[i]
+                                : (double)((const uint32_t *)p)[i];
     default:
         if (dtype == CNR_f64) return ((const double *)p)[i];
-        return dtype == CNR_i64 ? (double)((const int64_t *)p)[i] : (double)((const uint64_t *)p)[i];
+        return dtype == CNR_i64 ? (double)((const int64_t *)p)[i]
+                                : (double)((const uint64_t *)p)[i];
     }
 }
 

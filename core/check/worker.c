@@ -150,8 +150,8 @@ static bool drawable(const cnri_work *w, const cnr_op *op) {
 }
 
 /* Devices with one and with several threads: results must not hang on their number. */
-static cnr_status open_devices(const cnri_work *w, cnri_devices sets[2], const cnr_device *devices[2],
-                               cnr_error *err) {
+static cnr_status open_devices(const cnri_work *w, cnri_devices sets[2],
+                               const cnr_device *devices[2], cnr_error *err) {
     cnr_status status = cnri_devices_find(&sets[0], w->threads ? w->threads : 1, err);
     if (!status) status = cnri_device_open(&sets[0], w->device, &devices[0], err);
     if (status) return status;

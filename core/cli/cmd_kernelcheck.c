@@ -15,8 +15,8 @@ typedef struct settings {
 } settings;
 
 static const cnri_option options[] = {
-    {"--plugin", "NAME", CNRI_OPT_TEXT, offsetof(settings, plugin), "only kernels of this plugin", 0,
-     0, NULL, 0},
+    {"--plugin", "NAME", CNRI_OPT_TEXT, offsetof(settings, plugin), "only kernels of this plugin",
+     0, 0, NULL, 0},
     {"--op", "NAME", CNRI_OPT_TEXT, offsetof(settings, op), "only kernels for this operator", 0, 0,
      NULL, 0},
     {"--kernel", "NAME", CNRI_OPT_TEXT, offsetof(settings, kernel), "only this kernel", 0, 0, NULL,
@@ -32,7 +32,8 @@ static const cnri_option options[] = {
      "of devices with threads (cases take turns at 1 and 3)", 1, 1024, NULL, 0},
     {"--timeout", "SECONDS", CNRI_OPT_REAL, offsetof(settings, timeout), "for one case (30)", 0.1,
      1e6, NULL, 0},
-    {"--bench", NULL, CNRI_OPT_FLAG, offsetof(settings, bench), "time the cases too", 0, 0, NULL, 0},
+    {"--bench", NULL, CNRI_OPT_FLAG, offsetof(settings, bench), "time the cases too", 0, 0, NULL,
+     0},
     {"--worker", "WORDS", CNRI_OPT_TEXT, offsetof(settings, worker), NULL, 0, 0, NULL, 0},
 };
 
@@ -41,12 +42,12 @@ static const cnri_syntax syntax = {
     .operands = "",
     .summary = "Runs every kernel on nodes drawn from its operator's schema and compares with the\n"
                "operator's reference. Prints TAP: one test a kernel and device.",
-    .details = "Cases follow from --seed, the kernel's name and their number, so that one can be run\n"
-               "again alone. A kernel of any operator gets a tenth of the cases for each of them. A\n"
-               "kernel that crashes or does not end costs that case only. --op and --kernel together\n"
-               "pick an operator for a kernel of any.\n"
-               "JSON: {\"kernel\", \"device\", \"plugin\", \"cases\", \"failures\", \"skipped\", "
-               "\"why\"}, a line a test.",
+    .details = "Cases follow from --seed, the kernel's name and their number, so that one can be\n"
+               "run again alone. A kernel of any operator gets a tenth of the cases for each of\n"
+               "them. A kernel that crashes or does not end costs that case only. --op and\n"
+               "--kernel together pick an operator for a kernel of any.\n"
+               "JSON: {\"kernel\", \"device\", \"plugin\", \"cases\", \"failures\", "
+               "\"skipped\", \"why\"}, a line\na test.",
     .options = options,
     .n_options = CNRI_COUNT(options)};
 
@@ -243,7 +244,8 @@ static cnr_status report(const test *t, totals *sum, cnr_error *err) {
     printf("%sok %d - %s on %s", t->failed ? "not " : "", sum->tests, t->kernel->name, t->device);
     if (skipped) printf(" # SKIP no case could be drawn: %s\n", t->why);
     else if (t->failed)
-        printf(": %lld of %lld cases failed; %s\n", (long long)t->failed, (long long)cases, t->first);
+        printf(": %lld of %lld cases failed; %s\n", (long long)t->failed, (long long)cases,
+               t->first);
     else printf(": %lld cases\n", (long long)cases);
     fflush(stdout);
     return CNR_OK;

@@ -171,8 +171,10 @@ static cnr_status import(const cnr_importer *importer, const char *path,
     cnr_graph *g = cnri_graph_new(slash ? slash + 1 : path);
     if (!g) return no_memory(err);
     cnr_status status = importer->import(&args, g, err);
-    if (g->problems.n)
+    if (g->problems.n || g->out_of_memory)
         status = cnri_graph_verdict(g, false, err); /* all that is wrong, not the last */
+    else if (status && err && err->code != (int32_t)status) /* failed without a word */
+        cnri_fail(err, status, path, "%s", cnr_status_text(status));
     if (status) cnri_graph_free(g);
     else *out = g;
     return status;

@@ -64,9 +64,9 @@ static cnr_status index_names(tf_net *net, const Tf__GraphDef *def, cnr_error *e
     for (net->room = 64; net->room < 4 * def->n_node; net->room *= 2) {}
     net->entries = (tf_entry *)tf_host->alloc((def->n_node + 1) * sizeof *net->entries);
     net->index = (int32_t *)tf_host->alloc(net->room * sizeof *net->index);
+    if (net->entries) memset(net->entries, 0, (def->n_node + 1) * sizeof *net->entries);
     if (!net->entries || !net->index)
         return tf_host->fail(err, CNR_E_MEMORY, net->path, "out of memory");
-    memset(net->entries, 0, (def->n_node + 1) * sizeof *net->entries);
     for (uint32_t i = 0; i < net->room; i++) net->index[i] = -1;
     for (int32_t i = 0; i < net->n; i++) {
         const char *name = def->node[i]->name ? def->node[i]->name : "";

@@ -50,8 +50,10 @@ layer { name: "c" type: "Convolution" bottom: "data" top: "c"
   convolution_param { num_output: 4 kernel_size: 3 pad: 1 group: 2 } }
 layer { name: "b" type: "BatchNorm" bottom: "c" top: "c" }
 layer { name: "r" type: "ReLU" bottom: "c" top: "c" relu_param { negative_slope: 0.1 } }
-layer { name: "p" type: "Pooling" bottom: "c" top: "p" pooling_param { pool: MAX kernel_size: 2 stride: 2 } }
-layer { name: "e" type: "Eltwise" bottom: "p" bottom: "p" top: "e" eltwise_param { operation: SUM coeff: 1 coeff: -1 } }
+layer { name: "p" type: "Pooling" bottom: "c" top: "p"
+  pooling_param { pool: MAX kernel_size: 2 stride: 2 } }
+layer { name: "e" type: "Eltwise" bottom: "p" bottom: "p" top: "e"
+  eltwise_param { operation: SUM coeff: 1 coeff: -1 } }
 layer { name: "k" type: "Concat" bottom: "p" bottom: "e" top: "k" }
 layer { name: "f" type: "InnerProduct" bottom: "k" top: "f" inner_product_param { num_output: 3 } }
 layer { name: "s" type: "Softmax" bottom: "f" top: "s" }
@@ -129,7 +131,8 @@ def tf_shape(*dims):
 def tf_const(name, dims, values):
     tensor = number(1, 1) + field_of(2, tf_shape(*dims)) + \
         field_of(4, struct.pack("<%df" % len(values), *values))
-    return tf_node(name, "Const", (), tf_attr("dtype", number(6, 1)), tf_attr("value", field_of(8, tensor)))
+    return tf_node(name, "Const", (), tf_attr("dtype", number(6, 1)),
+                   tf_attr("value", field_of(8, tensor)))
 
 
 FLOAT = tf_attr("T", number(6, 1))
@@ -163,7 +166,8 @@ put("source-mnist", "tiny.pair", pair(struct.pack(">IIII", 0x803, 2, 4, 4) + byt
                                       struct.pack(">II", 0x801, 2) + b"\x03\x07"))
 
 # ---- attributes ----
-put("schema", "conv.bin", bytes([6, 0, 3, 3, 1, 0, 64, 0, 0, 0, 0, 1, 66, 2, 5, 64, 0, 0, 0, 2, 65, 8, 66, 8]))
+put("schema", "conv.bin",
+    bytes([6, 0, 3, 3, 1, 0, 64, 0, 0, 0, 0, 1, 66, 2, 5, 64, 0, 0, 0, 2, 65, 8, 66, 8]))
 
 # ---- ours ----
 with open(os.path.join(here, "tiny.lua"), encoding="utf8") as script:

@@ -30,7 +30,8 @@ static void roads_silence(void *arg, int32_t level, const char *who, const char 
     (void)arg, (void)level, (void)who, (void)text;
 }
 
-/* Loads the plugins of a folder. Files are written in a folder of our own, in memory if there is. */
+/* Loads the plugins of a folder. Files are written in a folder of our own, in memory if there is.
+ */
 ROADS_UNUSED int roads_open(const char *plugins) {
     const char *dirs[] = {plugins, NULL};
     cnr_open_options options = {.size = sizeof options, .plugin_dirs = dirs, .threads = 1,
@@ -68,7 +69,8 @@ static int roads_files(const uint8_t *data, size_t n, const char *first, const c
     size_t length = n;
     int files = 1;
     if (n >= 8 && memcmp(data, "PAIR", 4) == 0) {
-        length = (size_t)data[4] | (size_t)data[5] << 8 | (size_t)data[6] << 16 | (size_t)data[7] << 24;
+        length =
+            (size_t)data[4] | (size_t)data[5] << 8 | (size_t)data[6] << 16 | (size_t)data[7] << 24;
         data += 8;
         n -= 8;
         if (length > n) length = n;
@@ -100,10 +102,10 @@ static int roads_use(cnr_graph *g) {
     return 1;
 }
 
-/* A refusal must say something. */
-static int roads_refused(const cnr_error *err) {
+/* A refusal must say something; for a lack of memory the core has the words. */
+static int roads_refused(cnr_status status, const cnr_error *err) {
     snprintf(roads.why, sizeof roads.why, "%s: %s", err->where, err->text);
-    if (err->text[0] && err->code != CNR_OK) return 0;
+    if ((err->text[0] && err->code != CNR_OK) || status == CNR_E_MEMORY) return 0;
     fprintf(stderr, "refused without a word\n");
     abort();
 }
@@ -121,7 +123,8 @@ static int roads_import(const cnr_importer *importer, const uint8_t *data, size_
     cnr_graph *g = cnri_graph_new("hostile");
     if (!g) return 0;
     const cnr_status status = importer->import(&args, g, &err);
-    const int good = g->problems.n || !status ? roads_use(g) : roads_refused(&err);
+    const int good =
+        g->problems.n || g->out_of_memory || !status ? roads_use(g) : roads_refused(status, &err);
     cnri_graph_free(g);
     return good;
 }
@@ -138,23 +141,24 @@ static int roads_source(const cnr_source *source, const uint8_t *data, size_t n)
         snprintf(spec, sizeof spec, "%.*s:%s:test", (int)(colon - source->syntax), source->syntax,
                  roads.folder);
     cnr_status status = source->open(spec, "eval", &state, &info, &err);
-    if (status) return roads_refused(&err);
+    if (status) return roads_refused(status, &err);
     for (int64_t i = 0; i < 3 && i < info.count && !status; i++) {
         cnr_sample sample = {.size = sizeof sample};
         status = source->read(state, i, &sample, &err);
         cnri_free(sample.picture.data);
     }
     source->close(state);
-    return status ? roads_refused(&err) : 1;
+    return status ? roads_refused(status, &err) : 1;
 }
 
 static int roads_load(const uint8_t *data, size_t n, const char *name, const char *weights) {
     cnr_load_options options = {.size = sizeof options, .weights = weights};
     cnr_error err = CNR_ERROR_INIT;
     cnr_graph *g = NULL;
-    if (roads_files(data, n, name, roads.other ? roads.other : "weights") == 2) options.weights = roads.second;
+    if (roads_files(data, n, name, roads.other ? roads.other : "weights") == 2)
+        options.weights = roads.second;
     const cnr_status status = cnri_load_graph(roads.rt, roads.first, &options, &g, &err);
-    const int good = status ? roads_refused(&err) : roads_use(g);
+    const int good = status ? roads_refused(status, &err) : roads_use(g);
     cnri_graph_free(g);
     return good;
 }
@@ -171,7 +175,8 @@ static int roads_plan_cache(const uint8_t *data, size_t n) {
     cnr_error err = CNR_ERROR_INIT;
     cnri_cached cached;
     roads_files(data, n, "model" CNRI_PLAN_SUFFIX, "weights");
-    if (cnri_cached_open(roads.first, &cached, &err) != CNR_OK) return roads_refused(&err);
+    const cnr_status status = cnri_cached_open(roads.first, &cached, &err);
+    if (status) return roads_refused(status, &err);
     cnri_cached_close(&cached);
     return 1;
 }
@@ -273,7 +278,8 @@ ROADS_UNUSED int roads_run(const char *name, const uint8_t *data, size_t n) {
         const cnr_source *source = cnri_find(CNR_KIND_SOURCE, name + 7);
         return source ? roads_source(source, data, n) : -1;
     }
-    if (strcmp(name, "load") == 0) return roads_load(data, n, roads.name ? roads.name : "model", NULL);
+    if (strcmp(name, "load") == 0)
+        return roads_load(data, n, roads.name ? roads.name : "model", NULL);
     if (strcmp(name, "lua") == 0) return roads_load(data, n, "net.lua", "none");
     if (strcmp(name, "native") == 0) return roads_native(data, n);
     if (strcmp(name, "plan-cache") == 0) return roads_plan_cache(data, n);
@@ -282,7 +288,8 @@ ROADS_UNUSED int roads_run(const char *name, const uint8_t *data, size_t n) {
 
 ROADS_UNUSED void roads_list(FILE *to) {
     for (int32_t i = 0; i < cnri_count(CNR_KIND_IMPORTER); i++)
-        fprintf(to, "import-%s\n", cnri_item_name(CNR_KIND_IMPORTER, cnri_at(CNR_KIND_IMPORTER, i)));
+        fprintf(to, "import-%s\n",
+                cnri_item_name(CNR_KIND_IMPORTER, cnri_at(CNR_KIND_IMPORTER, i)));
     for (int32_t i = 0; i < cnri_count(CNR_KIND_SOURCE); i++)
         fprintf(to, "source-%s\n", cnri_item_name(CNR_KIND_SOURCE, cnri_at(CNR_KIND_SOURCE, i)));
     fprintf(to, "lua\nnative\nplan-cache\nschema\n");
@@ -292,7 +299,8 @@ ROADS_UNUSED void roads_list(FILE *to) {
 ROADS_UNUSED uint8_t *roads_read(const char *path, size_t *n) {
     cnr_error err = CNR_ERROR_INIT;
     char *data = NULL;
-    return cnri_read_file(path, (uint64_t)1 << 30, &data, n, &err) == CNR_OK ? (uint8_t *)data : NULL;
+    return cnri_read_file(path, (uint64_t)1 << 30, &data, n, &err) == CNR_OK ? (uint8_t *)data
+                                                                             : NULL;
 }
 
 #endif

@@ -199,8 +199,8 @@ static void check(const model *x, int many) {
         if (WIFEXITED(status) && WEXITSTATUS(status) == 0) break;
         bad++;
         if (WIFSIGNALED(status))
-            note("copy %d: %s", done_so_far, WTERMSIG(status) == SIGALRM ? "took too long"
-                                                                        : strsignal(WTERMSIG(status)));
+            note("copy %d: %s", done_so_far,
+                 WTERMSIG(status) == SIGALRM ? "took too long" : strsignal(WTERMSIG(status)));
         else note("copy %d: code %d%s", done_so_far, WEXITSTATUS(status),
                   WEXITSTATUS(status) == 6 ? ": more memory than the file is worth" : "");
         done_so_far++;

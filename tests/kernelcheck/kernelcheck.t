@@ -68,7 +68,7 @@ is $code, 6, 'a kernel that is not there is a mistake';
 my $object = eval { decode_json($text) };
 is $object && $object->{cases}, 3, '--json: an object a test';
 ($code, $text) = check('--kernel', 'softmax_f32_lanes', '--cases', 2, '--bench');
-like $text, qr/^# softmax_f32_lanes case \d+: [\d.]+ ms, [\d.]+ GFLOP\/s/m, '--bench times the cases';
+like $text, qr/^# softmax_f32_lanes case \d+: [\d.]+ ms, [\d.]+ GFLOP\/s/m, '--bench times them';
 (undef, $text) = check('--op', 'relu', '--kernel', 'elementwise_f32', '--cases', 3);
 like $text, qr/^ok 1 - elementwise_f32 on cpu: 3 cases$/m, '--op picks one for a kernel of any';
 
