@@ -1,0 +1,100 @@
+/* What the importer's files share. */
+#ifndef MXNET_H
+#define MXNET_H
+
+#include "import_common.h"
+
+#include <jansson.h>
+
+/* ---- params.c: the file of named arrays. Elements stay in the file's bytes. ---- */
+
+typedef struct mx_array {
+    const char *name; /* without "arg:" or "aux:"; not ended by 0 */
+    size_t n_name;
+    int32_t rank, type; /* type: MXNet's number, 0 f32 */
+    int64_t dim[CNR_MAX_RANK];
+    const uint8_t *data;
+    cnr_value value; /* once it is in the graph, -1 before */
+} mx_array;
+
+typedef struct mx_params {
+    mx_array *at;
+    int32_t n, next; /* next: where the last search ended */
+} mx_params;
+
+cnr_status mx_params_read(mx_params *p, const uint8_t *data, size_t bytes, const char *path,
+                          cnr_error *err);
+int mx_params_looks_right(const uint8_t *head, size_t n);
+mx_array *mx_params_find(mx_params *p, const char *name); /* NULL: none */
+int64_t mx_array_count(const mx_array *a);
+void mx_array_floats(const mx_array *a, float *out);
+
+/* ---- symbol.c: the JSON as nodes ---- */
+
+typedef struct mx_node {
+    const char *op, *name;
+    const json_t *attrs[3]; /* "attrs", "param", "attr": which there are depends on its age */
+    const json_t *inputs;   /* [node, output, ...] each */
+    int32_t first, n_out;   /* its values: [first, first + n_out) of net->values */
+} mx_node;
+
+const char *mx_text(const mx_node *n, const char *key); /* NULL: none, or "None" */
+int64_t mx_int(const mx_node *n, const char *key, int64_t fallback);
+double mx_float(const mx_node *n, const char *key, double fallback);
+int mx_bool(const mx_node *n, const char *key, int fallback);
+/* "(3, 3)" or "3": -1 when it is no such list; 0: not there. None counts as `none`. */
+int32_t mx_ints(const mx_node *n, const char *key, int64_t *out, int32_t max, int64_t none);
+/* Input i of a node as (node, output); 0: there is none such. */
+int mx_input(const mx_node *n, int32_t i, int64_t *from, int64_t *output);
+
+/* ---- layers.c ---- */
+
+enum { MX_MAX_INPUTS = 512, MX_MAX_OUTPUTS = 256 };
+
+typedef struct mx_net {
+    imp_net b;
+    const cnr_import_args *args;
+    mx_node *nodes;
+    int32_t n_nodes;
+    cnr_value *values; /* -2: not made yet; -1: failed */
+    int32_t n_values;
+    mx_params *params; /* NULL: no file given, weights stay to be filled */
+    int64_t budget;    /* elements that weights may still take */
+    int open_size;     /* no operator ties height and width down */
+    int n_inputs;
+} mx_net;
+
+typedef struct mx_job {
+    mx_net *net;
+    const mx_node *n;
+    cnr_value x;  /* input 0 */
+    int32_t n_in, n_made;
+    cnr_value out[MX_MAX_OUTPUTS];
+    int32_t n_out;
+    int failed;
+} mx_job;
+
+void mx_problem(mx_job *j, const char *format, ...) __attribute__((format(printf, 2, 3)));
+cnr_value mx_op(mx_job *j, const char *op, const char *suffix, const cnr_value *in, int32_t n_in,
+                const imp_attrs *attrs);
+cnr_value mx_data(mx_job *j, int32_t i); /* input i as a value; -1 with the job failed */
+void mx_give(mx_job *j, cnr_value v);
+const cnr_tensor *mx_type(mx_job *j, cnr_value v);
+int64_t mx_axis(mx_job *j, int64_t axis); /* of input 0, counted from its begin; -1: failed */
+/* Converts a node whose inputs are there. */
+void mx_layer(mx_net *net, mx_node *n);
+/* 1: gives an output for any height and width. */
+int mx_op_is_open(const char *op);
+int mx_op_outputs(const mx_node *n);
+
+/* ---- shapes.c: what moves elements without computing; NULL: not one of those ---- */
+
+typedef void (*mx_convert)(mx_job *j);
+mx_convert mx_shape_row(const char *op, int *open);
+
+/* ---- import_mxnet.c ---- */
+
+/* The input named like a node that computes nothing; `channels`: what its reader wants, or 0. */
+cnr_value mx_add_input(mx_net *net, const mx_node *n, int64_t channels, int32_t rank);
+
+#endif

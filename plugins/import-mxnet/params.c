@@ -1,0 +1,159 @@
+/* MXNet's file of arrays, in its four forms.
+ *
+ *   u64 0x112, u64 0, u64 n, n arrays, u64 n, n x {u64 length, name}
+ *   array: u32 rank, rank x u32                             before 2017
+ *          u32 0xF993FAC8, u32 rank, rank x i64             version 1
+ *          u32 0xF993FAC9 or A, i32 storage (0: dense), u32 rank, rank x i64
+ *          then, unless it is empty: i32 device, i32 its number, i32 type, the elements */
+#include "mxnet.h"
+
+enum { MAGIC_LIST = 0x112, MOST_ARRAYS = 1 << 16 };
+static const uint32_t magic_v1 = 0xF993FAC8u, magic_v2 = 0xF993FAC9u, magic_v3 = 0xF993FACAu;
+
+static const int32_t widths[] = {4, 8, 2, 1, 4, 1, 8, 1}; /* f32 f64 f16 u8 i32 i8 i64 bool */
+
+typedef struct reader {
+    const uint8_t *at, *end;
+    const char *path;
+    size_t bytes;
+    cnr_error *err;
+} reader;
+
+static int bad(reader *r, const char *why) {
+    imp_host->fail(r->err, CNR_E_FORMAT, r->path, "damaged at byte %zu: %s",
+                   r->bytes - (size_t)(r->end - r->at), why);
+    return 0;
+}
+
+static int raw(reader *r, void *out, size_t n) {
+    if ((size_t)(r->end - r->at) < n) return bad(r, "the file ends early");
+    memcpy(out, r->at, n);
+    r->at += n;
+    return 1;
+}
+
+static int read_dims(reader *r, mx_array *a, uint32_t rank, int wide) {
+    if (rank > CNR_MAX_RANK) return bad(r, "an array has too many dimensions");
+    a->rank = (int32_t)rank;
+    for (uint32_t i = 0; i < rank; i++) {
+        uint32_t narrow = 0;
+        if (wide ? !raw(r, &a->dim[i], 8) : !raw(r, &narrow, 4)) return 0;
+        if (!wide) a->dim[i] = narrow;
+        if (a->dim[i] < 0) return bad(r, "an array's size is negative");
+    }
+    return 1;
+}
+
+static int read_array(reader *r, mx_array *a) {
+    uint32_t magic, rank;
+    int32_t storage = 0, device[2];
+    if (!raw(r, &magic, 4)) return 0;
+    const int wide = magic == magic_v1 || magic == magic_v2 || magic == magic_v3;
+    rank = magic;
+    if ((magic == magic_v2 || magic == magic_v3) && !raw(r, &storage, 4)) return 0;
+    if (storage != 0 && storage != -1) return bad(r, "sparse arrays are not supported");
+    if (wide && !raw(r, &rank, 4)) return 0;
+    a->value = -1;
+    if (magic == magic_v3 && rank == UINT32_MAX) return 1; /* nothing is known of it */
+    if (!read_dims(r, a, rank, wide)) return 0;
+    if (rank == 0 && magic != magic_v3) {
+        a->dim[0] = 0;
+        a->rank = 1;
+        return 1;
+    }
+    if (!raw(r, device, 8) || !raw(r, &a->type, 4)) return 0;
+    if (a->type < 0 || a->type >= (int32_t)(sizeof widths / sizeof widths[0]))
+        return bad(r, "an array of an unknown type");
+    const int64_t n = imp_count(a->dim, a->rank);
+    if (n < 0 || (uint64_t)n > (uint64_t)(r->end - r->at) / (uint64_t)widths[a->type])
+        return bad(r, "an array is longer than the file");
+    a->data = r->at;
+    r->at += n * widths[a->type];
+    return 1;
+}
+
+static int read_names(reader *r, mx_params *p) {
+    uint64_t n, length;
+    if (!raw(r, &n, 8)) return 0;
+    if (n != (uint64_t)p->n) return bad(r, "it has not as many names as arrays");
+    for (int32_t i = 0; i < p->n; i++) {
+        if (!raw(r, &length, 8)) return 0;
+        if (length > (uint64_t)(r->end - r->at)) return bad(r, "a name is longer than the file");
+        mx_array *a = &p->at[i];
+        a->name = (const char *)r->at;
+        a->n_name = (size_t)length;
+        r->at += length;
+        if (length > 4 && (memcmp(a->name, "arg:", 4) == 0 || memcmp(a->name, "aux:", 4) == 0))
+            a->name += 4, a->n_name -= 4;
+    }
+    return 1;
+}
+
+cnr_status mx_params_read(mx_params *p, const uint8_t *data, size_t bytes, const char *path,
+                          cnr_error *err) {
+    reader r = {.at = data, .end = data + bytes, .path = path, .bytes = bytes, .err = err};
+    uint64_t head[3];
+    memset(p, 0, sizeof *p);
+    if (!raw(&r, head, sizeof head) || head[0] != MAGIC_LIST)
+        return imp_host->fail(err, CNR_E_FORMAT, path, "is no file of MXNet's parameters");
+    if (head[2] > MOST_ARRAYS || head[2] > bytes / 4)
+        return imp_host->fail(err, CNR_E_FORMAT, path, "claims %llu arrays",
+                              (unsigned long long)head[2]);
+    p->at = (mx_array *)imp_host->alloc((size_t)(head[2] + 1) * sizeof p->at[0]);
+    if (!p->at) return imp_host->fail(err, CNR_E_MEMORY, path, "out of memory");
+    memset(p->at, 0, (size_t)(head[2] + 1) * sizeof p->at[0]);
+    p->n = (int32_t)head[2];
+    for (int32_t i = 0; i < p->n; i++)
+        if (!read_array(&r, &p->at[i])) return CNR_E_FORMAT;
+    return read_names(&r, p) ? CNR_OK : CNR_E_FORMAT;
+}
+
+int mx_params_looks_right(const uint8_t *head, size_t n) {
+    uint64_t word[2];
+    if (n < 24) return 0;
+    memcpy(word, head, sizeof word);
+    return word[0] == MAGIC_LIST && word[1] == 0;
+}
+
+/* Nodes read their parameters mostly in the file's order. */
+mx_array *mx_params_find(mx_params *p, const char *name) {
+    const size_t n = strlen(name);
+    for (int32_t k = 0; p && k < p->n; k++) {
+        const int32_t i = (p->next + k) % p->n;
+        if (p->at[i].n_name != n || memcmp(p->at[i].name, name, n) != 0) continue;
+        p->next = i + 1;
+        return &p->at[i];
+    }
+    return NULL;
+}
+
+int64_t mx_array_count(const mx_array *a) {
+    return a->data ? imp_count(a->dim, a->rank) : 0;
+}
+
+static float half(uint16_t h) {
+    const int e = h >> 10 & 31, m = h & 1023;
+    double v = e ? 1 + m / 1024.0 : m / 512.0;
+    if (e == 31) v = m ? __builtin_nan("") : __builtin_inf();
+    else
+        for (int i = e; i != 15; i += i < 15 ? 1 : -1) v = i < 15 ? v / 2 : v * 2;
+    return (float)(h >> 15 ? -v : v);
+}
+
+void mx_array_floats(const mx_array *a, float *out) {
+    const int64_t n = mx_array_count(a);
+    union { float f; double d; uint16_t h; int32_t i; int64_t l; } u;
+    for (int64_t i = 0; i < n; i++) {
+        const uint8_t *at = a->data + i * widths[a->type];
+        if (widths[a->type] > 1) memcpy(&u, at, (size_t)widths[a->type]);
+        switch (a->type) {
+        case 0: out[i] = u.f; break;
+        case 1: out[i] = (float)u.d; break;
+        case 2: out[i] = half(u.h); break;
+        case 4: out[i] = (float)u.i; break;
+        case 5: out[i] = (int8_t)*at; break;
+        case 6: out[i] = (float)u.l; break;
+        default: out[i] = *at;
+        }
+    }
+}
