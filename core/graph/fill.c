@@ -47,9 +47,16 @@ static uint64_t next(uint64_t *state) {
 
 static double uniform(uint64_t *state) { return ((double)(next(state) >> 11) + 0.5) * 0x1p-53; }
 
-static double normal(uint64_t *state) {
+double cnri_random_normal(uint64_t *state) {
     const double radius = sqrt(-2 * log(uniform(state)));
     return radius * cos(6.28318530717958647692 * uniform(state));
+}
+
+double cnri_random_deviation(const cnri_value *v) {
+    /* Without a fan-in from the operator: what one output (axis 0) reads. */
+    const cnr_tensor *t = v->type;
+    const int64_t n = cnr_count(t), guess = t->rank > 0 && t->dim[0] > 0 ? n / t->dim[0] : 1;
+    return sqrt(2.0 / (double)(v->init.fan_in > 0 ? v->init.fan_in : guess > 0 ? guess : 1));
 }
 
 static uint64_t stream_of(uint64_t seed, const char *name) {
@@ -63,7 +70,7 @@ static uint64_t stream_of(uint64_t seed, const char *name) {
 static double sample(const cnr_init *init, double deviation, uint64_t *state) {
     if (init->kind == CNR_INIT_ONE) return 1;
     if (init->kind == CNR_INIT_CONST) return init->value;
-    if (init->kind == CNR_INIT_HE) return deviation * normal(state);
+    if (init->kind == CNR_INIT_HE) return deviation * cnri_random_normal(state);
     return 0;
 }
 
@@ -79,31 +86,33 @@ static bool store(void *at, int64_t i, int32_t dtype, double x) {
     return true;
 }
 
-cnr_status cnri_graph_fill_random(cnr_graph *g, uint64_t seed, cnr_error *err) {
-    for (int32_t k = 0; k < g->values.n; k++) {
-        cnri_value *v = &g->values.at[k];
-        if (!v->unfilled) continue;
-        cnr_tensor *t = v->type;
-        const int64_t n = cnr_count(t);
-        const uint64_t bytes = cnr_dense_bytes(t);
-        void *own = n >= 0 && bytes <= SIZE_MAX / 2 ? cnri_alloc_zero(bytes ? bytes : 1) : NULL;
-        if (!own) return cnri_fail(err, CNR_E_MEMORY, v->name, "out of memory");
-        /* Without a fan-in from the operator: what one output (axis 0) reads. */
-        const int64_t guess = t->rank > 0 && t->dim[0] > 0 ? n / t->dim[0] : 1;
-        const int64_t fan_in = v->init.fan_in > 0 ? v->init.fan_in : guess > 0 ? guess : 1;
-        const double deviation = sqrt(2.0 / (double)fan_in);
-        uint64_t state = stream_of(seed, v->name);
-        for (int64_t i = 0; i < n; i++)
-            if (!store(own, i, t->dtype, sample(&v->init, deviation, &state))) {
-                cnri_free(own);
-                return cnri_fail(err, CNR_E_UNSUPPORTED, v->name,
-                                 "weights of type %s can't be filled at random",
-                                 cnr_dtype_name(t->dtype));
-            }
-        t->data = own;
-        t->bytes = bytes;
-        t->flags |= CNR_TENSOR_CONST;
-        v->unfilled = v->borrowed = false;
-    }
+static cnr_status fill_one(cnri_value *v, uint64_t seed, double deviation, cnr_error *err) {
+    cnr_tensor *t = v->type;
+    const int64_t n = cnr_count(t);
+    const uint64_t bytes = cnr_dense_bytes(t);
+    void *own = n >= 0 && bytes <= SIZE_MAX / 2 ? cnri_alloc_zero(bytes ? bytes : 1) : NULL;
+    if (!own) return cnri_fail(err, CNR_E_MEMORY, v->name, "out of memory");
+    uint64_t state = stream_of(seed, v->name);
+    for (int64_t i = 0; i < n; i++)
+        if (!store(own, i, t->dtype, sample(&v->init, deviation, &state))) {
+            cnri_free(own);
+            return cnri_fail(err, CNR_E_UNSUPPORTED, v->name,
+                             "weights of type %s can't be filled at random",
+                             cnr_dtype_name(t->dtype));
+        }
+    t->data = own;
+    t->bytes = bytes;
+    t->flags |= CNR_TENSOR_CONST;
+    v->unfilled = v->borrowed = false;
     return CNR_OK;
+}
+
+cnr_status cnri_graph_fill_random(cnr_graph *g, uint64_t seed, cnr_error *err) {
+    double *deviation = cnri_alloc_zero(((size_t)g->values.n + 1) * sizeof *deviation);
+    if (!deviation) return cnri_fail(err, CNR_E_MEMORY, g->name, "out of memory");
+    cnr_status status = cnri_graph_spread(g, seed, deviation, err);
+    for (int32_t k = 0; k < g->values.n && !status; k++)
+        if (g->values.at[k].unfilled) status = fill_one(&g->values.at[k], seed, deviation[k], err);
+    cnri_free(deviation);
+    return status;
 }

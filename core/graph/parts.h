@@ -47,6 +47,15 @@ cnr_status cnri_node_infer(cnr_graph *g, cnri_node *node);
  * Returns 1 when done, 0 when not possible, negative on failure. */
 int32_t cnri_node_evaluate(cnri_node *node, int64_t limit, cnr_error *err);
 
+/* ---- fill.c ---- */
+double cnri_random_normal(uint64_t *state);
+/* Of a weight, by its fan-in alone. */
+double cnri_random_deviation(const cnri_value *v);
+
+/* ---- spread.c ---- */
+/* For each value the deviation that its weights should have, by what comes to the nodes that read it. */
+cnr_status cnri_graph_spread(const cnr_graph *g, uint64_t seed, double *deviation, cnr_error *err);
+
 /* ---- fold_affine.c ---- */
 int32_t cnri_fold_affine(cnr_graph *g, cnr_error *err);
 

@@ -131,7 +131,7 @@ enum {
 typedef enum cnr_init_kind {
     CNR_INIT_ZERO = 0,
     CNR_INIT_ONE = 1,
-    CNR_INIT_HE = 2, /* normal, variance 2 / fan_in */
+    CNR_INIT_HE = 2, /* normal; variance 2 / fan_in behind a relu, less where larger values come */
     CNR_INIT_CONST = 3, /* `value` everywhere */
     CNR_INIT_FORCE_32_ = 0x7fffffff
 } cnr_init_kind;
