@@ -16,11 +16,12 @@ MOVES = {"Reshape", "Flatten", "Identity", "Squeeze", "Unsqueeze", "Dropout"}
 
 
 def inputs_for(session, sizes, high, seed=7):
-    """Noise from 0 to `high`."""
+    """Noise from 0 to `high`. Sizes that the net leaves open: 320 for a picture's, else 1."""
     random = np.random.RandomState(seed)
     made = {}
     for i in session.get_inputs():
-        shape = [d if isinstance(d, int) and d > 0 else sizes.get(d, 1) for d in i.shape]
+        shape = [d if isinstance(d, int) and d > 0 else sizes.get(d, 320 if k > 1 else 1)
+                 for k, d in enumerate(i.shape)]
         kind = TYPES[i.type]
         made[i.name] = (random.rand(*shape) * high if kind[0] == "f" else
                         random.randint(0, 255, shape)).astype(kind)
