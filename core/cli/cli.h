@@ -179,6 +179,9 @@ void cnri_duration(double seconds, char *out, size_t room);
  * the process as usual. */
 void cnri_signals_install(void);
 bool cnri_cancelled(void);
+/* From now on the command looks at cnri_cancelled itself, however rarely; else it is ended a second
+ * after the signal. */
+void cnri_signals_patient(void);
 void cnri_signals_watch(cnr_session *session); /* NULL: none */
 
 #endif

@@ -174,7 +174,7 @@ int cnri_cmd_train(int argc, char **argv) {
     if (!t.data) code = cnri_usage_error(&t.args, "--data is missing: what to train on");
     else if (!t.output) code = cnri_usage_error(&t.args, "--output is missing: where to write");
     else {
-        cnri_signals_install();
+        cnri_signals_patient(); /* a step may take long, and the best weights are to be kept */
         code = all(&t, &err) == CNR_OK ? 0 : cnri_complain(&t.args, &err);
     }
     cnri_args_free(&t.args);

@@ -1,5 +1,6 @@
 /* cnnrun: the program; finds the subcommand and hands over. */
 #include "core/cli/cli.h"
+#include <errno.h>
 #include <unistd.h>
 
 static const struct command {
@@ -96,6 +97,10 @@ int main(int argc, char **argv) {
         else code = cnri_cmd_run(argc, argv);
     }
     cnri_plugins_finish();
-    if (fflush(stdout) != 0 && code == 0) code = -CNR_E_IO;
+    if ((fflush(stdout) != 0 || ferror(stdout)) && code == 0) {
+        fprintf(stderr, "cnnrun: output: can't write%s%s\n", errno ? ": " : "",
+                errno ? strerror(errno) : "");
+        code = -CNR_E_IO;
+    }
     return code;
 }

@@ -1,10 +1,14 @@
-/* SIGINT and SIGTERM: the first asks for a clean end, the second ends at once. */
+/* SIGINT and SIGTERM: the first asks for a clean end, the second ends at once.
+ *
+ * Work that nobody polls for (filling weights, a script's loop) is ended a second after the first,
+ * unless a session is being watched or the command has said that it looks in its own time. */
 #include "core/cli/cli.h"
 #include <signal.h>
 #include <stdatomic.h>
+#include <unistd.h>
 
 /* A handler can reach nothing but statics. */
-static volatile sig_atomic_t cancelled;
+static volatile sig_atomic_t cancelled, patient;
 static _Atomic(cnr_session *) watched;
 
 static void on_signal(int number) {
@@ -12,6 +16,14 @@ static void on_signal(int number) {
     cancelled = 1;
     cnr_session *session = atomic_load(&watched);
     if (session) cnr_session_cancel(session);
+    else if (!patient) alarm(1);
+}
+
+static void on_alarm(int number) {
+    static const char text[] = "cnnrun: stopped\n";
+    (void)number;
+    if (write(STDERR_FILENO, text, sizeof text - 1) < 0) _exit(1);
+    _exit(-CNR_E_CANCELLED);
 }
 
 void cnri_signals_install(void) {
@@ -22,10 +34,17 @@ void cnri_signals_install(void) {
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    action.sa_handler = on_alarm;
+    sigaction(SIGALRM, &action, NULL);
 }
 
 bool cnri_cancelled(void) {
+    if (cancelled) alarm(0); /* whoever asks comes to an end by itself */
     return cancelled != 0;
+}
+
+void cnri_signals_patient(void) {
+    patient = 1;
 }
 
 void cnri_signals_watch(cnr_session *session) {

@@ -1,6 +1,7 @@
 /* Runtimes: plugins, devices, and the front ends that turn files into graphs. */
 #include "core/run/run.h"
 #include "core/store/store.h"
+#include <errno.h>
 #include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -200,7 +201,8 @@ cnr_status cnri_load_graph(cnr_runtime *rt, const char *path, const cnr_load_opt
     if (stat(path, &info) != 0) return cnri_fail(err, CNR_E_NOT_FOUND, path, "no such file");
     if (S_ISREG(info.st_mode)) {
         FILE *file = fopen(path, "rb");
-        if (!file) return cnri_fail(err, CNR_E_IO, path, "cannot be opened for reading");
+        if (!file)
+            return cnri_fail(err, CNR_E_IO, path, "can't be opened: %s", strerror(errno));
         n = fread(head, 1, sizeof head, file);
         fclose(file);
     }
