@@ -18,6 +18,7 @@ typedef struct coder {
     img_picture picture;
     png_bytep *rows;
     uint8_t *wide; /* rows with alpha */
+    int starved;   /* out of memory while libpng worked */
     char text[200];
 } coder;
 
@@ -25,6 +26,20 @@ static void fail(png_structp png, png_const_charp text) {
     coder *c = png_get_error_ptr(png);
     snprintf(c->text, sizeof c->text, "%s", text);
     longjmp(png_jmpbuf(png), 1);
+}
+
+/* libpng only warns of chunks above the limit and asks for their memory all the same. */
+static png_voidp get_memory(png_structp png, png_alloc_size_t n) {
+    coder *c = png_get_mem_ptr(png);
+    if (n > MAX_CHUNK + 4096) return NULL;
+    void *block = img_host->alloc(n);
+    if (!block) c->starved = 1;
+    return block;
+}
+
+static void free_memory(png_structp png, png_voidp block) {
+    (void)png;
+    img_host->free(block);
 }
 
 static void warn(png_structp png, png_const_charp text) {
@@ -109,8 +124,10 @@ static coder *coder_new(const img_bytes *from, int reading) {
     if (!c) return NULL;
     memset(c, 0, sizeof *c);
     c->from = *from;
-    c->png = reading ? png_create_read_struct(PNG_LIBPNG_VER_STRING, c, fail, warn)
-                     : png_create_write_struct(PNG_LIBPNG_VER_STRING, c, fail, warn);
+    c->png = reading ? png_create_read_struct_2(PNG_LIBPNG_VER_STRING, c, fail, warn, c,
+                                                get_memory, free_memory)
+                     : png_create_write_struct_2(PNG_LIBPNG_VER_STRING, c, fail, warn, c,
+                                                 get_memory, free_memory);
     c->info = c->png ? png_create_info_struct(c->png) : NULL;
     if (c->info) return c;
     coder_free(c, reading);
@@ -122,6 +139,7 @@ cnr_status img_read_png(const img_bytes *file, img_picture *out, cnr_error *err)
     if (!c) return img_host->fail(err, CNR_E_MEMORY, file->path, "out of memory");
     cnr_status status;
     if (setjmp(png_jmpbuf(c->png)) == 0) status = decode(c, err);
+    else if (c->starved) status = img_host->fail(err, CNR_E_MEMORY, file->path, "out of memory");
     else status = img_host->fail(err, CNR_E_FORMAT, file->path, "damaged PNG: %s", c->text);
     if (status) img_drop(&c->picture);
     else *out = c->picture;

@@ -147,7 +147,7 @@ static int one(const model *x, int copy) {
     size_t n = x->n, m = x->m;
     const int weights = x->m && copy % 2;
     if (copy >= 0 && !weights) n = damage(first, n);
-    memcpy(first + n, x->second, m);
+    if (m) memcpy(first + n, x->second, m);
     if (copy >= 0 && weights) m = damage(first + n, m);
     memcpy(data, "PAIR", 4);
     for (int i = 0; i < 4; i++) data[4 + i] = (uint8_t)(n >> (8 * i));
