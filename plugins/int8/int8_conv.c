@@ -217,16 +217,22 @@ typedef struct columns {
 
 static void find_columns(const conv_state *s, int64_t first, columns *c) {
     const cnr_window *w = &s->w;
+    int64_t x = first % w->out[2], y = first / w->out[2] % w->out[1];
+    int64_t z = first / w->out[2] / w->out[1];
     c->n = int8_min(INT8_NR, s->points - first);
     c->runs = 0;
     for (int64_t i = 0; i < c->n; i++) {
-        const int64_t p = first + i, x = p % w->out[2], y = p / w->out[2] % w->out[1];
-        const int64_t z = p / w->out[2] / w->out[1];
         c->at[i] = (z * w->stride[0] * s->extent[1] + y * w->stride[1]) * s->extent[2] +
                    x * w->stride[2];
-        if (i && c->at[i] == c->at[i - 1] + 1) continue;
-        c->run_at[c->runs] = c->at[i];
-        c->run_to[c->runs++] = i;
+        if (i == 0 || c->at[i] != c->at[i - 1] + 1) {
+            c->run_at[c->runs] = c->at[i];
+            c->run_to[c->runs++] = i;
+        }
+        if (++x < w->out[2]) continue;
+        x = 0;
+        if (++y < w->out[1]) continue;
+        y = 0;
+        z++;
     }
     c->run_to[c->runs] = c->n;
 }

@@ -58,13 +58,15 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     window_of(node, &s->w);
     s->in = s->w.in[0] * s->w.in[1] * s->w.in[2];
     s->out = s->w.out[0] * s->w.out[1] * s->w.out[2];
-    s->room = int8_round_up(s->w.in[2], 64);
+    const int64_t reach = (s->w.out[2] - 1) * s->w.stride[2] +
+                          (s->w.kernel[2] - 1) * s->w.dilation[2] + 1;
+    s->room = int8_round_up(int8_max(s->w.in[2] + s->w.pad_begin[2], reach), 64);
     workspace->bytes = (uint64_t)(int8_max(1, device->concurrency) * s->room);
     *state = s;
     return CNR_OK;
 }
 
-/* The largest of each column over the rows of the windows at (z, y), into `best`. */
+/* The largest of each column over the rows of the windows at (z, y). */
 static void rows_of(const pool_state *s, const uint8_t *x, int64_t z, int64_t y, uint8_t flip,
                     uint8_t *best) {
     const cnr_window *w = &s->w;
@@ -91,18 +93,10 @@ static void one_plane(void *arg, int64_t index, int32_t thread) {
     uint8_t *y = (uint8_t *)run->outputs[0]->data + index * s->out;
     uint8_t *best = (uint8_t *)run->workspace_data + thread * s->room;
     if (int8_cancelled(run->stream)) return;
-    for (int64_t row = 0; row < w->out[0] * w->out[1]; row++) {
-        rows_of(s, x, row / w->out[1], row % w->out[1], flip, best);
-        for (int64_t i = 0; i < w->out[2]; i++) {
-            uint8_t top = 0; /* flipped: the least */
-            for (int64_t k = 0; k < w->kernel[2]; k++) {
-                const int64_t at = i * w->stride[2] - w->pad_begin[2] + k * w->dilation[2];
-                if (at < 0 || at >= w->in[2]) continue;
-                const uint8_t v = best[at] ^ flip;
-                top = v > top ? v : top;
-            }
-            *y++ = top ^ flip;
-        }
+    memset(best, flip, (size_t)s->room); /* the least byte stands left and right of each row */
+    for (int64_t row = 0; row < w->out[0] * w->out[1]; row++, y += w->out[2]) {
+        rows_of(s, x, row / w->out[1], row % w->out[1], flip, best + w->pad_begin[2]);
+        int8_uk->max_along(best, w->out[2], w->kernel[2], w->stride[2], w->dilation[2], flip, y);
     }
 }
 

@@ -174,16 +174,21 @@ static void interleave(const uint8_t *const rows[4], uint8_t *out) {
 
 /* Adding and taking away 1.5 * 2^52 (2^23) rounds to the nearest even whole number, as rint does;
  * bounds are whole, so keeping within them first changes nothing. */
+static inline uint8_t requantized(int32_t sum, const int8_requant *how) {
+    double v = ((double)sum + how->offset) * how->scale;
+    v = v < how->low ? how->low : v;
+    v = v > how->high ? how->high : v;
+    v = (v + 0x1.8p52) - 0x1.8p52;
+    return (uint8_t)((int32_t)v + how->zero);
+}
+
+/* A fixed count lets the compiler choose vectors that a panel's rows fill. */
 static void requantize(const int32_t *sums, int64_t n, const int8_requant *how, uint8_t *out) {
-    const double offset = how->offset, scale = how->scale, low = how->low, high = how->high;
-    const int32_t zero = how->zero;
-    for (int64_t i = 0; i < n; i++) {
-        double v = ((double)sums[i] + offset) * scale;
-        v = v < low ? low : v;
-        v = v > high ? high : v;
-        v = (v + 0x1.8p52) - 0x1.8p52;
-        out[i] = (uint8_t)((int32_t)v + zero);
-    }
+    const int8_requant own = *how;
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16)
+        for (int k = 0; k < 16; k++) out[i + k] = requantized(sums[i + k], &own);
+    for (; i < n; i++) out[i] = requantized(sums[i], &own);
 }
 
 static void quantize(const float *x, int64_t n, float scale, float low, float high, int32_t zero,
@@ -214,6 +219,30 @@ static void max(uint8_t *out, const uint8_t *x, int64_t n, uint8_t flip) {
     }
 }
 
+/* Whole for each stride and window that nets have, so that the loops can be unrolled. */
+static inline __attribute__((always_inline)) void along(const uint8_t *x, int64_t n, int64_t window,
+                                                        int64_t stride, int64_t dilation,
+                                                        uint8_t flip, uint8_t *restrict out) {
+    for (int64_t i = 0; i < n; i++) {
+        uint8_t top = 0;
+        for (int64_t k = 0; k < window; k++) {
+            const uint8_t v = x[i * stride + k * dilation] ^ flip;
+            top = v > top ? v : top;
+        }
+        out[i] = top ^ flip;
+    }
+}
+
+static void max_along(const uint8_t *x, int64_t n, int64_t window, int64_t stride, int64_t dilation,
+                      uint8_t flip, uint8_t *out) {
+    if (dilation != 1) along(x, n, window, stride, dilation, flip, out);
+    else if (window == 2 && stride == 2) along(x, n, 2, 2, 1, flip, out);
+    else if (window == 3 && stride == 2) along(x, n, 3, 2, 1, flip, out);
+    else if (window == 3 && stride == 1) along(x, n, 3, 1, 1, flip, out);
+    else along(x, n, window, stride, 1, flip, out);
+}
+
 const int8_ukernels INT8_PASTE(int8_ukernels_, INT8_ISA) = {
     INT8_TEXT(INT8_ISA), gemm, dot, interleave, requantize, quantize, dequantize, max,
+    max_along,
 };

@@ -34,6 +34,9 @@ typedef struct int8_ukernels {
                        float *out);
     /* out = max(out, x); flip 0x80 for signed bytes, else 0. */
     void (*max)(uint8_t *out, const uint8_t *x, int64_t n, uint8_t flip);
+    /* out[i] = the largest of x[i * stride + k * dilation], k < window */
+    void (*max_along)(const uint8_t *x, int64_t n, int64_t window, int64_t stride,
+                      int64_t dilation, uint8_t flip, uint8_t *out);
 } int8_ukernels;
 
 extern const int8_ukernels int8_ukernels_generic, int8_ukernels_avx2, int8_ukernels_avx512vnni;

@@ -1,0 +1,131 @@
+/* Runs the kernels of int8.so against the references, byte for byte, on each instruction set. */
+#ifndef INT8CALL_H
+#define INT8CALL_H
+
+#include "plugins/cpu-neon/neoncall.h"
+
+static const cnr_plugin *int8_plugin;
+static const cnr_encoding *int8_encodings[4];
+static int32_t int8_n_encodings;
+
+static int int8_has(const cnr_op *op) {
+    for (int32_t i = 0; i < op_state.n_ops; i++)
+        if (op_state.ops[i] == op) return 1;
+    return 0;
+}
+
+static cnr_status int8_add(struct cnr_registrar *r, int32_t kind, const void *descriptor) {
+    if (kind == CNR_KIND_OPERATOR && !int8_has(descriptor)) op_add(r, kind, descriptor);
+    if (kind == CNR_KIND_KERNEL) neon_state.kernels[neon_state.n_kernels++] = descriptor;
+    if (kind == CNR_KIND_ENCODING && int8_n_encodings < 4)
+        int8_encodings[int8_n_encodings++] = descriptor;
+    return CNR_OK;
+}
+
+/* The device comes from cpu-neon, kernels only from `plugin`. */
+OP_UNUSED void int8_open(const char *plugin) {
+    char path[512];
+    neon_open();
+    neon_use_isa(0);
+    snprintf(path, sizeof path, "%s/plugins/%s.so", CNRT_BUILD_DIR, plugin);
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    cnr_plugin_query_fn query = NULL;
+    if (library) *(void **)&query = dlsym(library, "cnr_plugin_query");
+    if (!query) {
+        ok(0, "%s loads", path);
+        exit(done());
+    }
+    int8_plugin = query(CNR_ABI);
+}
+
+OP_UNUSED void int8_use(const char *isa) {
+    static cnr_host host;
+    cnr_error err = CNR_ERROR_INIT;
+    host = op_state.host;
+    host.add = int8_add;
+    neon_state.n_kernels = int8_n_encodings = 0;
+    neon_state.isa = isa;
+    setenv("CNNRUN_CPU_ISA", isa, 1); /* one that this processor lacks falls back to its best */
+    if (int8_plugin->init(&host, NULL, &err) != CNR_OK) {
+        ok(0, "the plugin starts");
+        exit(done());
+    }
+}
+
+static uint64_t int8_seed = 20240607;
+OP_UNUSED int64_t int8_draw(int64_t low, int64_t high) { /* both may come */
+    uint64_t z = (int8_seed += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return low + (int64_t)((z ^ (z >> 31)) % (uint64_t)(high - low + 1));
+}
+
+/* Bytes over the whole range of the type. */
+OP_UNUSED cnr_tensor *int8_bytes(int32_t dtype, int32_t rank, const int64_t *dim) {
+    cnr_tensor *t = t_type(dtype, "");
+    t->rank = rank;
+    for (int32_t i = 0; i < rank; i++) t->dim[i] = dim[i];
+    t_alloc(t);
+    for (int64_t i = 0; i < cnr_count(t); i++) ((uint8_t *)t->data)[i] = (uint8_t)int8_draw(0, 255);
+    return t;
+}
+
+OP_UNUSED cnr_tensor *int8_const(cnr_tensor *t) {
+    t->flags |= CNR_TENSOR_CONST;
+    return t;
+}
+OP_UNUSED cnr_tensor *int8_number(int32_t dtype, double v) {
+    return int8_const(t_of(dtype, "scalar", &v));
+}
+
+/* One node by every kernel that takes it, 1 and 2 threads. Returns how many did; *good 0 when a byte
+ * differs from the reference. */
+OP_UNUSED int int8_run(const char *name, const char *attrs, int32_t n,
+                       const cnr_tensor *const *inputs, int *good) {
+    const cnr_op *op = op_find(name);
+    cnr_attr room[32];
+    const cnr_attr *given[32];
+    neon_case c = {0};
+    int taken = 0;
+    const int32_t n_attrs = op ? op_parse(op, attrs, room, 32) : 0;
+    for (int32_t i = 0; i < n_attrs; i++) given[i] = &room[i];
+    c.node = op ? op_node(op, given, n_attrs, inputs, n, 1) : NULL;
+    *good = c.node != NULL;
+    if (!c.node) {
+        note("%s (%s): %s", name, attrs, op ? op_state.problem : "no such operator");
+        return 0;
+    }
+    c.want = (cnr_tensor *)(uintptr_t)c.node->outputs[0];
+    t_alloc(c.want);
+    op_reference(c.node, -1, 0, 0);
+    c.full = *c.node;
+    const cnr_tensor *outs[1] = {c.want};
+    c.full.outputs = outs;
+    for (int32_t i = 0; i < neon_state.n_kernels; i++) {
+        const cnr_kernel *k = neon_state.kernels[i];
+        if (strcmp(k->op, name) != 0) continue;
+        for (int32_t threads = 1; threads <= 2; threads++) {
+            cnr_device device = {.size = sizeof device, .cls = neon_state.cls, .name = "cpu"};
+            const cnr_device_options options = {.size = sizeof options, .threads = threads};
+            cnr_error err = CNR_ERROR_INIT;
+            uint32_t ranges;
+            neon_state.cls->open(&device, &options, &err);
+            const void *got = neon_run(k, &c, &device, -1, &ranges);
+            taken += got != NULL && threads == 1;
+            if (got && memcmp(got, c.want->data, cnr_dense_bytes(c.want)) != 0) {
+                const uint8_t *a = got, *b = c.want->data;
+                uint64_t at = 0;
+                while (a[at] == b[at]) at++;
+                note("%s %s (%s), %d threads: byte %llu of %llu is %d, wanted %d", neon_state.isa,
+                     k->name, attrs, threads, (unsigned long long)at,
+                     (unsigned long long)cnr_dense_bytes(c.want), a[at], b[at]);
+                *good = 0;
+            }
+            neon_state.cls->close(&device);
+        }
+    }
+    op_node_free(c.node);
+    return taken;
+}
+
+#endif

@@ -1,0 +1,175 @@
+/* int8: every kernel gives the bytes of its operator's reference, on drawn shapes and scales. */
+#include "plugins/int8/int8call.h"
+
+static const char *const isas[] = {"generic", "avx2", "avx512"};
+enum { X_SCALE = 1, X_ZERO, W, W_SCALE, W_ZERO, Y_SCALE, Y_ZERO, BIAS };
+
+static int32_t byte_type(void) {
+    return int8_draw(0, 1) ? CNR_u8 : CNR_i8;
+}
+
+/* The inputs of a layer of x with w; depth: products a sum. */
+static int32_t layer_inputs(const cnr_tensor **in, cnr_tensor *x, cnr_tensor *w, int64_t depth) {
+    const int32_t y_type = byte_type();
+    const int64_t m = w->dim[0];
+    const int each = int8_draw(0, 3) > 0;
+    char dims[32];
+    snprintf(dims, sizeof dims, "%lld", (long long)m);
+    cnr_tensor *scale = each ? t_random(CNR_f32, dims, (uint64_t)int8_draw(1, 1 << 30))
+                             : t_of(CNR_f32, "scalar", (double[]){0.01});
+    for (int64_t i = 0; each && i < m; i++)
+        ((float *)scale->data)[i] = 0.02f + 0.01f * ((float *)scale->data)[i];
+    in[0] = x;
+    in[X_SCALE] = int8_number(CNR_f32, 0.037);
+    in[X_ZERO] = int8_number(x->dtype, (double)int8_draw(x->dtype == CNR_u8 ? 0 : -128,
+                                                         x->dtype == CNR_u8 ? 255 : 127));
+    in[W] = int8_const(w);
+    in[W_SCALE] = int8_const(scale);
+    in[W_ZERO] = int8_number(w->dtype, w->dtype == CNR_u8 ? 128 : 0);
+    /* some outputs saturate, some do not */
+    in[Y_SCALE] = int8_number(CNR_f32, 0.037 * 0.02 * 70 * sqrt((double)depth) *
+                                           (double)int8_draw(1, 4) / 2);
+    in[Y_ZERO] = int8_number(y_type, (double)int8_draw(y_type == CNR_u8 ? 0 : -60, 90));
+    if (!int8_draw(0, 3)) return 8;
+    cnr_tensor *bias = t_type(CNR_i32, dims);
+    t_alloc(bias);
+    for (int64_t i = 0; i < m; i++) ((int32_t *)bias->data)[i] = (int32_t)int8_draw(-9000, 9000);
+    in[BIAS] = int8_const(bias);
+    return 9;
+}
+
+static int draw_conv(const char *isa) {
+    const int32_t spatial = (int32_t)int8_draw(1, 3);
+    const int64_t groups = int8_draw(0, 2) ? 1 : int8_draw(1, 4);
+    int64_t x_dim[5] = {int8_draw(1, 3), groups * int8_draw(1, int8_draw(0, 4) ? 9 : 70)};
+    int64_t w_dim[5] = {groups * int8_draw(1, 21), x_dim[1] / groups};
+    char attrs[256], strides[64] = "", dilations[64] = "", pads[64] = "", ends[64] = "";
+    const int pointwise = !int8_draw(0, 2);
+    int64_t depth = w_dim[1];
+    for (int32_t i = 0; i < spatial; i++) {
+        const int64_t k = pointwise ? 1 : int8_draw(1, 4), d = pointwise ? 1 : int8_draw(1, 2);
+        const int64_t reach = (k - 1) * d + 1;
+        x_dim[2 + i] = reach + int8_draw(0, spatial == 1 ? 90 : spatial == 2 ? 17 : 6);
+        w_dim[2 + i] = k;
+        depth *= k;
+        snprintf(strides + strlen(strides), 16, "%s%d", i ? "," : "",
+                 pointwise ? 1 : (int)int8_draw(1, 3));
+        snprintf(dilations + strlen(dilations), 16, "%s%d", i ? "," : "", (int)d);
+        snprintf(pads + strlen(pads), 16, "%d,", pointwise ? 0 : (int)int8_draw(0, k));
+        snprintf(ends + strlen(ends), 16, "%s%d", i ? "," : "",
+                 pointwise ? 0 : (int)int8_draw(0, k));
+    }
+    snprintf(attrs, sizeof attrs, "group=%d; strides=%s; dilations=%s; pads=%s%s", (int)groups,
+             strides, dilations, pads, ends);
+    const cnr_tensor *in[9];
+    const int32_t n = layer_inputs(in, int8_bytes(byte_type(), spatial + 2, x_dim),
+                                   int8_bytes(byte_type(), spatial + 2, w_dim), depth);
+    int good;
+    const int taken = int8_run("qlinear_conv", attrs, n, in, &good);
+    if (taken == 1 && good) return 1;
+    note("%s: x %lldx%lldx%lld.., w %lldx%lld, %s: %d kernels", isa, (long long)x_dim[0],
+         (long long)x_dim[1], (long long)x_dim[2], (long long)w_dim[0], (long long)w_dim[1], attrs,
+         taken);
+    return 0;
+}
+
+static int draw_dense(const char *isa) {
+    const int64_t k = int8_draw(0, 3) ? int8_draw(1, 300) : 64 * int8_draw(1, 9);
+    const int64_t x_dim[3] = {int8_draw(1, 5), k % 4 ? 1 : 4, k % 4 ? k : k / 4};
+    const int64_t w_dim[2] = {int8_draw(1, 45), k};
+    const cnr_tensor *in[9];
+    const int32_t n = layer_inputs(in, int8_bytes(byte_type(), 3, x_dim),
+                                   int8_bytes(byte_type(), 2, w_dim), k);
+    int good;
+    const int taken = int8_run("qlinear_dense", "", n, in, &good);
+    if (taken == 1 && good) return 1;
+    note("%s: dense %lld of %lld: %d kernels", isa, (long long)w_dim[0], (long long)k, taken);
+    return 0;
+}
+
+static int draw_pool(const char *isa) {
+    const int32_t spatial = (int32_t)int8_draw(1, 3);
+    int64_t dim[5] = {int8_draw(1, 2), int8_draw(1, 5)};
+    char attrs[256], kernel[64] = "", strides[64] = "", pads[64] = "", ends[64] = "";
+    for (int32_t i = 0; i < spatial; i++) {
+        const int64_t k = int8_draw(1, 4);
+        dim[2 + i] = k + int8_draw(0, spatial == 3 ? 5 : 40);
+        snprintf(kernel + strlen(kernel), 16, "%s%d", i ? "," : "", (int)k);
+        snprintf(strides + strlen(strides), 16, "%s%d", i ? "," : "", (int)int8_draw(1, 3));
+        snprintf(pads + strlen(pads), 16, "%d,", (int)int8_draw(0, k - 1));
+        snprintf(ends + strlen(ends), 16, "%s%d", i ? "," : "", (int)int8_draw(0, k - 1));
+    }
+    snprintf(attrs, sizeof attrs, "kernel_shape=%s; strides=%s; pads=%s%s; ceil_mode=%d", kernel,
+             strides, pads, ends, (int)int8_draw(0, 1));
+    const cnr_tensor *in[1] = {int8_bytes(byte_type(), spatial + 2, dim)};
+    int good;
+    const int taken = int8_run("max_pool", attrs, 1, in, &good);
+    if (good && taken == 1) return 1;
+    note("%s: %s: %d kernels", isa, attrs, taken);
+    return 0;
+}
+
+static int draw_linear(const char *isa) {
+    const int32_t type = byte_type();
+    const int64_t n = int8_draw(1, 40000);
+    const double scale = (double)int8_draw(1, 1000) / 512;
+    const cnr_tensor *in[3] = {NULL, int8_number(CNR_f32, scale),
+                               int8_number(type, (double)int8_draw(type == CNR_u8 ? 0 : -128, 127))};
+    const int32_t n_in = int8_draw(0, 3) || type == CNR_i8 ? 3 : 2;
+    cnr_tensor *x = t_type(CNR_f32, "");
+    x->rank = 1;
+    x->dim[0] = n;
+    t_alloc(x);
+    for (int64_t i = 0; i < n; i++) /* half of them are ties */
+        ((float *)x->data)[i] = (float)(scale * ((double)int8_draw(-700, 700) / 2));
+    const float odd[] = {NAN, INFINITY, -INFINITY, 3e38f, -3e38f, -0.0f, 1e-40f};
+    for (size_t i = 0; i < sizeof odd / sizeof odd[0] && (int64_t)i < n; i++)
+        ((float *)x->data)[i] = odd[i];
+    in[0] = x;
+    int good, back;
+    int taken = int8_run("quantize_linear", "", n_in, in, &good);
+    in[0] = int8_bytes(n_in == 2 ? CNR_u8 : type, 1, &n);
+    taken += int8_run("dequantize_linear", "", n_in, in, &back);
+    if (good && back && taken == 2) return 1;
+    note("%s: %lld numbers, scale %g: %d kernels", isa, (long long)n, scale, taken);
+    return 0;
+}
+
+/* Sums at the edge of 32 bits, and what no kernel may take. */
+static void edges(const char *isa) {
+    const int64_t k = INT32_MAX / (255 * 128), x_dim[2] = {2, k}, w_dim[2] = {3, k};
+    cnr_tensor *x = int8_bytes(CNR_u8, 2, x_dim), *w = int8_bytes(CNR_i8, 2, w_dim);
+    const cnr_tensor *in[9];
+    int good;
+    const int32_t n = layer_inputs(in, x, w, k);
+    memset(x->data, 255, (size_t)(2 * k));
+    memset(w->data, 0x80, (size_t)k);
+    memset((char *)w->data + k, 0x7f, (size_t)k);
+    ok(int8_run("qlinear_dense", "", n, in, &good) == 1 && good, "%s: the largest sums", isa);
+    in[W_ZERO] = int8_number(CNR_i8, 3);
+    ok(int8_run("qlinear_dense", "", n, in, &good) == 0, "%s: weights off centre are refused", isa);
+    in[W_ZERO] = int8_number(CNR_i8, 0);
+    in[Y_SCALE] = int8_number(CNR_f32, 0);
+    ok(int8_run("qlinear_dense", "", n, in, &good) == 0, "%s: a scale of 0 is refused", isa);
+    const int64_t more = k + 1, x_more[2] = {1, more}, w_more[2] = {1, more};
+    const int32_t m = layer_inputs(in, int8_bytes(CNR_u8, 2, x_more), int8_bytes(CNR_i8, 2, w_more), k);
+    ok(int8_run("qlinear_dense", "", m, in, &good) == 0, "%s: longer sums are refused", isa);
+}
+
+int main(void) {
+    int8_open("int8");
+    for (size_t i = 0; i < sizeof isas / sizeof isas[0]; i++) {
+        int conv = 0, dense = 0, pool = 0, linear = 0;
+        int8_use(isas[i]);
+        for (int c = 0; c < 150; c++) conv += draw_conv(isas[i]);
+        for (int c = 0; c < 60; c++) dense += draw_dense(isas[i]);
+        for (int c = 0; c < 80; c++) pool += draw_pool(isas[i]);
+        for (int c = 0; c < 12; c++) linear += draw_linear(isas[i]);
+        ok(conv == 150, "%s: 150 convolutions, byte for byte", isas[i]);
+        ok(dense == 60, "%s: 60 dense layers", isas[i]);
+        ok(pool == 80, "%s: 80 pools", isas[i]);
+        ok(linear == 12, "%s: to bytes and back, ties and oddities too", isas[i]);
+        edges(isas[i]);
+    }
+    return op_done();
+}

@@ -1,0 +1,164 @@
+/* sparse-csr: what is kept, to and fro, stored bytes that lie, and its kernel against dense. */
+#include "plugins/int8/int8call.h"
+
+static const cnr_encoding *e;
+
+static cnr_tensor *encoded(const cnr_tensor *dense, double keep, cnr_error *err) {
+    const cnr_attr attr = {.name = "keep", .type = CNR_ATTR_FLOAT, .set = 1, .f = keep};
+    const cnr_attr *attrs[] = {&attr};
+    uint64_t bytes;
+    if (e->encode_size(dense, attrs, &bytes, err) != CNR_OK) return NULL;
+    cnr_tensor *t = t_copy(dense);
+    t->data = neon_memory(bytes);
+    t->bytes = bytes;
+    t->encoding = cnri_intern("sparse-csr");
+    return e->encode(dense, attrs, t->data, bytes, err) == CNR_OK ? t : NULL;
+}
+
+static cnr_tensor *decoded(const cnr_tensor *coded) {
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_tensor *t = t_type(CNR_f32, "");
+    t->rank = coded->rank;
+    memcpy(t->dim, coded->dim, sizeof t->dim);
+    t_alloc(t);
+    return e->check(coded, &err) || e->decode(coded, t->data, &err) ? NULL : t;
+}
+
+/* Exactly the wanted number survive, unchanged, and none of them is smaller than one that went. */
+static int prunes(const cnr_tensor *dense, double keep) {
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_tensor *coded = encoded(dense, keep, &err), *back = coded ? decoded(coded) : NULL;
+    double least = INFINITY, most = 0;
+    int64_t kept = 0, nonzero = 0;
+    if (!back) return 0;
+    for (int64_t i = 0; i < cnr_count(dense); i++) {
+        const double was = t_get(dense, i), is = t_get(back, i);
+        nonzero += was != 0;
+        if (is != 0 && is != was) return 0;
+        if (is != 0) {
+            kept++;
+            least = fmin(least, fabs(was));
+        } else {
+            most = fmax(most, fabs(was));
+        }
+    }
+    const int64_t wanted = (int64_t)((double)cnr_count(dense) * keep + 0.5);
+    return kept == (wanted < nonzero ? wanted : nonzero) && most <= least;
+}
+
+static void round_trip(void) {
+    static const char *const shapes[] = {"1", "9", "13x7", "5x4x3x3", "3x70000", "0x4", "4x0"};
+    static const double keeps[] = {1, 0.5, 0.1, 0};
+    for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
+        int good = 0;
+        for (size_t k = 0; k < 4; k++) good += prunes(t_random(CNR_f32, shapes[s], 11 + s), keeps[k]);
+        ok(good == 4, "%s: keeps the largest 100%%, 50%%, 10%% and none", shapes[s]);
+    }
+    double ties[24];
+    for (int i = 0; i < 24; i++) ties[i] = i % 3 == 0 ? 0 : i % 2 ? -0.5 : 0.5;
+    ok(prunes(t_of(CNR_f32, "4x6", ties), 0.25) && prunes(t_of(CNR_f32, "4x6", ties), 0.9),
+       "ties and zeros are counted right");
+    cnr_error err = CNR_ERROR_INIT;
+    ok(!encoded(t_random(CNR_i8, "4x4", 1), 1, &err), "whole numbers are refused");
+    ok(!encoded(t_random(CNR_f32, "scalar", 1), 1, &err), "a single number is refused");
+}
+
+/* Every byte of small stored matrices changed, and every length: refused, or else harmless. */
+static void hostile(void) {
+    static const char *const shapes[] = {"3x5", "1x70000"};
+    cnr_error err = CNR_ERROR_INIT;
+    for (size_t s = 0; s < 2; s++) {
+        cnr_tensor *dense = t_random(CNR_f32, shapes[s], 4);
+        cnr_tensor *good = encoded(dense, s ? 0.0001 : 0.6, &err);
+        int refused = 0, passed = 0;
+        for (uint64_t byte = 0; byte < good->bytes; byte++)
+            for (int way = 0; way < 4; way++) {
+                static const uint8_t ways[] = {0x01, 0x80, 0xff, 0x40};
+                cnr_tensor bad = *good;
+                bad.data = neon_memory(good->bytes);
+                memcpy(bad.data, good->data, good->bytes);
+                ((uint8_t *)bad.data)[byte] ^= ways[way];
+                float *out = neon_memory(cnr_dense_bytes(dense));
+                if (e->check(&bad, &err)) refused++;
+                else passed += e->decode(&bad, out, &err) == CNR_OK;
+            }
+        ok(refused > 0 && passed > 0, "%s: %d damaged ones refused, %d harmless", shapes[s],
+           refused, passed);
+        int wrong = 0;
+        for (uint64_t n = 0; n < good->bytes + 5; n++) {
+            cnr_tensor cut = *good;
+            cut.data = neon_memory(n);
+            memcpy(cut.data, good->data, n < good->bytes ? n : good->bytes);
+            cut.bytes = n;
+            wrong += (e->check(&cut, &err) == CNR_OK) != (n == good->bytes);
+        }
+        is_int(wrong, 0, "only the right length passes");
+        cnr_tensor other = *good;
+        other.dim[0]++;
+        ok(e->check(&other, &err) != CNR_OK, "it stands for a tensor of its own shape only");
+    }
+}
+
+/* The kernel of an encoded weight against the reference of the decoded one. */
+static int dense_agrees(int64_t batch, int64_t k, int64_t m, double keep, int with_bias,
+                        const char *chain) {
+    char xs[64], ws[64], bs[64];
+    cnr_error err = CNR_ERROR_INIT;
+    neon_case c = {0};
+    snprintf(xs, sizeof xs, "%lldx%lld", (long long)batch, (long long)k);
+    snprintf(ws, sizeof ws, "%lldx%lld", (long long)m, (long long)k);
+    snprintf(bs, sizeof bs, "%lld", (long long)m);
+    cnr_tensor *x = t_random(CNR_f32, xs, 1), *b = t_random(CNR_f32, bs, 3);
+    cnr_tensor *coded = encoded(t_random(CNR_f32, ws, 2), keep, &err), *w = decoded(coded);
+    const cnr_tensor *in[3] = {x, w, b};
+    coded->flags = CNR_TENSOR_CONST;
+    c.node = op_node(op_find("dense"), NULL, 0, in, 2 + with_bias, 1);
+    c.want = (cnr_tensor *)(uintptr_t)c.node->outputs[0];
+    t_alloc(c.want);
+    op_reference(c.node, -1, 0, 0);
+    c.full = *c.node;
+    c.inputs[0] = x;
+    c.inputs[1] = coded;
+    c.inputs[2] = b;
+    c.full.inputs = c.inputs;
+    c.full.epilogue = c.epilogue;
+    neon_chain(&c, chain);
+    const cnr_tensor *outs[1] = {c.want};
+    c.full.outputs = outs;
+    int good = neon_state.n_kernels == 1;
+    for (int32_t threads = 1; threads <= 2 && good; threads++) {
+        cnr_device device = {.size = sizeof device, .cls = neon_state.cls, .name = "cpu"};
+        const cnr_device_options options = {.size = sizeof options, .threads = threads};
+        uint32_t ranges = 0;
+        neon_state.cls->open(&device, &options, &err);
+        for (int32_t axis = -1; axis < 2 && good; axis++) {
+            if (axis == 0 || (axis > 0 && !(ranges >> axis & 1))) continue;
+            const float *got = neon_run(neon_state.kernels[0], &c, &device, axis, &ranges);
+            good = got && neon_same(c.want, NULL, got, 1e-5);
+        }
+        neon_state.cls->close(&device);
+    }
+    op_node_free(c.node);
+    return good;
+}
+
+static void kernel(void) {
+    int good = 0;
+    for (int i = 0; i < 60; i++)
+        good += dense_agrees(int8_draw(1, 19), int8_draw(1, 200), int8_draw(1, 90),
+                             (double)int8_draw(0, 10) / 10, (int)int8_draw(0, 1),
+                             int8_draw(0, 1) ? "relu" : "");
+    is_int(good, 60, "60 drawn layers, whole and in ranges");
+    ok(dense_agrees(3, 70000, 5, 0.01, 1, "relu; leaky_relu alpha=0.1"), "columns past 65536");
+    ok(dense_agrees(9, 40, 33, 0, 1, ""), "nothing kept: the bias alone");
+}
+
+int main(void) {
+    int8_open("sparse-csr");
+    int8_use("generic");
+    e = int8_encodings[0];
+    round_trip();
+    hostile();
+    kernel();
+    return op_done();
+}
