@@ -2,9 +2,18 @@
  * pictures at a time, so that each weight read serves eight multiplications without gathers. */
 #include "csr.h"
 
-enum { LANES = 8, ROWS = 32 }; /* ROWS a task: enough work to share out */
+enum {
+    LANES = 8,
+    ROWS = 32,     /* a task: enough work to share out */
+    DENSE_PART = 4 /* with more than this part of the numbers kept, dense kernels are faster */
+};
 
-typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
+/* Two vectors of the least that every processor here has: wider ones would be kept in memory. */
+typedef float quad __attribute__((vector_size(4 * sizeof(float))));
+typedef union lanes {
+    quad half[2];
+    float at[LANES];
+} lanes;
 
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const cnr_tensor *x = node->inputs[0], *w = node->inputs[1];
@@ -15,7 +24,9 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
         out->why = "f32 with a constant weight in this encoding is wanted";
         return CNR_OK;
     }
-    out->score = 200;
+    /* Others read the weight decoded: more numbers, but one after the other. */
+    const uint64_t all = (uint64_t)cnr_count(w);
+    out->score = w->data && csr_view(w->data).head->entries <= all / DENSE_PART ? 900 : 50;
     out->prepared = 1u << 1;
     out->ranges = 1u << 1;
     for (int32_t i = 0; i < node->n_epilogue; i++) {
@@ -84,6 +95,25 @@ static float row_by_vector(const csr_matrix *m, uint64_t begin, uint64_t end, co
     return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
+static lanes row_by_group(const csr_matrix *m, uint64_t begin, uint64_t end, const lanes *x,
+                          float bias) {
+    quad low = (quad){0} + bias, high = low;
+    if (m->head->index_bytes == 2) {
+        const uint16_t *c = (const uint16_t *)m->column;
+        for (uint64_t i = begin; i < end; i++) {
+            low += m->value[i] * x[c[i]].half[0];
+            high += m->value[i] * x[c[i]].half[1];
+        }
+    } else {
+        const uint32_t *c = (const uint32_t *)m->column;
+        for (uint64_t i = begin; i < end; i++) {
+            low += m->value[i] * x[c[i]].half[0];
+            high += m->value[i] * x[c[i]].half[1];
+        }
+    }
+    return (lanes){{low, high}};
+}
+
 static void rows(void *arg, int64_t index, int32_t thread) {
     (void)thread;
     const job *j = (const job *)arg;
@@ -95,10 +125,8 @@ static void rows(void *arg, int64_t index, int32_t thread) {
         const float bias = j->bias ? j->bias[r] : 0.0f;
         float *y = j->y + j->picture * j->outputs + r;
         if (j->turned) {
-            lanes sum = (lanes){0} + bias;
-            for (uint64_t i = begin; i < end; i++)
-                sum += j->m.value[i] * j->turned[csr_column_at(&j->m, i)];
-            for (int l = 0; l < LANES; l++) y[l * j->outputs] = sum[l];
+            const lanes sum = row_by_group(&j->m, begin, end, j->turned, bias);
+            for (int l = 0; l < LANES; l++) y[l * j->outputs] = sum.at[l];
         } else {
             *y = bias + row_by_vector(&j->m, begin, end, j->x + j->picture * j->columns);
         }
@@ -128,7 +156,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
             lanes *turned = (lanes *)run->workspace_data;
             for (int64_t c = 0; c < j.columns; c++)
                 for (int l = 0; l < LANES; l++)
-                    turned[c][l] = j.x[(j.picture + l) * j.columns + c];
+                    turned[c].at[l] = j.x[(j.picture + l) * j.columns + c];
             j.turned = turned;
         } else {
             j.turned = NULL;

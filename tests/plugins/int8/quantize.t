@@ -1,0 +1,159 @@
+#!/usr/bin/perl
+# cnnrun quantize: LeNet on all test digits, whole numbers from layer to layer, what the rewrites do
+# with branches, and layers that stay float; cnnrun convert --encode int8.
+use strict;
+use warnings;
+use File::Temp qw(tempdir);
+use JSON::PP;
+use Test::More;
+
+my $build = $ENV{CNNRUN_BUILD} // './build';
+my $shared = ($ENV{CNNRUN_SHARED} // '../shared') . '/data';
+my $pictures = 'tests/plugins/source-images/pictures';
+my $dir = tempdir(CLEANUP => 1);
+plan skip_all => "no $build/cnnrun" unless -x "$build/cnnrun";
+
+# Exit code, stdout, stderr.
+sub run {
+    my @words = @_;
+    my $pid = fork // die;
+    if (!$pid) {
+        open STDOUT, '>', "$dir/out" or die;
+        open STDERR, '>', "$dir/err" or die;
+        exec "$build/cnnrun", @words or die;
+    }
+    waitpid $pid, 0;
+    return ($? >> 8, map { local (@ARGV, $/) = ($_); my $t = <>; $t // '' } "$dir/out", "$dir/err");
+}
+sub objects { return map { decode_json($_) } split /\n/, shift }
+sub file {
+    my ($name, $text) = @_;
+    open my $f, '>', "$dir/$name" or die;
+    print $f $text;
+    close $f;
+    return "$dir/$name";
+}
+# The plan's operators, in order.
+sub operators {
+    my ($code, $out) = run('show', '--json', @_);
+    return $code ? () : map { $_->{op} // () } objects($out);
+}
+sub dtypes {
+    my ($code, $out) = run('show', '--json', @_);
+    return $code ? () : map { $_->{dtype} // () } objects($out);
+}
+
+# ---- branches, pools, relus and a layer in between that cannot be quantised ----
+my $net = file('branch.lua', <<'LUA');
+local c = require "cnnrun"
+return c.net {
+  name = "branch",
+  input = { "data", shape = { "batch", 3, 32, 32 }, scale = 1 / 255 },
+  c.conv2d { "c1", out = 16, kernel = 3, pad = 1 },
+  c.relu {},
+  c.maxpool { "p1", kernel = 3, stride = 2 },
+  c.concat { "join",
+    c.seq { "left", c.conv2d { "c", out = 8, kernel = 1 }, c.relu {} },
+    c.seq { "right", c.conv2d { "c", out = 8, kernel = 3, pad = 1 }, c.relu {} } },
+  c.conv2d { "c2", out = 12, kernel = 3, stride = 2, group = 2 },
+  c.maxpool { "p2", kernel = 2, stride = 2 },
+  c.relu {},
+  c.dense { "d1", out = 20 },
+  c.tanh {},
+  c.dense { "d2", out = 7 },
+}
+LUA
+my ($code, $out, $err) = run('quantize', $net, '--weights', 'random:3', '--data', $pictures,
+    '-o', "$dir/branch.cnr", '--json');
+is $code, 0, 'a net with branches' or diag $err;
+my @lines = $code ? () : objects($out);
+my $sum = pop @lines;
+is scalar(@lines), 6, 'all six layers are told of' or diag $out;
+ok !(grep { !$_->{quantized} || $_->{snr_db} < 20 } @lines), 'each of 8 bits, above 20 dB' or diag $out;
+my @snr = sort { $a <=> $b } map { $_->{snr_db} } @lines;
+my @ops = operators("$dir/branch.cnr");
+is "@ops", 'quantize_linear qlinear_conv max_pool qlinear_conv qlinear_conv concat qlinear_conv '
+    . 'max_pool qlinear_dense dequantize_linear tanh quantize_linear qlinear_dense dequantize_linear',
+    'whole numbers pass through pools, concat and relus';
+@ops = operators("$dir/branch.cnr", '--no-rewrite', 'quantized-pass-through');
+is scalar(@ops), 14, 'and are stored that way';
+
+($code, $out) = run('quantize', $net, '--weights', 'random:3', '--data', $pictures,
+    '-o', "$dir/pairs.cnr", '--no-rewrite', 'quantized-pass-through');
+@ops = operators("$dir/pairs.cnr", '--no-rewrite', 'quantized-pass-through');
+cmp_ok scalar(grep { $_ eq 'quantize_linear' } @ops), '==', 6, 'switched off, each layer has its pair';
+is join(' ', operators("$dir/pairs.cnr")), join(' ', operators("$dir/branch.cnr")),
+    'which planning still cancels';
+my @answers = map {
+    my ($c, $o) = run('run', "$dir/$_.cnr", "$pictures/alpha.png", '--json');
+    $c ? "failed $_" : join ' ', map { "$_->{index}:$_->{score}" } @{(objects($o))[0]{top} // []};
+} qw(branch pairs);
+like $answers[0], qr/^(\d:[-\d.e]+ ?){5,}$/, 'it runs';
+is $answers[0], $answers[1], 'with the same answer to the last bit';
+
+($code, $out) = run('quantize', $net, '--weights', 'random:3', '--data', $pictures,
+    '-o', "$dir/some.cnr", '--json', '--layers', 'c*');
+@ops = operators("$dir/some.cnr");
+is scalar(grep { /^qlinear/ } @ops), 2, '--layers takes those named' or diag "@ops";
+my $middle = ($snr[0] + $snr[-1]) / 2;
+($code, $out) = run('quantize', $net, '--weights', 'random:3', '--data', $pictures,
+    '-o', "$dir/loud.cnr", '--json', '--min-snr', $middle);
+@lines = $code ? () : objects($out);
+pop @lines;
+my @float = grep { !$_->{quantized} } @lines;
+my @bytes = grep { $_->{quantized} } @lines;
+ok @float && @bytes && !(grep { $_->{snr_db} >= $middle } @float)
+    && !(grep { $_->{snr_db} < $middle } @bytes), 'layers under --min-snr stay float' or diag $out;
+@ops = operators("$dir/loud.cnr");
+is scalar(grep { /^qlinear/ } @ops), scalar(@bytes), 'and the others do not';
+($code, $out, $err) = run('quantize', $net, '--weights', 'random:3', '--data', $pictures,
+    '-o', "$dir/none.cnr", '--min-snr', 200);
+ok $code && $err =~ /no layer can be quantised/ && !-e "$dir/none.cnr", 'none left: an error';
+($code, $out, $err) = run('quantize', $net, '--weights', 'random:3', '-o', "$dir/x.cnr");
+ok $code && $err =~ /--data SPEC is missing/, 'without pictures it says so';
+
+# ---- the encoding of weights ----
+for my $bits (8, 4) {
+    ($code, $out, $err) = run('convert', $net, '--weights', 'random:3', '-o', "$dir/e$bits.cnr",
+        '--encode', "int8:bits=$bits");
+    ok $code == 0 && $err =~ /6 weights in another encoding/, "convert --encode int8:bits=$bits" or diag $err;
+    ($code) = run('check', "$dir/e$bits.cnr");
+    is $code, 0, 'the file is sound';
+    ($code, $out) = run('run', "$dir/e$bits.cnr", "$pictures/alpha.png", '--json');
+    is $code, 0, 'and runs';
+}
+cmp_ok -s "$dir/e4.cnr", '<', -s "$dir/e8.cnr", '4 bits take less room';
+($code, $out, $err) = run('convert', $net, '--weights', 'random:3', '-o', "$dir/x.cnr", '--encode',
+    'int8:bits=6');
+ok $code && $err =~ /8 or 4/, 'other numbers of bits are refused';
+
+# ---- real digits ----
+SKIP: {
+    my $spec = "mnist:$shared/mnist";
+    skip "no MNIST at $shared/mnist", 9 unless -e "$shared/mnist/t10k-images-idx3-ubyte.gz"
+        || -e "$shared/mnist/t10k-images-idx3-ubyte";
+    my $lenet = 'scripts/nets/lenet5.lua';
+    ($code, $out, $err) = run('quantize', $lenet, '--data', $spec, '--limit', 100, '--check', 200,
+        '-o', "$dir/lenet.cnr", '--json');
+    is $code, 0, 'LeNet' or diag $err;
+    $sum = (objects($out))[-1];
+    cmp_ok $sum->{agree}, '>=', 0.99, 'the command compares it with the float net';
+    @ops = operators("$dir/lenet.cnr");
+    is "@ops", 'quantize_linear qlinear_conv max_pool qlinear_conv max_pool qlinear_dense '
+        . 'qlinear_dense dequantize_linear softmax', 'bytes from the first layer to the last';
+    is join(' ', dtypes("$dir/lenet.cnr")), 'u8 u8 u8 u8 u8 u8 u8 f32 f32', 'as their types say';
+    my %right;
+    for ([float => $lenet], [bytes => "$dir/lenet.cnr"]) {
+        ($code, $out) = run('eval', $_->[1], '--data', $spec, '--json', '--batch', 64);
+        my $got = $code ? {n => 0, top1 => 0} : (objects($out))[0];
+        is $got->{n}, 10000, "$_->[0]: 10,000 digits";
+        $right{$_->[0]} = 100 * $got->{top1};
+    }
+    ok abs($right{float} - $right{bytes}) <= 0.3,
+        "top-1 $right{float}% float, $right{bytes}% of 8 bits: within 0.3";
+    run('convert', $lenet, '-o', "$dir/l8.cnr", '--encode', 'int8');
+    ($code, $out) = run('eval', "$dir/l8.cnr", '--data', $spec, '--json', '--limit', 1000);
+    cmp_ok $code ? 0 : (objects($out))[0]{top1}, '>=', 0.98, 'weights stored in 8 bits';
+    cmp_ok -s "$dir/lenet.cnr", '<', 0.3 * -s 'scripts/nets/lenet5.cnr', 'a quarter of the file';
+}
+done_testing;
