@@ -92,8 +92,8 @@ cnr_status cnri_node_load(cnr_graph *g, const char *op, const char *name, const 
 cnr_value cnri_graph_find(const cnr_graph *g, const char *value_name); /* -1: none */
 /* Copies data into weight `value`, checking dtype and shape. */
 cnr_status cnri_graph_fill(cnr_graph *g, cnr_value value, const cnr_tensor *data, cnr_error *err);
-/* Fills every unfilled weight by its init from `seed`, scaled by its fan-in and by what it will meet
- * (spread.c), so that activations neither die nor overflow. */
+/* Fills every unfilled weight by its init from `seed`, scaled by its fan-in and by what it will
+ * meet (spread.c), so that activations neither die nor overflow. */
 cnr_status cnri_graph_fill_random(cnr_graph *g, uint64_t seed, cnr_error *err);
 /* CNR_OK, or an error that summarises the problems (each is logged whole at ERROR level). Also
  * refuses a graph with no outputs, or unfilled weights when `filled` is asked. */

@@ -53,7 +53,7 @@ double cnri_random_normal(uint64_t *state);
 double cnri_random_deviation(const cnri_value *v);
 
 /* ---- spread.c ---- */
-/* For each value the deviation that its weights should have, by what comes to the nodes that read it. */
+/* For each value the deviation that it should have as a weight, by what its reader gets. */
 cnr_status cnri_graph_spread(const cnr_graph *g, uint64_t seed, double *deviation, cnr_error *err);
 
 /* ---- fold_affine.c ---- */

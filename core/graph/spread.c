@@ -1,8 +1,8 @@
-/* How large values become: some numbers like those of each value, followed through the graph by what the
- * descriptors say, so that random weights fit what they will meet.
+/* How large values become: some numbers like those of each value, followed through the graph by
+ * what the descriptors say, so that random weights fit what they will meet.
  *
- *     data  n n n n ...      normal, of mean square 1/2
- *     conv  n n n n ...      a sum of many products: normal again; its weights are made for variance 1
+ *     data  n n n n ...      normal, as large as pictures are prepared
+ *     conv  n n n n ...      sums of products: normal again; the weights are made for variance 1
  *     relu  0 n 0 n ...      element-wise: computed
  *     pool  0 n 0 n ...      anything else: as they came in
  *
@@ -94,7 +94,7 @@ static void pass(const spread *s, const cnri_node *node, cnr_value out) {
     for (int32_t i = 0; i < NUMBERS; i++) row(s, out)[i] = n ? from[i % n][i] : 0;
 }
 
-/* The weights of a node that sums products, for a variance of 1 behind it. False: none is wanted. */
+/* The weights of a node that sums products, for a variance of 1 behind it. False: it has none. */
 static bool fit(spread *s, const cnri_node *node, double *deviation) {
     bool any = false;
     if (node->view.desc->flags & CNR_OP_ELEMENTWISE || node->view.n_inputs < 2 || node->in[0] < 0)
@@ -109,6 +109,26 @@ static bool fit(spread *s, const cnri_node *node, double *deviation) {
     return any;
 }
 
+/* The first number that the graph keeps for pictures of an input under a key. */
+static double picture_number(const cnr_graph *g, const char *input, const char *key, double without) {
+    char *name = cnri_format("input.%s%s", input, key);
+    const char *text = name ? cnri_graph_meta(g, name) : NULL, *end;
+    double number;
+    const bool known = text && cnri_parse_double(text, &end, &number) && isfinite(number);
+    cnri_free(name);
+    return known ? number : without;
+}
+
+/* The root of an input's mean square, when pixels are spread evenly from 0 to 255; at least that of
+ * numbers behind a relu, which is also what an input without a word on pictures gets. */
+static double input_size(const cnr_graph *g, const char *name) {
+    const double factor = picture_number(g, name, ".scale", 1);
+    const double mean = picture_number(g, name, ".mean", 0), std = picture_number(g, name, ".std", 1);
+    if (factor == 1 && mean == 0 && std == 1) return sqrt(0.5);
+    const double size = sqrt((127.5 - mean) * (127.5 - mean) + 5418.75) * fabs(factor / std);
+    return size > sqrt(0.5) && size < 1e6 ? size : sqrt(0.5);
+}
+
 cnr_status cnri_graph_spread(const cnr_graph *g, uint64_t seed, double *deviation, cnr_error *err) {
     spread s = {.g = g, .state = seed};
     if ((size_t)g->values.n > SIZE_MAX / 2 / (NUMBERS * sizeof *s.rows) ||
@@ -117,7 +137,7 @@ cnr_status cnri_graph_spread(const cnr_graph *g, uint64_t seed, double *deviatio
     for (int32_t k = 0; k < g->values.n; k++) {
         const cnri_value *v = &g->values.at[k];
         deviation[k] = cnri_random_deviation(v);
-        if (v->is_input) fill_normal(&s, row(&s, k), sqrt(0.5));
+        if (v->is_input) fill_normal(&s, row(&s, k), input_size(g, v->name));
         else if (v->producer < 0) fill_constant(&s, v, row(&s, k));
     }
     for (int32_t i = 0; i < g->nodes.n; i++) {

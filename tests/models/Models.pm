@@ -61,14 +61,15 @@ sub right {
     diag "eval of $net: exit $code\n$err" if $code;
     my ($answer) = objects($out);
     return { n => 0, top1 => -1, top5 => -1 } unless $answer && $answer->{n};
-    return { n => $answer->{n}, map { $_ => int($answer->{$_} * $answer->{n} + 0.5) } qw(top1 top5) };
+    my $n = $answer->{n};
+    return { n => $n, map { $_ => int($answer->{$_} * $n + 0.5) } qw(top1 top5) };
 }
 
 # "name=1x2x3 ..." of outputs, sorted by name.
 sub shapes { return join ' ', sort map { "$_->{name}=" . join 'x', @{$_->{dims}} } @{$_[0]} }
 
-# Runs a net on a picture, cut to sizes where they follow; a list of { name, dims, low, high }, the latter two the extremes at each place
-# of the last axis.
+# Runs a net on a picture, cut to sizes where they follow; a list of { name, dims, low, high }, the
+# latter two the extremes at each place of the last axis.
 sub outputs {
     my ($net, @words) = @_;
     (my $script = __FILE__) =~ s/Models\.pm$/outputs.lua/;

@@ -30,7 +30,8 @@ my @imagenet = ('--mean', '104,117,123', '--channels', 'bgr', '--resize', 256, '
 for (@squeezenets) {
     my ($name, $weights, $top1, $top5) = @$_;
     my @files = ($name, 'deploy.prototxt', $weights);
-    with_data($name, [@{needs(@files)}, 'imagenet-sample/labels.txt', 'labels/synset_words.txt'], sub {
+    my @labels = ('imagenet-sample/labels.txt', 'labels/synset_words.txt');
+    with_data($name, [@{needs(@files)}, @labels], sub {
         my $net = imported($name, pair(@files), @imagenet);
         my $got = right($net, '--data', 'images:' . data('imagenet-sample/labels.txt'));
         is $got->{n}, 200, "$name: 200 pictures";
@@ -67,8 +68,8 @@ sub shaped {
     return map { $_->{name} => $_ } @$answers;
 }
 
-# No padding: 12 - 2 = 10, pooled by 2 to 5, - 2 = 3, - 2 = 1; at 45 x 60 the same way 43, 22 (ceil), 20,
-# 18 and 58, 29, 27, 25. det2 to det4 end in dense layers.
+# No padding: 12 - 2 = 10, pooled by 2 to 5, - 2 = 3, - 2 = 1; at 45 x 60 the same way 43, 22 (ceil),
+# 20, 18 and 58, 29, 27, 25. det2 to det4 end in dense layers.
 my @mtcnn = (
     [['conv4-2=1x4x1x1 prob1=1x2x1x1', 12, 12], ['conv4-2=1x4x18x25 prob1=1x2x18x25', 45, 60]],
     [['conv5-2=1x4 prob1=1x2', 24, 24]], [['conv6-2=1x4 conv6-3=1x10 prob1=1x2', 48, 48]],
@@ -115,8 +116,8 @@ sub larger {
 my @qr = ('wechat_qrcode', 'detect.prototxt', 'detect.caffemodel');
 with_data('wechat-detect', [@{needs(@qr)}, 'images/cat_gray.jpg'], sub {
     imported('wechat-detect', pair(@qr), '--std', 255);
-    is shapes(told("$dir/wechat-detect.cnr", data('images/cat_gray.jpg'))), 'detection_output=1x1x0x7',
-        'wechat-detect on cat_gray.jpg: no code';
+    my $got = told("$dir/wechat-detect.cnr", data('images/cat_gray.jpg'));
+    is shapes($got), 'detection_output=1x1x0x7', 'wechat-detect on cat_gray.jpg: no code';
 });
 # A transposed convolution of kernel 3, stride 2, pad 1 makes 447 of 224.
 my @sr = ('wechat_qrcode', 'sr.prototxt', 'sr.caffemodel');

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# Darknet's models: Tiny Darknet's right answers, and detectors whose outputs have the sizes of their cfg.
+# Darknet's models: Tiny Darknet's right answers, and detectors with the sizes of their cfg.
 use strict;
 use warnings;
 use FindBin;
@@ -9,7 +9,7 @@ use Test::More;
 
 sub lines { open my $file, '<', $_[0] or die "$_[0]: $!"; return <$file> }
 
-# Its classes have an order of their own: line k of the map is the label's number of the net's class k.
+# Its classes have an order of their own: line k of the map is the label of the net's class k.
 my @tiny = map { "darknet/tiny-darknet/$_" } qw(tiny.cfg tiny.weights imagenet.labels.list);
 with_data('tiny-darknet', [@tiny, 'labels/synset_words.txt', 'imagenet-sample/labels.txt'], sub {
     my $n = 0;

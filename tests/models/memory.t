@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# What known nets take: the planned arena against its lower bound, and the time of SqueezeNet, told only.
+# What known nets take: the arena against its lower bound, and SqueezeNet's time, told only.
 use strict;
 use warnings;
 use FindBin;
@@ -14,14 +14,15 @@ for my $net (qw(alexnet squeezenet_v1_1 resnet50 vgg16 googlenet)) {
     ok $code == 0 && $bound > 0 && $arena >= $bound && $arena <= 1.05 * $bound,
         "$net: arena $arena bytes, bound $bound, $whole->{weights_bytes} of weights" or diag $err;
     # No plan takes less than its largest value.
-    my @sizes = map { my $n = 4; $n *= $_ for @{$_->{dims} // []}; $n } grep { $_->{dims} } objects($out);
+    my @dims = grep { defined } map { $_->{dims} } objects($out);
+    my @sizes = map { my $n = 4; $n *= $_ for @$_; $n } @dims;
     my ($largest) = sort { $b <=> $a } @sizes;
     cmp_ok $bound, '>=', $largest, "$net: the bound holds its largest value, $largest";
 }
 
-my ($code, $out, $err) = cnnrun('bench', 'scripts/nets/squeezenet_v1_1.lua', '--weights', 'random:1',
-    '--threads', 1, '--runs', 10, '--json');
+my ($code, $out, $err) = cnnrun('bench', 'scripts/nets/squeezenet_v1_1.lua', '--weights',
+    'random:1', '--threads', 1, '--runs', 10, '--json');
 my ($bench) = objects($out);
-ok $code == 0 && $bench && $bench->{ms_min} > 0, sprintf 'squeezenet_v1_1, one picture, one thread: '
-    . '%.1f ms at best, %.1f in the middle', @{$bench // {}}{qw(ms_min ms_median)} or diag $err;
+ok $code == 0 && $bench && $bench->{ms_min} > 0, sprintf 'squeezenet_v1_1, one picture, one '
+    . 'thread: %.1f ms at best, %.1f in the middle', @{$bench // {}}{qw(ms_min ms_median)} or diag $err;
 done_testing;

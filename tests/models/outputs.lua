@@ -1,8 +1,8 @@
--- Runs a net on a picture and prints each output, with tabs between: name, sizes, and along the last axis
--- the lowest and the highest values. cnnrun outputs.lua NET PICTURE [HEIGHT WIDTH]
+-- Runs a net on a picture and prints each output, with tabs between: name, sizes, and along the last
+-- axis the lowest and the highest values. cnnrun outputs.lua NET PICTURE [HEIGHT WIDTH]
 local c = require "cnnrun"
 
--- For MTCNN's nets of any size and of five pieces: cut from the picture's middle, three channels each.
+-- For MTCNN's nets of any size and of five pieces: cut from the picture's middle row.
 local function pieces(picture, count, high, wide)
   local rows, columns = table.unpack(picture:shape())
   local data = {}
