@@ -42,6 +42,7 @@ static cnr_status plan_of(const cnri_args *args, const show *s, cnr_runtime *rt,
         .deterministic = args->common.deterministic,
         .no_rewrite = cnri_args_no_rewrite(args),
     };
+    cnri_plan_defaults(g, &how);
     cnr_tensor *shapes = cnri_alloc_zero((size_t)(n + 1) * sizeof *shapes);
     const cnr_tensor **list = cnri_alloc_zero((size_t)(n + 1) * sizeof *list);
     cnr_status status = shapes && list ? CNR_OK

@@ -143,6 +143,9 @@ typedef struct cnr_plan {
 
 /* What no_rewrite may name besides rewrites. */
 extern const char *const cnri_plan_steps[];
+/* What the net itself asks for where `options` leave it open: metadata "plan.device",
+ * "plan.memory_bound" (bytes), "plan.deterministic" ("1"). The device's name stays the graph's. */
+void cnri_plan_defaults(const cnr_graph *graph, cnri_plan_options *options);
 cnr_status cnri_plan_make(const cnr_graph *graph, cnri_devices *devices,
                           const cnri_plan_options *options, const cnr_tensor *const *input_types,
                           int32_t n_inputs, cnr_plan **out, cnr_error *err);

@@ -1,5 +1,5 @@
 /* Wishes that the graph itself has: metadata "place.LAYER", "opencl:0" or
- * "axis=1 cpu=0.25 opencl:0=0.75"; LAYER "*" is every node. */
+ * "axis=1 cpu=0.25 opencl:0=0.75"; LAYER "*" is every node; and defaults of whole plans. */
 #include "core/plan/planner.h"
 
 static const char prefix[] = CNRI_PLACE_PREFIX;
@@ -67,4 +67,15 @@ void cnri_plan_wishes_free(cnri_planner *p) {
         cnri_free(p->own.at[i].parts);
     }
     cnri_vec_free(&p->own);
+}
+
+void cnri_plan_defaults(const cnr_graph *g, cnri_plan_options *o) {
+    const char *device = cnri_graph_meta(g, "plan.device");
+    const char *bound = cnri_graph_meta(g, "plan.memory_bound");
+    const char *same = cnri_graph_meta(g, "plan.deterministic");
+    int64_t bytes;
+    if (!o->device && device && *device) o->device = device;
+    if (!o->memory_bound && bound && cnri_parse_int(bound, &bytes) && bytes > 0)
+        o->memory_bound = (uint64_t)bytes;
+    if (same && strcmp(same, "1") == 0) o->deterministic = true;
 }

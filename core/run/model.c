@@ -162,6 +162,7 @@ static cnr_status fill(cnr_model *m, const cnr_load_options *o, cnr_error *err) 
         m->cache_bytes = o->cache_bytes;
         if (o->cache && !(m->cache = cnri_strdup(o->cache))) return no_memory(err);
     }
+    cnri_plan_defaults(m->graph, &options);
     if (!copy_options(&options, &m->plan_options)) return no_memory(err);
     if (!copy_symbols(m, o) || !copy_labels(m)) return no_memory(err);
     return bind_inputs(m, err);

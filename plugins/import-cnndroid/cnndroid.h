@@ -1,0 +1,60 @@
+/* What the importer's files share. */
+#ifndef CNNDROID_H
+#define CNNDROID_H
+
+#include "import_common.h"
+
+/* ---- netfile.c: the text as layers of keys. Names and values point into `text`. ---- */
+
+typedef struct cd_layer {
+    int32_t line, first, n; /* its keys: [first, first + n) */
+} cd_layer;
+
+typedef struct cd_netfile {
+    char *text;
+    struct cd_key {
+        const char *name, *value;
+    } *keys; /* those outside of layers are in layer 0 */
+    cd_layer *layers;
+    int32_t n_keys, keys_room, n_layers, layers_room;
+} cd_netfile;
+
+/* Takes `text` over (host memory). */
+cnr_status cd_netfile_parse(cd_netfile *f, char *text, const char *path, cnr_error *err);
+void cd_netfile_free(cd_netfile *f);
+const char *cd_text(const cd_netfile *f, int32_t layer, const char *key, const char *fallback);
+double cd_number(const cd_netfile *f, int32_t layer, const char *key, double fallback);
+int64_t cd_int(const cd_netfile *f, int32_t layer, const char *key, int64_t fallback);
+
+/* ---- message.c: nested arrays of numbers in MessagePack ---- */
+
+typedef struct cd_array {
+    float *data; /* host memory */
+    int64_t n, dim[4];
+    int32_t rank;
+} cd_array;
+
+/* Up to `max` arrays one after the other; *n of them. */
+cnr_status cd_message_read(const char *path, cd_array *out, int32_t max, int32_t *n,
+                           cnr_error *err);
+void cd_message_free(cd_array *arrays, int32_t n);
+
+/* ---- layers.c ---- */
+
+typedef struct cd_net {
+    imp_net b;
+    const cnr_import_args *args;
+    cd_netfile *file;
+    cd_array (*weights)[2]; /* of each layer: weights and biases, where it has a file */
+    cnr_error *err;
+} cd_net;
+
+/* Opens each layer's parameters_file, beside the NetFile. */
+void cd_read_weights(cd_net *net);
+/* The input's size as the layers tell it: rank 0 when they do not. */
+int32_t cd_find_size(const cd_net *net, int64_t dim[3], int *open);
+cnr_value cd_add_layer(cd_net *net, int32_t layer, cnr_value x);
+/* `name` beside the NetFile; 0 with a problem when it lies outside or is too long. */
+int cd_beside(const cd_net *net, const char *name, char *out, size_t room);
+
+#endif

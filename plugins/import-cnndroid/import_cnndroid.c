@@ -1,0 +1,159 @@
+/* CNNdroid: a NetFile with the MessagePack files beside it, into a graph. */
+#include "cnndroid.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+/* What the NetFile says about running it becomes the plan's defaults: its memory in megabytes for
+ * weights, "sequential" for the processor alone, auto_tuning off for no measuring. */
+static void plan_defaults(cd_net *net) {
+    const cd_netfile *f = net->file;
+    const double ram = cd_number(f, 0, "allocated_ram", 0);
+    const char *mode = cd_text(f, 0, "execution_mode", NULL);
+    const char *tuning = cd_text(f, 0, "auto_tuning", NULL);
+    char text[32];
+    if (ram > 0 && ram < 1e6) {
+        snprintf(text, sizeof text, "%lld", (long long)(ram * 1048576));
+        imp_meta(&net->b, "plan.memory_bound", text);
+    }
+    if (mode && strcmp(mode, "sequential") == 0) imp_meta(&net->b, "plan.device", "cpu");
+    else if (mode && strcmp(mode, "parallel") != 0)
+        imp_host->graph_problem(net->b.graph, net->b.path,
+                                "execution_mode is \"%.60s\": parallel or sequential is wanted",
+                                mode);
+    if (tuning && strcmp(tuning, "off") == 0) imp_meta(&net->b, "plan.deterministic", "1");
+    else if (tuning && strcmp(tuning, "on") != 0)
+        imp_host->graph_problem(net->b.graph, net->b.path,
+                                "auto_tuning is \"%.60s\": on or off is wanted", tuning);
+}
+
+/* The mean image: option mean_file, else mean.msg beside the NetFile where there is one. */
+static void read_mean(cd_net *net, cd_array *mean) {
+    const char *given = imp_option(net->args, "mean_file");
+    char path[1024];
+    int32_t n = 0;
+    cnr_error why = CNR_ERROR_INIT;
+    if (!given && !cd_beside(net, "mean.msg", path, sizeof path)) return;
+    if (!given && access(path, F_OK) != 0) return;
+    if (cd_message_read(given ? given : path, mean, 1, &n, &why)) {
+        if (why.code == CNR_E_MEMORY) net->b.status = CNR_E_MEMORY;
+        else imp_host->graph_problem(net->b.graph, given ? given : path, "%s", why.text);
+    } else if (n == 1 && mean->rank != 3) {
+        imp_host->graph_problem(net->b.graph, given ? given : path,
+                                "wants a picture [channel][row][column]");
+        cd_message_free(mean, 1);
+    }
+}
+
+static cnr_value add_input(cd_net *net, const cd_array *mean) {
+    int64_t dim[CNR_MAX_RANK] = {0}, own[3];
+    int open;
+    const char *text = imp_option(net->args, "shape");
+    int32_t rank = imp_shape(text, dim);
+    const int32_t told = cd_find_size(net, own, &open);
+    if (rank < 0 || rank >= CNR_MAX_RANK) {
+        imp_host->graph_problem(net->b.graph, net->b.path,
+                                "shape=%s: sizes of one sample are wanted, 3,224,224", text);
+        return -1;
+    }
+    if (rank == 0 && mean->n) memcpy(dim, mean->dim, (size_t)(rank = 3) * sizeof dim[0]);
+    if (rank == 0) memcpy(dim, own, (size_t)(rank = told) * sizeof dim[0]);
+    if (rank == 0) {
+        imp_host->graph_problem(net->b.graph, net->b.path,
+                                "a NetFile does not say how large its input is, nor do these "
+                                "layers: give --option shape=CHANNELS,HEIGHT,WIDTH");
+        return -1;
+    }
+    if (mean->n && (rank != 3 || memcmp(dim, mean->dim, sizeof own) != 0)) {
+        imp_host->graph_problem(net->b.graph, net->b.path,
+                                "the mean image is not of the input's size");
+        return -1;
+    }
+    const cnr_value x = imp_input(&net->b, "data", dim, rank, open && !mean->n);
+    if (mean->n) imp_input_mean(&net->b, "data", mean->data, mean->n);
+    return x;
+}
+
+static void build(cd_net *net) {
+    cd_array mean = {.n = 0};
+    plan_defaults(net);
+    cd_read_weights(net);
+    if (!net->b.status) read_mean(net, &mean);
+    cnr_value x = net->b.status ? -1 : add_input(net, &mean);
+    for (int32_t i = 1; i < net->file->n_layers && !net->b.status; i++)
+        x = cd_add_layer(net, i, x);
+    if (net->file->n_layers < 2)
+        imp_host->graph_problem(net->b.graph, net->b.path, "it has no layers");
+    if (x >= 0 && imp_host->graph_output(net->b.graph, x, "output")) net->b.status = CNR_E_MEMORY;
+    cd_message_free(&mean, 1);
+}
+
+static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, cnr_error *err) {
+    uint8_t *text;
+    size_t bytes;
+    cd_netfile file = {.n_layers = 0};
+    cd_net net = {.b = {.graph = graph, .path = args->paths[0]}, .args = args, .file = &file,
+                  .err = err};
+    if (args->n_paths > 1)
+        return imp_host->fail(err, CNR_E_ARG, args->paths[1],
+                              "the NetFile is wanted alone: it names its parameters");
+    cnr_status status = imp_read_file(net.b.path, &text, &bytes, err);
+    if (!status) status = cd_netfile_parse(&file, (char *)text, net.b.path, err);
+    if (!status) {
+        const size_t n = (size_t)file.n_layers * sizeof net.weights[0];
+        net.weights = (cd_array(*)[2])imp_host->alloc(n);
+        if (net.weights) memset(net.weights, 0, n);
+        else net.b.status = CNR_E_MEMORY;
+        if (net.weights) build(&net);
+        status = net.b.status;
+        if (status) imp_host->fail(err, status, net.b.path, "out of memory");
+    }
+    for (int32_t i = 0; net.weights && i < file.n_layers; i++)
+        cd_message_free(net.weights[i], 2);
+    imp_host->free(net.weights);
+    cd_netfile_free(&file);
+    return status;
+}
+
+static int32_t accepts(const char *path, const uint8_t *head, size_t bytes) {
+    char text[4097];
+    (void)path;
+    if (!imp_is_text(head, bytes)) return 0;
+    const size_t k = bytes < sizeof text - 1 ? bytes : sizeof text - 1;
+    memcpy(text, head, k);
+    text[k] = 0;
+    const int layers = strstr(text, "layer") != NULL;
+    return layers && (strstr(text, "root_directory") || strstr(text, "allocated_ram")) ? 85
+           : layers && strstr(text, "parameters_file")                                ? 70 : 0;
+}
+
+static const cnr_importer importer = {
+    .size = sizeof importer,
+    .name = "cnndroid",
+    .summary = "CNNdroid: NETFILE.txt (its MessagePack files and mean.msg lie beside it)",
+    .accepts = accepts,
+    .import = import,
+};
+
+static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
+    (void)err;
+    imp_host = host;
+    return host->add(registrar, CNR_KIND_IMPORTER, &importer);
+}
+
+static const cnr_plugin plugin = {
+    .size = sizeof plugin,
+    .magic = CNR_PLUGIN_MAGIC,
+    .abi = CNR_ABI,
+    .signature = CNR_SIGNATURE,
+    .name = "import-cnndroid",
+    .version = "1.0",
+    .summary = "reads CNNdroid models",
+    .licence = "MIT",
+    .init = init,
+};
+
+CNR_PLUGIN_ENTRY {
+    (void)host_abi;
+    return &plugin;
+}

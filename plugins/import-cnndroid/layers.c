@@ -1,0 +1,208 @@
+/* The layers of a NetFile: their weights, the size of what they read, their operators. */
+#include "cnndroid.h"
+
+#include <stdio.h>
+
+static void problem(cd_net *net, int32_t layer, const char *text) {
+    char where[300];
+    snprintf(where, sizeof where, "%.250s:%d", net->b.path, (int)net->file->layers[layer].line);
+    imp_host->graph_problem(net->b.graph, where, "layer %s: %s",
+                            cd_text(net->file, layer, "name", "(no name)"), text);
+}
+
+int cd_beside(const cd_net *net, const char *name, char *out, size_t room) {
+    const char *slash = strrchr(net->b.path, '/');
+    const size_t folder = slash ? (size_t)(slash - net->b.path) + 1 : 0;
+    int inside = name[0] && name[0] != '/';
+    for (const char *at = name; inside && at; at = strchr(at, '/')) {
+        at += *at == '/';
+        inside = strncmp(at, "..", 2) != 0 || (at[2] && at[2] != '/');
+    }
+    if (!inside || folder + strlen(name) + 1 > room) {
+        imp_host->graph_problem(net->b.graph, net->b.path,
+                                "\"%.200s\" does not lie in the NetFile's folder", name);
+        return 0;
+    }
+    memcpy(out, net->b.path, folder);
+    memcpy(out + folder, name, strlen(name) + 1);
+    return 1;
+}
+
+/* ---- weights ---- */
+
+static int is_kind(const cd_net *net, int32_t layer, const char *kind) {
+    return strcmp(cd_text(net->file, layer, "type", ""), kind) == 0;
+}
+
+void cd_read_weights(cd_net *net) {
+    for (int32_t i = 1; i < net->file->n_layers && !net->b.status; i++) {
+        const int conv = is_kind(net, i, "Convolution");
+        const char *name = cd_text(net->file, i, "parameters_file", NULL);
+        char path[1024];
+        int32_t n = 0;
+        cnr_error why = CNR_ERROR_INIT;
+        if (!conv && !is_kind(net, i, "FullyConnected")) continue;
+        if (!name) {
+            problem(net, i, "parameters_file is missing");
+            continue;
+        }
+        if (!cd_beside(net, name, path, sizeof path)) continue;
+        cd_array *a = net->weights[i];
+        if (cd_message_read(path, a, 2, &n, &why)) {
+            if (why.code == CNR_E_MEMORY) net->b.status = CNR_E_MEMORY;
+            else imp_host->graph_problem(net->b.graph, path, "%s", why.text);
+        } else if (n != 2 || a[1].rank != 1 || a[0].rank != (conv ? 4 : 1) ||
+                   (conv ? a[0].dim[0] != a[1].n : a[0].n % a[1].n != 0)) {
+            imp_host->graph_problem(net->b.graph, path, "%s",
+                                    conv ? "wants weights [out][in][height][width] and out biases"
+                                         : "wants weights, then biases that divide them");
+            cd_message_free(a, 2);
+        }
+    }
+}
+
+/* ---- the input's size ---- */
+
+/* A window's outputs, rounded up for pooling as CNNdroid does; 0: it does not fit. */
+static int64_t windows(const cd_net *net, int32_t layer, int64_t kernel, int64_t n, int up,
+                       int *exact) {
+    const int64_t stride = cd_int(net->file, layer, "stride", 1);
+    const int64_t room = n + 2 * cd_int(net->file, layer, "pad", 0) - kernel;
+    if (room < 0 || stride < 1) return 0;
+    if (room % stride) *exact = 0;
+    return room / stride + 1 + (up && room % stride);
+}
+
+/* Does a square of `s` come out as the first dense layer wants it? -1: there is none. */
+static int fits(const cd_net *net, int64_t c, int64_t s, int *exact) {
+    *exact = 1;
+    for (int32_t i = 1; i < net->file->n_layers && s > 0; i++) {
+        const cd_array *a = net->weights[i];
+        if (is_kind(net, i, "FullyConnected")) return a[1].n && a[0].n / a[1].n == c * s * s;
+        if (is_kind(net, i, "Convolution")) {
+            s = windows(net, i, a[0].dim[2], s, 0, exact);
+            c = a[0].dim[0];
+        } else if (is_kind(net, i, "Pooling")) {
+            s = windows(net, i, cd_int(net->file, i, "kernel_size", 1), s, 1, exact);
+        }
+    }
+    return s > 0 ? -1 : 0;
+}
+
+int32_t cd_find_size(const cd_net *net, int64_t dim[3], int *open) {
+    int64_t c = 0, low = 0, high = 0, exact_at = 0, n_exact = 0;
+    *open = 0;
+    for (int32_t i = net->file->n_layers - 1; i > 0; i--) {
+        const cd_array *a = net->weights[i];
+        if (!a[0].n) continue;
+        if (is_kind(net, i, "Convolution")) c = a[0].dim[1] * cd_int(net->file, i, "group", 1);
+        else c = -(a[0].n / a[1].n);
+    }
+    dim[0] = c < 0 ? -c : c;
+    dim[1] = dim[2] = 0;
+    if (c <= 0) return c < 0; /* dense layers first: that many numbers */
+    for (int64_t s = 1; s <= 1024; s++) {
+        int exact;
+        const int good = fits(net, c, s, &exact);
+        if (good < 0) {
+            *open = 1;
+            return 3;
+        }
+        if (!good) continue;
+        if (!low) low = s;
+        high = s;
+        if (exact) exact_at = s, n_exact++;
+    }
+    if (!low || (low != high && n_exact != 1)) return 0;
+    dim[1] = dim[2] = low == high ? low : exact_at;
+    return 3;
+}
+
+/* ---- operators ---- */
+
+static cnr_value convolution(cd_net *net, int32_t i, const char *name, cnr_value x) {
+    const cd_array *a = net->weights[i];
+    const int64_t stride = cd_int(net->file, i, "stride", 1), pad = cd_int(net->file, i, "pad", 0);
+    if (!a[0].n) return -1; /* told where its file was read */
+    const int64_t kernel[] = {a[0].dim[2], a[0].dim[3]}, strides[] = {stride, stride};
+    const int64_t pads[] = {pad, pad, pad, pad};
+    const cnr_value from[] = {x, imp_weight(&net->b, name, ".weight", a[0].data, a[0].dim, 4),
+                              imp_weight(&net->b, name, ".bias", a[1].data, a[1].dim, 1)};
+    imp_attrs l = {.n = 0};
+    imp_ints(&l, "kernel_shape", kernel, 2);
+    imp_ints(&l, "strides", strides, 2);
+    imp_ints(&l, "pads", pads, 4);
+    imp_int(&l, "group", cd_int(net->file, i, "group", 1));
+    return imp_node(&net->b, "conv", name, "", from, 3, &l);
+}
+
+static cnr_value fully_connected(cd_net *net, int32_t i, const char *name, cnr_value x) {
+    const cd_array *a = net->weights[i];
+    if (!a[0].n) return -1;
+    const int64_t dim[] = {a[1].n, a[0].n / a[1].n};
+    const cnr_value from[] = {x, imp_weight(&net->b, name, ".weight", a[0].data, dim, 2),
+                              imp_weight(&net->b, name, ".bias", a[1].data, a[1].dim, 1)};
+    return imp_node(&net->b, "dense", name, "", from, 3, NULL);
+}
+
+static cnr_value pooling(cd_net *net, int32_t i, const char *name, cnr_value x) {
+    const char *kind = cd_text(net->file, i, "pool", "max");
+    const int64_t k = cd_int(net->file, i, "kernel_size", 0);
+    const int64_t stride = cd_int(net->file, i, "stride", 1), pad = cd_int(net->file, i, "pad", 0);
+    const int64_t kernel[] = {k, k}, strides[] = {stride, stride}, pads[] = {pad, pad, pad, pad};
+    const int max = strcmp(kind, "max") == 0;
+    if (!max && strcmp(kind, "ave") != 0) return problem(net, i, "pool is neither max nor ave"), -1;
+    if (k < 1 || stride < 1 || pad < 0)
+        return problem(net, i, "kernel_size, stride or pad is wrong"), -1;
+    imp_attrs l = {.n = 0};
+    imp_ints(&l, "kernel_shape", kernel, 2);
+    imp_ints(&l, "strides", strides, 2);
+    imp_ints(&l, "pads", pads, 4);
+    imp_bool(&l, "ceil_mode", 1);
+    if (!max) imp_bool(&l, "count_include_pad", 1);
+    return imp_node(&net->b, max ? "max_pool" : "average_pool", name, "", &x, 1, &l);
+}
+
+static cnr_value lrn(cd_net *net, int32_t i, const char *name, cnr_value x) {
+    const char *region = cd_text(net->file, i, "norm_region", "across_channels");
+    const int within = strcmp(region, "within_channel") == 0;
+    if (!within && strcmp(region, "across_channels") != 0)
+        return problem(net, i, "norm_region is not known"), -1;
+    imp_attrs l = {.n = 0};
+    imp_int(&l, "size", cd_int(net->file, i, "local_size", 5));
+    imp_float(&l, "alpha", cd_number(net->file, i, "alpha", 1));
+    imp_float(&l, "beta", cd_number(net->file, i, "beta", 0.75));
+    imp_float(&l, "bias", 1);
+    return imp_node(&net->b, within ? "lrn_within" : "lrn", name, "", &x, 1, &l);
+}
+
+static cnr_value relu(cd_net *net, int32_t i, const char *name, cnr_value x) {
+    (void)i;
+    return imp_node(&net->b, "relu", name, "", &x, 1, NULL);
+}
+
+static cnr_value softmax(cd_net *net, int32_t i, const char *name, cnr_value x) {
+    const cnr_tensor *t = imp_type(&net->b, x);
+    imp_attrs l = {.n = 0};
+    (void)i;
+    imp_int(&l, "axis", 1);
+    if (t && t->rank > 2) x = imp_node(&net->b, "flatten", name, ".flat", &x, 1, NULL);
+    return imp_node(&net->b, "softmax", name, "", &x, 1, &l);
+}
+
+cnr_value cd_add_layer(cd_net *net, int32_t layer, cnr_value x) {
+    static const struct {
+        const char *type;
+        cnr_value (*add)(cd_net *, int32_t, const char *, cnr_value);
+    } rows[] = {{"Convolution", convolution}, {"FullyConnected", fully_connected},
+                {"Pooling", pooling}, {"LRN", lrn}, {"ReLU", relu}, {"Softmax", softmax}};
+    const char *type = cd_text(net->file, layer, "type", "(none)");
+    char own[32], text[128];
+    snprintf(own, sizeof own, "layer%d", (int)layer);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (strcmp(rows[i].type, type) == 0)
+            return x < 0 ? -1 : rows[i].add(net, layer, cd_text(net->file, layer, "name", own), x);
+    snprintf(text, sizeof text, "type \"%.80s\" is not supported", type);
+    problem(net, layer, text);
+    return -1;
+}
