@@ -1,4 +1,4 @@
-/* A net watched while it runs on pictures: ranges of its values, and what quantising did to them. */
+/* A net watched while it runs on pictures: ranges of its values, what quantising did to them. */
 #include "core/cli/calibrate.h"
 #include <math.h>
 
@@ -53,7 +53,8 @@ static cnr_status run_one(cnri_runner *r, cnr_tap_fn tap, tapped *arg, const cnr
     cnr_session_tap(r->session, tap, arg);
     status = cnri_runner_run(r, NULL, err);
     if (!status && arg->c->failed) status = no_memory(err);
-    if (!status && cnri_cancelled()) status = cnri_fail(err, CNR_E_CANCELLED, "quantize", "stopped");
+    if (!status && cnri_cancelled())
+        status = cnri_fail(err, CNR_E_CANCELLED, "quantize", "stopped");
     return status;
 }
 
@@ -110,7 +111,8 @@ static cnr_status ask(const cnri_calibration *c, const bool *wanted, cnr_graph *
     cnri_text names = {0};
     cnr_status status = CNR_OK;
     for (int32_t i = 0; i < c->net->nodes.n; i++)
-        if (wanted[i]) cnri_text_add(&names, "%s%s", names.at ? "\n" : "", c->net->nodes.at[i]->name);
+        if (wanted[i])
+            cnri_text_add(&names, "%s%s", names.at ? "\n" : "", c->net->nodes.at[i]->name);
     if (names.failed) status = CNR_E_MEMORY;
     else status = cnri_graph_set_meta(g, asked, names.at ? names.at : "");
     for (cnr_value v = 0; v < c->net->values.n && !status; v++) {
@@ -230,7 +232,8 @@ static void tap_compare(void *arg, const char *node, int32_t output, const cnr_t
     const bool is_signed = value->dtype == CNR_i8;
     for (int32_t i = 0; i < t->answers->n && v >= 0; i++) {
         cnri_answer *a = &t->answers->at[i];
-        if (a->stored != v || a->n != cnr_count(value) || cnr_dtype_bits(value->dtype) != 8) continue;
+        if (a->stored != v || a->n != cnr_count(value)) continue;
+        if (cnr_dtype_bits(value->dtype) != 8) continue;
         for (int64_t k = 0; k < a->n; k++) {
             const int32_t q = is_signed ? ((const int8_t *)value->data)[k]
                                         : ((const uint8_t *)value->data)[k];

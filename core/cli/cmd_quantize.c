@@ -38,8 +38,8 @@ static const cnri_syntax syntax = {
     .command = "quantize",
     .operands = "NET --data SPEC -o OUT.cnr",
     .summary = "Makes layers work on 8-bit whole numbers, with ranges seen on pictures.",
-    .details = "Told for each layer: its output's range, and signal to noise in decibels against the "
-               "float\nnet on some of the pictures. The loaded plugins' rewrites do the work "
+    .details = "Told for each layer: its output's range, and signal to noise in decibels against "
+               "the float\nnet on some of the pictures. The loaded plugins' rewrites do the work "
                "(cnnrun plugins). JSON:\na line a layer {\"layer\", \"low\", \"high\", \"snr_db\", "
                "\"quantized\"}, then {\"layers\", \"pictures\",\n\"top1_float\", "
                "\"top1_quantized\", \"agree\", \"ms_float\", \"ms_quantized\"}.",
@@ -163,7 +163,8 @@ static double share(int64_t part, int64_t all) {
     return all ? (double)part / (double)all : NAN;
 }
 
-static cnr_status report_layer(const quantize *q, int32_t node, const cnri_answer *a, cnr_error *err) {
+static cnr_status report_layer(const quantize *q, int32_t node, const cnri_answer *a,
+                               cnr_error *err) {
     const cnri_node *layer = q->net->nodes.at[node];
     const cnri_range *r = &q->c.ranges[layer->out[0]];
     const double db = a ? cnri_decibels(a) : q->given_up[node];
@@ -190,7 +191,8 @@ static cnr_status report_all(const quantize *q, cnr_error *err) {
         if (!q->checked) return CNR_OK;
         printf("pictures  %lld, the same answer to %.2f%%\n", (long long)q->checked,
                100 * share(q->agree, q->checked));
-        if (q->labelled) printf("top-1     %.2f%% float, %.2f%% quantised\n", 100 * top[0], 100 * top[1]);
+        if (q->labelled)
+            printf("top-1     %.2f%% float, %.2f%% quantised\n", 100 * top[0], 100 * top[1]);
         printf("time      %.3f ms float, %.3f ms quantised a picture\n",
                (double)q->ns[0] / pictures, (double)q->ns[1] / pictures);
         return CNR_OK;

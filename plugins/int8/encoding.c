@@ -33,8 +33,8 @@ static cnr_status measure(const cnr_tensor *t, const cnr_attr *const *a, packed_
     const float *v = t->data;
     float most = 0;
     if (t->dtype != CNR_f32 || n < 0)
-        return int8_host->fail(err, CNR_E_UNSUPPORTED, "int8", "an f32 tensor is wanted, this is %s",
-                               cnr_dtype_name(t->dtype));
+        return int8_host->fail(err, CNR_E_UNSUPPORTED, "int8",
+                               "an f32 tensor is wanted, this is %s", cnr_dtype_name(t->dtype));
     if (bits != 8 && bits != 4)
         return int8_host->fail(err, CNR_E_ARG, "int8", "bits must be 8 or 4, not %d", (int)bits);
     for (int64_t i = 0; i < n; i++) {

@@ -54,7 +54,8 @@ cnr_value graph_add(graph *g, const char *op, const char *name, const cnr_node *
     cnr_value out = -1;
     if (!desc) return -1;
     for (int32_t i = 0; like && i < like->n_attrs && n < 32; i++)
-        if (like->attrs[i]->set && has_attr(desc, like->attrs[i]->name)) attrs[n++] = like->attrs[i];
+        if (like->attrs[i]->set && has_attr(desc, like->attrs[i]->name))
+            attrs[n++] = like->attrs[i];
     const cnr_status status =
         int8_host->graph_node(g, op, name, NULL, in, n_in, attrs, n, &out, 1);
     return status == CNR_OK ? out : -1;

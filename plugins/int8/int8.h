@@ -62,7 +62,7 @@ enum {
 };
 
 /* Kernels work with unsigned activations and weights whose zero point is 0. Signed activations have
- * their top bit flipped (128 more, as their zero point), unsigned weights (of zero point 128) too. */
+ * their top bit flipped (128 more, as their zero point), unsigned weights (zero point 128) too. */
 typedef struct int8_layer {
     int32_t x_zero, y_zero; /* x_zero: of flipped bytes */
     uint8_t x_flip, w_flip;

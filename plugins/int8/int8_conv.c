@@ -189,8 +189,8 @@ static void pad_plane(void *arg, int64_t index, int32_t thread) {
     const cnr_window *w = &s->w;
     const int64_t channels = s->channels * s->groups;
     const uint8_t flip = j->blob->layer.x_flip, fill = (uint8_t)j->blob->layer.x_zero;
-    const uint8_t *from =
-        (const uint8_t *)j->run->node->inputs[INT8_X]->data + (j->picture * channels + index) * s->in;
+    const uint8_t *from = (const uint8_t *)j->run->node->inputs[INT8_X]->data +
+                          (j->picture * channels + index) * s->in;
     uint8_t *to = (uint8_t *)j->run->workspace_data + index * s->plane;
     const int64_t begin = int8_min(s->extent[2], int8_max(0, w->pad_begin[2]));
     const int64_t skip = int8_max(0, -w->pad_begin[2]);

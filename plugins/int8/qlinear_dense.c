@@ -45,7 +45,8 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     for (int32_t i = 0; i <= INT8_Y_ZERO; i++)
         if (!t[i]) return wrong(err, node, "only the bias may be left out");
     const cnr_tensor *x = t[INT8_X], *w = t[INT8_W], *bias = int8_in(node, INT8_BIAS);
-    if (!int8_is_byte(x) || x->rank < 1 || x->encoding) return wrong(err, node, "x must be u8 or i8");
+    if (!int8_is_byte(x) || x->rank < 1 || x->encoding)
+        return wrong(err, node, "x must be u8 or i8");
     if (!int8_is_byte(w) || w->rank != 2 || w->encoding)
         return wrong(err, node, "w must be u8 or i8, of rank 2");
     const int64_t inputs = inputs_of(x), m = w->dim[0];

@@ -70,7 +70,8 @@ static int32_t move_behind(graph *g, int32_t index, cnr_error *err) {
     int8_host->graph_insert_before(g, index);
     made[0] = graph_add(g, node->desc->name, node->name, node, list, node->n_inputs);
     int8_host->free(list);
-    const cnr_value real = made[0] < 0 ? -1 : graph_add(g, "dequantize_linear", NULL, NULL, made, 3);
+    const cnr_value real =
+        made[0] < 0 ? -1 : graph_add(g, "dequantize_linear", NULL, NULL, made, 3);
     if (real < 0 || int8_host->graph_replace(g, old, real) != CNR_OK)
         return int8_host->fail(err, CNR_E_STATE, "quantized-pass-through", "could not be applied");
     return 1;

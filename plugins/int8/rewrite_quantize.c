@@ -1,7 +1,7 @@
 /* quantize-layers: float layers with calibrated inputs and outputs become layers of whole numbers.
  *
- * Off unless the graph's metadata asks (see cnr_rewrite in import.h). Weights are i8, symmetric, one
- * scale an output channel; activations u8, one scale a value; a bias is i32.
+ * Off unless the graph's metadata asks (see cnr_rewrite in import.h). Weights are i8, symmetric,
+ * one scale an output channel; activations u8, one scale a value; a bias is i32.
  *
  *     y = conv(x, w, b)  ->  y = dequantize(qlinear_conv(quantize(x), ..))
  *
@@ -138,13 +138,15 @@ static int range_of(const graph *g, cnr_value v, double *low, double *high) {
     char key[300];
     snprintf(key, sizeof key, "range.%.280s", int8_host->graph_value_name(g, v));
     const char *text = int8_host->graph_meta(g, key);
-    if (!text || !graph_number(&text, low) || *text++ != ',' || !graph_number(&text, high)) return 0;
+    if (!text || !graph_number(&text, low) || *text++ != ',') return 0;
+    if (!graph_number(&text, high)) return 0;
     return *low <= *high;
 }
 
 /* The hull of what the members were seen to hold, and 0. */
 static void measure_groups(work *w) {
-    for (int32_t v = 0; v < w->n_values; v++) w->groups[v] = (value_group){.scale_at = -1, .zero_at = -1};
+    for (int32_t v = 0; v < w->n_values; v++)
+        w->groups[v] = (value_group){.scale_at = -1, .zero_at = -1};
     for (int32_t v = 0; v < w->n_values; v++) {
         value_group *group = &w->groups[find(w, v)];
         double low, high;

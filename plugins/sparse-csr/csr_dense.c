@@ -66,7 +66,8 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     (void)err;
     (void)state;
     const cnr_tensor *x = node->inputs[0];
-    if (batch_of(node) >= LANES) workspace->bytes = (uint64_t)cnr_span(x, 1, x->rank) * sizeof(lanes);
+    if (batch_of(node) >= LANES)
+        workspace->bytes = (uint64_t)cnr_span(x, 1, x->rank) * sizeof(lanes);
     return CNR_OK;
 }
 

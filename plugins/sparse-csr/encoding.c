@@ -67,7 +67,8 @@ static cnr_status measure(const cnr_tensor *dense, const cnr_attr *const *a, cut
     if (status) return status;
     *head = (csr_header){CSR_MAGIC, columns <= 65536 ? 2 : 4, rows, columns, 0};
     cut counting = *c;
-    for (int64_t i = 0; i < n; i++) head->entries += (uint64_t)kept(&counting, ((const float *)dense->data)[i]);
+    for (int64_t i = 0; i < n; i++)
+        head->entries += (uint64_t)kept(&counting, ((const float *)dense->data)[i]);
     return CNR_OK;
 }
 

@@ -1,5 +1,5 @@
 /* The source of all microkernels; a file an instruction set includes it with INT8_ISA set. Nothing
- * here may be reached before the processor was asked for that set, so all but the table is static. */
+ * here may be reached before the processor was asked for that set: all but the table is static. */
 #include "ukernel.h"
 
 #include <string.h>
