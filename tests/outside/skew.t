@@ -1,0 +1,63 @@
+#!/bin/sh
+# Plugins built against headers of other days: they load and run, or the refusal says why.
+build=$(cd "${CNNRUN_BUILD:-build}" && pwd) || exit 1
+here=$(cd "$(dirname "$0")" && pwd)
+digit=$here/../../scripts/nets/digits/three.png
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+count=0 failed=0
+ok() { # ok STATUS NAME
+    count=$((count + 1))
+    if [ "$1" = 0 ]; then echo "ok $count - $2"; else
+        failed=1
+        echo "not ok $count - $2"
+        sed 's/^/# /' "$work/out" "$work/err" | tail -n 15
+    fi
+}
+run() { "$@" >"$work/out" 2>"$work/err"; }
+compile() { # compile FOLDER SOURCE NAME
+    run cc -std=c11 -O2 -fPIC -shared -fvisibility=hidden -Wall -Wextra -Werror \
+        -I"$here/frozen/$1" -o "$work/$3.so" "$here/frozen/$1/$2"
+}
+net() { # net OPERATOR: a net of it
+    cat >"$work/$1.lua" <<END
+local c = require "cnnrun"
+return c.net { name = "frozen", input = { "x", shape = { 1, 1, 28, 28 }, scale = 1 / 255 },
+  c.$1 {}, c.average_pool { kernel = 14, stride = 14 }, c.flatten {} }
+END
+}
+major=$(sed -n 's/#define CNR_ABI_MAJOR //p' "$here/../../core/include/cnnrun/version.h.in")
+
+compile 0.1-first old.c first; ok $? "a plugin builds by the first headers"
+run "$build/cnnrun" plugins --check "$work/first.so"; code=$?
+if [ "$major" = 0 ]; then
+    [ $code = 0 ]; ok $? "the host of the same major loads it"
+    net frozen_first_twice
+    run "$build/cnnrun" run --device cpu --plugin-dir "$work/first.so" \
+        "$work/frozen_first_twice.lua" "$digit"
+    ok $? "and runs its operator"
+else
+    [ $code != 0 ] && [ $code -lt 100 ]; ok $? "the host of another major refuses it"
+    cat "$work/out" "$work/err" | grep -q 'built for ABI 0\.1, this host has [0-9.]*: the major must'
+    ok $? "and tells both versions"
+fi
+compile 1.0 now.c now; ok $? "a plugin builds by the headers of 1.0"
+run "$build/cnnrun" plugins --check "$work/now.so"; ok $? "it loads"
+net frozen_scale
+for device in cpu frozen; do
+    run "$build/cnnrun" run --json --top 4 --device $device --plugin-dir "$work/now.so" \
+        "$work/frozen_scale.lua" "$digit"
+    ok $? "its operator runs on $device"
+    sed 's/"ms":[^,]*,//' "$work/out" >"$work/$device"
+done
+grep -q '"score"' "$work/cpu" && cmp -s "$work/cpu" "$work/frozen"
+ok $? "with the same answer on its own device as on ours"
+run "$build/cnnrun" show --json --device frozen --plugin-dir "$work/now.so" "$work/frozen_scale.lua"
+grep -q '"kernel":"frozen_scale_f32","device":"frozen"' "$work/out"; ok $? "by its own kernel"
+run "$build/cnnrun" warm --cache "$work/cache" --device frozen --plugin-dir "$work/now.so" \
+    "$work/frozen_scale.lua"
+run "$build/cnnrun" warm --json --cache "$work/cache" --device frozen --plugin-dir "$work/now.so" \
+    "$work/frozen_scale.lua"
+grep -q '"origin":"hit".*"prepared":0,"taken_over":1' "$work/out"; ok $? "whose blob is kept for the next start"
+echo "1..$count"
+exit $failed
