@@ -104,7 +104,8 @@ static int make_folder(lua_State *L) {
     struct stat info;
     const char *path = luaL_checkstring(L, 1);
     cnri_lua_check_file(L, path, true);
-    if (mkdir(path, 0777) != 0 && (errno != EEXIST || stat(path, &info) != 0 || !S_ISDIR(info.st_mode)))
+    if (mkdir(path, 0777) != 0 &&
+        (errno != EEXIST || stat(path, &info) != 0 || !S_ISDIR(info.st_mode)))
         return luaL_error(L, "%s: %s", path, strerror(errno));
     return 0;
 }

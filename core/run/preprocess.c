@@ -8,8 +8,8 @@
  *   mean, std  one number, or one a channel in the net's order; mean also C H W numbers
  *   scale      one number
  *   channels   "rgb", "bgr" or "gray"
- *   letterbox  "true", or the grey level of the border; "114,corner": the picture goes to the top left
- *              instead of the middle
+ *   letterbox  "true", or the grey level of the border; "114,corner": the picture goes to the top
+ *              left instead of the middle
  * What is left at another size than the input's is cut to it after a shorter-side resize, else
  * scaled. */
 #include "core/run/run.h"
@@ -134,7 +134,7 @@ static const char *set_letterbox(cnri_preprocess *p, const char *text) {
         const bool number = cnri_parse_double(text, &end, &fill) && fill >= 0 && fill <= 255;
         p->letterbox_corner = number && strcmp(end, ",corner") == 0;
         if (!number || (*end && !p->letterbox_corner))
-            return "wanted true, false, a grey level from 0 to 255, or one with \",corner\" behind it";
+            return "wanted true, false, or a grey level from 0 to 255, maybe with \",corner\"";
     }
     p->letterbox_fill = (float)fill;
     return NULL;

@@ -1,4 +1,4 @@
-/* What a spec stands for: one picture, a directory (sub-folders are classes), a pattern, or a list. */
+/* What a spec stands for: one picture, a folder (its folders are classes), a pattern, or a list. */
 #include "images.h"
 #include <dirent.h>
 #include <errno.h>

@@ -28,7 +28,7 @@ local function better(a, b)
   return a.y0 < b.y0
 end
 
--- The best of the boxes of each class (of all, with `single`) that overlap by more than `limit`, best
+-- Of the boxes of each class (of all, with `single`) that overlap by more than `limit` the best; best
 -- first.
 function M.suppress(list, limit, of_smaller, single)
   local sorted, kept, by_class = {}, {}, {}

@@ -1,5 +1,5 @@
--- A detector: a net with its family. detector.open(path, options):find(picture) gives boxes in pixels
--- of the picture, best first.
+-- A detector: a net with its family. detector.open(path, options):find(picture) gives boxes in the
+-- picture's pixels, best first.
 local c = require "cnnrun"
 local boxes = require "lib.boxes"
 local families = require "lib.families"
@@ -27,9 +27,10 @@ local function preprocessing(net, family, options)
     end
   end
   for _, step in ipairs(steps) do
-    local kind = values[step] and own.values or (not values[step] and step ~= "channels" and own.place)
-    if step == "channels" then kind = said(step) end
-    local usual = not kind and input[step] or nil
+    local told = own.place
+    if values[step] then told = own.values
+    elseif step == "channels" then told = said(step) end
+    local usual = not told and input[step] or nil
     local insisted = family.insist and family.insist[step] or nil
     local value = options[step]
     if value == nil then value = insisted end
@@ -84,7 +85,7 @@ function Detector:find(picture)
   return boxes.suppress(found, self.overlap, false, self.single)
 end
 
--- The name of a class: given, the net's, the family's, or what nets of so many classes usually mean.
+-- The name of a class: given, the net's, the family's, or what so many classes usually are.
 function Detector:label(class)
   local given = self.names and self.names[class + 1]
   if given then return given end

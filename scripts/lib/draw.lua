@@ -7,7 +7,7 @@ local M = {}
 function M.available()
   local good, why = pcall(c.object, "canvas", { width = 1, height = 1 })
   if good then return true end
-  return nil, "drawing wants the plugin draw-cairo, which is built where libcairo2-dev is there: " ..
+  return nil, "drawing wants the plugin draw-cairo, which is built where libcairo2-dev is: " ..
               tostring(why):gsub("^%S+:%d+: ", "")
 end
 
@@ -79,7 +79,7 @@ local function candidates(b, w, h, width, height, line)
   return list
 end
 
--- The first place that hides no other label and no other small thing; else the one that hides least.
+-- The first place that hides no other label and no small thing; else the one that hides least.
 local function place(plates, list, b, w, h, width, height, line)
   local best, least
   for _, spot in ipairs(candidates(b, w, h, width, height, line)) do
@@ -97,8 +97,8 @@ local function place(plates, list, b, w, h, width, height, line)
   return best, least / (w * h)
 end
 
--- Letters shrink until the plate is no wider than its box, so that neighbours in a crowd keep theirs;
--- then the score goes.
+-- Letters shrink until the plate is no wider than its box, so that neighbours in a crowd keep
+-- theirs; then the score goes.
 local function fit_label(canvas, b, m)
   local least = math.max(9, m.text * .55)
   local size = clamp(math.sqrt(boxes.area(b)) / 5, least, m.text)
@@ -169,7 +169,8 @@ local function start(picture, most)
   return canvas, width, height, zoom
 end
 
--- The picture with its boxes; text(box) gives a label, and a shorter one. Small things are drawn over large ones.
+-- The picture with its boxes; text(box) gives a label, and a shorter one. Small things are drawn over
+-- large ones.
 function M.boxes(picture, list, text)
   local canvas, width, height, zoom = start(picture, 4)
   local m, sorted = measures(width, height), enlarged(list, zoom, text)

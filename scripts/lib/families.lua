@@ -85,9 +85,10 @@ end
 -- The boxes of ResNet-10 SSD; its last two grids have 5 x 5 cells whatever their stride.
 local function res10_priors(size)
   local s = heads.prior_sizes
-  return heads.priors({ { 8, s(30, 60, { 2 }) }, { 16, s(60, 111, { 2, 3 }) },
-                        { 32, s(111, 162, { 2, 3 }) }, { 64, s(162, 213, { 2, 3 }) },
-                        { 100, s(213, 264, { 2 }), 5, 5 }, { 300, s(264, 315, { 2 }), 5, 5 } }, size)
+  local rows = { { 8, s(30, 60, { 2 }) }, { 16, s(60, 111, { 2, 3 }) },
+                 { 32, s(111, 162, { 2, 3 }) }, { 64, s(162, 213, { 2, 3 }) },
+                 { 100, s(213, 264, { 2 }), 5, 5 }, { 300, s(264, 315, { 2 }), 5, 5 } }
+  return heads.priors(rows, size)
 end
 
 local function offsets(net)
@@ -130,7 +131,9 @@ M.list = {
   },
   {
     name = "yunet", about = "YuNet: cls, obj, bbox and kps for strides 8, 16, 32",
-    fits = function(net) return named(net, "cls_8") and named(net, "obj_8") and named(net, "bbox_8") end,
+    fits = function(net)
+      return named(net, "cls_8") and named(net, "obj_8") and named(net, "bbox_8")
+    end,
     input = { channels = "bgr", letterbox = "0,corner" },
     score = .6, overlap = .3, labels = { "face" },
     decode = function(outputs, net, least)
@@ -170,7 +173,9 @@ M.list = {
   },
   {
     name = "res10", about = "the ResNet-10 SSD face detector of OpenCV, without its last layer",
-    fits = function(net) return net.size.width == 300 and net.size.height == 300 and offsets(net) end,
+    fits = function(net)
+      return net.size.width == 300 and net.size.height == 300 and offsets(net)
+    end,
     input = { channels = "bgr", mean = { 104, 177, 123 } }, score = .5, overlap = .45,
     labels = { "face" },
     decode = function(outputs, net, least)

@@ -1,5 +1,5 @@
--- From a detector's outputs to boxes in pixels of its input, before suppression. Each function takes
--- the outputs as tensors, what is known of the net, and the least score that counts.
+-- From a detector's outputs to boxes in pixels of its input, before suppression. Each function
+-- takes the outputs as tensors, what is known of the net, and the least score that counts.
 --
 -- Large outputs are looked through by tensor:above, so that only what scores is read one by one.
 local M = {}
@@ -136,7 +136,8 @@ local function each_cell(indices, strides, size, visit)
   end
 end
 
--- YOLOX, [1, cells, 5 + classes]: centre less cell, log of size, both in strides; objectness, classes.
+-- YOLOX, [1, cells, 5 + classes]: centre less cell, log of size, both in strides; objectness, then
+-- classes.
 function M.yolox(outputs, about, least)
   local t, list = outputs[1], {}
   local shape = t:shape()

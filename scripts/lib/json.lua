@@ -1,4 +1,4 @@
--- Values as JSON: tables with [1] or none at all but `n` = 0 are arrays, others objects, keys sorted.
+-- Values as JSON: tables with [1], or with `n` = 0, are arrays, others objects with sorted keys.
 local M = {}
 
 local function quote(text)

@@ -31,8 +31,8 @@ M.voc = words [[
 function M.parse(text)
   local list = {}
   for line in (text .. "\n"):gmatch("([^\n]*)\n") do
-    local name = line:match("^%s*(.-)%s*$"):gsub("^'(.*)'$", "%1"):gsub("^n%d%d%d%d%d%d%d%d[%s,]+", "")
-    list[#list + 1] = name
+    local name = line:match("^%s*(.-)%s*$"):gsub("^'(.*)'$", "%1")
+    list[#list + 1] = name:gsub("^n%d%d%d%d%d%d%d%d[%s,]+", "")
   end
   while #list > 0 and list[#list] == "" do list[#list] = nil end
   return list

@@ -49,8 +49,8 @@ function M.places(output, n)
   end
 end
 
--- Calls work(name, picture, i) for each, tells how far it is when there are several, and goes on after
--- a picture that fails. Gives the exit code.
+-- Calls work(name, picture, i) for each, tells how far it is when there are several, and goes on
+-- after a picture that fails. Gives the exit code.
 function M.each(list, work)
   local failed = 0
   for i, entry in ipairs(list) do

@@ -129,7 +129,9 @@ local function ssd()
 end
 
 local function lists()
-  local function b(class, score, x0, x1) return { class = class, score = score, x0 = x0, y0 = 0, x1 = x1, y1 = 10 } end
+  local function b(class, score, x0, x1)
+    return { class = class, score = score, x0 = x0, y0 = 0, x1 = x1, y1 = 10 }
+  end
   local kept = boxes.suppress({ b(0, .5, 0, 10), b(0, .9, 1, 11), b(1, .4, 0, 10), b(0, .3, 20, 30),
                                 b(0, 0 / 0, 0, 10), b(0, .9, 5, 5) }, .5)
   is(#kept, 3, "suppression: per class; no empty boxes, no NaN")
@@ -195,7 +197,8 @@ end
 
 local function words()
   local spec = { usage = "x", about = "y", least = 1,
-                 flags = { { "-o, --output PATH", "" }, { "--json", "" }, { "--score NUMBER", "" } } }
+                 flags = { { "-o, --output PATH", "" }, { "--json", "" },
+                           { "--score NUMBER", "" } } }
   local o = args.parse({ "a", "--score=.5", "-o", "b", "--json", "--", "-c" }, spec)
   ok(o and o[1] == "a" and o[2] == "-c" and o.score == .5 and o.output == "b" and o.json == true,
      "flags and words")
@@ -217,7 +220,9 @@ end
 -- Can the letters be read on their plates? WCAG's contrast of 4.5.
 local function contrast()
   local function light(v) return v <= .04045 and v / 12.92 or ((v + .055) / 1.055) ^ 2.4 end
-  local function of(colour) return .2126 * light(colour[1]) + .7152 * light(colour[2]) + .0722 * light(colour[3]) end
+  local function of(colour)
+    return .2126 * light(colour[1]) + .7152 * light(colour[2]) + .0722 * light(colour[3])
+  end
   local worst = math.huge
   for class = 0, 999 do
     local a, b = of(draw.colour(class)), of(draw.ink(draw.colour(class)))
@@ -253,10 +258,10 @@ local function drawn()
   local good, why = pcall(function() return canvas.fil end)
   ok(not good and why:find("did you mean 'fill'", 1, true), "methods are suggested")
   local sheet = draw.sheet()
-  for _ = 1, 3 do sheet:add(result, "a name that is much too long for the width of any tile, whatever it says") end
+  for _ = 1, 3 do sheet:add(result, ("a name that is much too long for any tile "):rep(3)) end
   ok(sheet:picture():shape()[3] == 3, "a contact sheet")
-  ok(draw.caption(picture, { { "tabby", .9 }, { "a very long name " .. ("x"):rep(300), .1 } }):shape()[1] == 480,
-     "a caption")
+  local lines = { { "tabby", .9 }, { "a very long name " .. ("x"):rep(300), .1 } }
+  is(draw.caption(picture, lines):shape()[1], 480, "a caption")
 end
 
 return function()
