@@ -57,7 +57,7 @@ static void batches(void) {
         if (cnr_run_tensors(m, list, 1, &out, 1, &err)) break;
     }
     is_int(m->plans.n, 8, "no more than eight are kept");
-    cnr_plan *a, *b;
+    cnr_plan *a = NULL, *b = NULL;
     ok(!cnr_plan_for(m, NULL, 0, &a, &err) && !cnr_plan_for(m, NULL, 0, &b, &err) && a == b,
        "a shape asked for twice gives the same plan");
     cnr_plan_release(a);
