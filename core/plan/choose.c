@@ -146,8 +146,11 @@ static cnr_status ask(cnri_planner *p, int32_t node, const cnr_kernel *k, int32_
             continue;
         }
         c->score = a.score > 1000 ? 1000 : a.score;
+        const double seen = p->key[0] ? cnri_tuning_ns(p->options->tuning, p->key, k->name) : -1;
+        c->measured = seen > 0;
         c->ns = a.cost_ns > 0 ? a.cost_ns + conversion_ns(p, pick, c) : -1;
-        if (c->ns > 0) /* what it leaves over makes a pass over memory each */
+        if (c->measured) c->ns = seen + conversion_ns(p, pick, c); /* of the whole chain */
+        else if (c->ns > 0) /* what it leaves over makes a pass over memory each */
             c->ns += NS_A_BYTE * (cap - take) * (double)cnr_dense_bytes(pick->outputs[0]);
         return CNR_OK;
     }
@@ -157,6 +160,7 @@ static cnr_status ask(cnri_planner *p, int32_t node, const cnr_kernel *k, int32_
 static bool better(const cnri_choice *a, const cnri_choice *b) {
     if (b->score == 0) return a->score > 0;
     if (a->score == 0) return false;
+    if (a->measured != b->measured) return a->measured;
     if (a->ns > 0 && b->ns > 0 && a->ns != b->ns) return a->ns < b->ns;
     if (a->score != b->score) return a->score > b->score;
     return a->n_chain > b->n_chain;
@@ -170,7 +174,7 @@ static const char *forced(const cnri_planner *p, const char *op) {
     return NULL;
 }
 
-static bool drives(const cnr_kernel *k, const cnr_device *device) {
+bool cnri_kernel_drives(const cnr_kernel *k, const cnr_device *device) {
     return strcmp(k->device, device->cls->name) == 0 || strcmp(k->device, device->cls->family) == 0;
 }
 
@@ -187,7 +191,7 @@ static cnr_status best_kernel(cnri_planner *p, int32_t node, int32_t cap, bool o
     c->score = 0;
     if (told && strcmp(told->device, device->name) != 0) return CNR_OK;
     for (int32_t i = 0; i < n; i++) {
-        if (!drives(kernels[i], device)) continue;
+        if (!cnri_kernel_drives(kernels[i], device)) continue;
         if (only && strcmp(kernels[i]->name, only) != 0) continue;
         if (told && strcmp(kernels[i]->name, told->kernel) != 0) continue;
         seen = true;
@@ -272,7 +276,8 @@ static cnr_status choose_part(cnri_planner *p, int32_t node, int32_t cap, cnri_c
         const int32_t block = passing_block(p, pick, c->device);
         cnr_status status = CNR_OK;
         c->score = 0;
-        if (!dynamic)
+        if (!dynamic) status = cnri_tuning_begin(p, node, c->device, err);
+        if (!dynamic && !status)
             status = best_kernel(p, node, cap, p->layout && !block, c, trial, err);
         if (status) return status;
         const bool host = cnri_is_host(p->plan->devices[c->device]);

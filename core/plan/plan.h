@@ -49,6 +49,21 @@ typedef struct cnri_memo {
     char *text; /* behind the names */
 } cnri_memo;
 
+/* tuning.c: how long kernels were seen to take. A key stands for a node with what follows it, its
+ * types and its device, so that it holds in any net. */
+enum { CNRI_TUNING_KEY = 33 };
+typedef struct cnri_timed { char key[CNRI_TUNING_KEY], kernel[96]; double ns; } cnri_timed;
+/* Fills ns[i] with the time of kernel i of n on `segment`, a net of that node and what follows it;
+ * <= 0: it does not take it. */
+typedef cnr_status (*cnri_measure_fn)(void *arg, const cnr_graph *segment, const char *device,
+                                      const cnr_kernel *const *kernels, int32_t n, double *ns,
+                                      cnr_error *err);
+typedef struct cnri_tuning {
+    CNRI_VEC(cnri_timed) rows;
+    cnri_measure_fn measure; /* asked where rows say nothing; NULL: nobody is */
+    void *arg;
+} cnri_tuning;
+
 typedef struct cnri_plan_options {
     const char *device;              /* default device; NULL: best */
     const cnri_placement *placements;
@@ -58,6 +73,7 @@ typedef struct cnri_plan_options {
     const char *const *kernels;      /* "op=kernel" forced; NULL-terminated */
     bool deterministic, training;    /* training: weights flagged VARIABLE keep changing */
     const cnri_memo *memo;           /* only while planning */
+    cnri_tuning *tuning;             /* the same; looked at unless deterministic; NULL: none */
 } cnri_plan_options;
 
 typedef enum cnri_step_kind { CNRI_STEP_KERNEL, CNRI_STEP_COPY, CNRI_STEP_LAYOUT } cnri_step_kind;
@@ -166,6 +182,15 @@ void cnri_memo_print(const cnr_plan *plan, cnri_text *out);
 /* Decisions from what cnri_memo_print wrote; CNR_E_FORMAT. Blobs are the caller's to add. */
 cnr_status cnri_memo_parse(cnri_memo *memo, const char *text, cnr_error *err);
 void cnri_memo_free(cnri_memo *memo);
+
+/* ---- tuning.c ---- */
+double cnri_tuning_ns(const cnri_tuning *t, const char *key, const char *kernel); /* -1: unknown */
+/* Replaces what is known of the same key and kernel. */
+cnr_status cnri_tuning_set(cnri_tuning *t, const char *key, const char *kernel, double ns,
+                           cnr_error *err);
+/* A JSON object a line. Parsing adds rows; what is malformed is skipped: it is only advice. */
+void cnri_tuning_print(const cnri_tuning *t, cnri_text *out);
+cnr_status cnri_tuning_parse(cnri_tuning *t, const char *text, cnr_error *err);
 
 /* ---- residency.c: prepared blobs under a bound; largest stay, the rest come and go ---- */
 /* The blob for step, prepared and on its device; hold until release. Thread-safe. */

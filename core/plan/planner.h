@@ -4,7 +4,7 @@
  *   place.c   wish per node -> device(s)          choose.c  kernel, layout and fusion per node
  *   emit.c    steps and homes, copies between     alias.c   views, joins, in-place
  *   lay.c     lifetimes, storages, waits          finish.c  views, kernel states, constants
- *   memo.c    what was decided, for the next process */
+ *   memo.c    what was decided, for the next process    tuning.c  times of kernels */
 #ifndef CNRI_PLANNER_H
 #define CNRI_PLANNER_H
 
@@ -16,6 +16,7 @@ typedef struct cnri_choice {
     const cnr_kernel *kernel; /* NULL: the reference */
     uint32_t prepared;
     bool ranges; /* computes the part alone; false: all of it, of which the part is copied */
+    bool measured; /* ns is of a clock, not the kernel's estimate */
     bool passes, dense; /* dense: encoded inputs are replaced by their twins */
     int32_t n_chain, score, way; /* way: see cnri_decision */
     double ns;       /* < 0: not known */
@@ -51,6 +52,7 @@ typedef struct cnri_planner {
     cnr_graph *graph;
     cnri_devices *set;
     const cnri_plan_options *options;
+    char key[CNRI_TUNING_KEY]; /* of the node that is being chosen for; "": times do not count */
     const cnri_decision *told; /* by the memo, for the part that is being chosen; NULL */
     bool fuse, alias, layout;
     int32_t fallback; /* default device */
@@ -134,6 +136,10 @@ cnr_status cnri_memo_tell(cnri_planner *p, int32_t node, int32_t part, const cnr
 cnr_status cnri_memo_agrees(const cnri_planner *p, int32_t node, const cnri_choice *c,
                             cnr_error *err);
 cnr_status cnri_memo_keep(cnri_planner *p, int32_t node, cnr_error *err);
+/* tuning.c: sets p->key for the part's device; measures if that is wanted. The view holds the whole
+ * chain. */
+cnr_status cnri_tuning_begin(cnri_planner *p, int32_t node, int32_t device, cnr_error *err);
+bool cnri_kernel_drives(const cnr_kernel *k, const cnr_device *device);
 /* residency.c */
 cnr_status cnri_residency_make(cnr_plan *plan, const cnri_memo *memo, cnr_error *err);
 void cnri_residency_free(cnr_plan *plan);

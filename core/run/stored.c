@@ -151,6 +151,13 @@ void cnri_plan_identity(const cnr_model *m, const cnr_tensor *const *types, int3
     }
     cnri_text_add(out, "threads %d\n", (int)m->rt->devices.options.threads);
     add_plugins(out);
+    if (m->cache && !m->plan_options.deterministic) {
+        cnri_tuning none = {0};
+        uint8_t print[16];
+        (void)cnri_tuning_load(m->cache, &none, print, NULL);
+        add_digest(out, "tuning", print);
+        cnri_vec_free(&none.rows);
+    }
     add_net(out, m->graph);
     add_weights(out, m->graph);
 }
@@ -236,11 +243,23 @@ static char *why_missed(const cnr_model *m, const char *identity) {
 
 /* ---- loading and storing ---- */
 
+/* By a memo, else by the record of times that the cache may have. */
 static cnr_status make(cnr_model *m, const cnri_memo *memo, const cnr_tensor *const *types,
                        int32_t n, cnr_plan **out, cnr_error *err) {
     cnri_plan_options options = m->plan_options;
+    cnri_tuning tuning = {0};
+    uint8_t print[16];
+    cnr_error why = CNR_ERROR_INIT;
     options.memo = memo;
-    return cnri_plan_make(m->graph, &m->rt->devices, &options, types, n, out, err);
+    if (m->cache && !memo && !options.deterministic) {
+        if (cnri_tuning_load(m->cache, &tuning, print, &why))
+            cnri_log(CNR_LOG_WARN, "cache", "%s: %s", why.where, why.text);
+        options.tuning = tuning.rows.n ? &tuning : NULL;
+    }
+    const cnr_status status =
+        cnri_plan_make(m->graph, &m->rt->devices, &options, types, n, out, err);
+    cnri_vec_free(&tuning.rows);
+    return status;
 }
 
 /* A plan after the stored one, which it then owns. */

@@ -1,0 +1,171 @@
+/* Choice by measurement: only tuning asks a clock, the record of what it saw decides from then on,
+ * always the same way; a deterministic plan looks at neither. */
+#include "../core/plan/lab.h"
+#include "core/store/store.h"
+#include <unistd.h>
+
+static cnr_graph *net(void) {
+    cnr_graph *g = cnri_graph_new("net");
+    const cnr_tensor t = lab_type(1, 8, 6, 5);
+    cnr_value x = cnri_graph_input(g, "x", &t);
+    for (uint32_t i = 0; i < 3; i++) x = lab_blur(g, x, 8, 2 + i);
+    cnri_graph_output(g, lab_affine(g, x, 2, 1), "y");
+    return g;
+}
+
+/* ---- times that we make up ---- */
+
+typedef struct clockwork {
+    const char *fast; /* this kernel is the fastest */
+    int32_t asked;
+} clockwork;
+
+static cnr_status made_up(void *arg, const cnr_graph *segment, const char *device,
+                          const cnr_kernel *const *kernels, int32_t n, double *ns,
+                          cnr_error *err) {
+    clockwork *c = arg;
+    (void)device;
+    (void)err;
+    c->asked++;
+    for (int32_t i = 0; i < n; i++)
+        if (segment->nodes.n > 0) ns[i] = strcmp(kernels[i]->name, c->fast) == 0 ? 1e3 : 1e9;
+    return CNR_OK;
+}
+
+static int32_t count_kernel(const cnr_plan *plan, const char *name) {
+    int32_t n = 0;
+    for (int32_t i = 0; plan && i < plan->decisions.n; i++)
+        n += strcmp(plan->decisions.at[i].kernel, name) == 0;
+    return n;
+}
+
+static cnr_plan *plan_by(cnri_tuning *t, bool deterministic) {
+    const cnri_plan_options o = {.device = "near", .tuning = t, .deterministic = deterministic};
+    static cnr_graph *g;
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_plan *plan = NULL;
+    if (!g) g = net();
+    const cnr_tensor *types[] = {g->values.at[g->inputs.at[0]].type};
+    if (cnri_plan_make(g, &lab_rt->devices, &o, types, 1, &plan, &err))
+        note("%s: %s", err.where, err.text);
+    return plan;
+}
+
+static void decides(const char *fast, const char *slow) {
+    clockwork c = {.fast = fast};
+    cnri_tuning t = {.measure = made_up, .arg = &c};
+    cnr_plan *plan = plan_by(&t, false);
+    is_int(count_kernel(plan, fast), 3, fast);
+    is_int(count_kernel(plan, slow), 0, "what was slow is not taken");
+    ok(c.asked >= 1 && c.asked <= 3 && t.rows.n >= 2, "%d layers measured, alike ones once, "
+       "%d times on record", (int)c.asked, (int)t.rows.n);
+    cnri_plan_free(plan);
+    const int32_t asked = c.asked;
+    cnri_text text = {0};
+    cnri_tuning read = {.arg = &c};
+    cnr_error err = CNR_ERROR_INIT;
+    cnri_tuning_print(&t, &text);
+    ok(!cnri_tuning_parse(&read, text.at, &err) && read.rows.n == t.rows.n &&
+       memcmp(read.rows.at, t.rows.at, (size_t)t.rows.n * sizeof *t.rows.at) == 0,
+       "the record reads back as it was written");
+    int32_t alike = 0;
+    for (int32_t i = 0; i < 20; i++) {
+        plan = plan_by(&read, false);
+        alike += count_kernel(plan, fast) == 3;
+        cnri_plan_free(plan);
+    }
+    is_int(alike, 20, "planned by it 20 times: 20 times the same");
+    is_int(c.asked, asked, "without measuring again");
+    cnri_vec_free(&t.rows);
+    cnri_vec_free(&read.rows);
+    cnri_text_free(&text);
+}
+
+static void deterministic(void) {
+    clockwork c = {.fast = "near_blur_block"};
+    cnri_tuning t = {.measure = made_up, .arg = &c};
+    cnr_plan *plain = plan_by(NULL, false), *plan = plan_by(&t, true);
+    bool same = plan && plain && plan->decisions.n == plain->decisions.n;
+    for (int32_t i = 0; same && i < plan->decisions.n; i++)
+        same = strcmp(plan->decisions.at[i].kernel, plain->decisions.at[i].kernel) == 0;
+    ok(same && c.asked == 0 && t.rows.n == 0, "a deterministic plan asks no clock, goes by scores");
+    cnri_plan_free(plain);
+    cnri_plan_free(plan);
+}
+
+static void malformed(void) {
+    static const char text[] =
+        "{\"key\":\"ab\",\"kernel\":\"k\",\"ns\":5}\nnonsense\n{\"key\":\"ab\"\n"
+        "{\"key\":\"0123456789012345678901234567890123456789\",\"kernel\":\"k\",\"ns\":5}\n"
+        "{\"key\":\"cd\",\"kernel\":\"k\",\"ns\":-1}\n"
+        "{\"key\":\"cd\",\"kernel\":\"k\",\"ns\":nan}\n"
+        "{\"key\":\"cd\",\"kernel\":\"k\",\"ns\":1e300}\n"
+        "{\"key\":\"ef\",\"kernel\":\"k\",\"ns\":7}";
+    cnri_tuning t = {0};
+    cnr_error err = CNR_ERROR_INIT;
+    ok(!cnri_tuning_parse(&t, text, &err) && t.rows.n == 2 &&
+       cnri_tuning_ns(&t, "ab", "k") == 5 && cnri_tuning_ns(&t, "ef", "k") == 7,
+       "lines that are malformed are passed over");
+    cnri_vec_free(&t.rows);
+}
+
+/* ---- with the clock, and the cache ---- */
+
+static const char *origin_of(const char *folder, char *room, size_t bytes) {
+    const cnr_load_options load = {.size = sizeof load, .device = "near", .cache = folder};
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_model *m = NULL;
+    cnr_plan *plan = NULL;
+    snprintf(room, bytes, "none");
+    if (!cnri_model_from_graph(lab_rt, net(), &load, &m, &err) &&
+        !cnr_plan_for(m, NULL, 0, &plan, &err))
+        snprintf(room, bytes, "%s", plan->origin ? plan->origin : "none");
+    cnr_plan_release(plan);
+    cnr_release(m);
+    return room;
+}
+
+static void measured(void) {
+    char folder[] = "/tmp/cnnrun-tune-XXXXXX", origin[512];
+    const cnr_load_options load = {.size = sizeof load, .device = "near"};
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_model *m = NULL;
+    cnr_plan *plan = NULL;
+    cnri_tuning t = {0}, back = {0};
+    uint8_t print[16];
+    if (!ok(mkdtemp(folder) && !cnri_model_from_graph(lab_rt, net(), &load, &m, &err), "a folder"))
+        return;
+    has_text(origin_of(folder, origin, sizeof origin), "miss", "a stored plan");
+    has_text(origin_of(folder, origin, sizeof origin), "hit", "that is taken over");
+    const cnr_tensor *types[] = {m->graph->values.at[m->graph->inputs.at[0]].type};
+    const cnr_status status = cnri_tune(m, types, 1, &t, &plan, &err);
+    ok(!status && t.rows.n >= 2, "by the real clock: %d times on record: %s", (int)t.rows.n,
+       err.text);
+    ok(!cnri_tuning_save(folder, &t, &err) && !cnri_tuning_load(folder, &back, print, &err) &&
+       back.rows.n == t.rows.n, "kept in the folder");
+    has_text(origin_of(folder, origin, sizeof origin), "stale: tuning changed",
+             "a plan from before the record is stale");
+    has_text(origin_of(folder, origin, sizeof origin), "hit", "and made by it then");
+    cnri_plan_free(plan);
+    cnr_release(m);
+    cnri_vec_free(&t.rows);
+    cnri_vec_free(&back.rows);
+    cnri_cache_trim(folder, 0, NULL);
+    char *record = cnri_path_join(folder, "tuning.jsonl");
+    unlink(record);
+    cnri_free(record);
+    is_int(rmdir(folder), 0, "nothing else is left in the folder");
+}
+
+int main(void) {
+    cnr_error err = CNR_ERROR_INIT;
+    if (!ok(lab_open(&err) == CNR_OK, "the made-up plugin loads")) return done();
+    cnri_log_to(NULL, NULL, -1);
+    decides("near_blur_block", "near_blur");
+    decides("near_blur", "near_blur_block");
+    deterministic();
+    malformed();
+    measured();
+    cnr_close(lab_rt);
+    return done();
+}
