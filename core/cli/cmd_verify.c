@@ -62,28 +62,6 @@ static bool exists(const char *path) {
 
 /* ---- comparing ---- */
 
-static double element(const cnr_tensor *t, int64_t i) {
-    const void *d = t->data;
-    switch (t->dtype) {
-    case CNR_f32: return (double)((const float *)d)[i];
-    case CNR_f64: return ((const double *)d)[i];
-    case CNR_f16: return (double)cnr_f16_to_f32(((const uint16_t *)d)[i]);
-    case CNR_bf16: return (double)cnr_bf16_to_f32(((const uint16_t *)d)[i]);
-    case CNR_i8: return ((const int8_t *)d)[i];
-    case CNR_i16: return ((const int16_t *)d)[i];
-    case CNR_u16: return ((const uint16_t *)d)[i];
-    case CNR_i32: return ((const int32_t *)d)[i];
-    case CNR_u32: return ((const uint32_t *)d)[i];
-    case CNR_i64: return (double)((const int64_t *)d)[i];
-    case CNR_u64: return (double)((const uint64_t *)d)[i];
-    case CNR_i4: case CNR_u4: {
-        const int nibble = ((const uint8_t *)d)[i / 2] >> (i % 2 * 4) & 15;
-        return t->dtype == CNR_i4 && nibble > 7 ? nibble - 16 : nibble;
-    }
-    default: return ((const uint8_t *)d)[i];
-    }
-}
-
 static void print_shape(const cnr_tensor *t, cnri_text *out) {
     cnri_text_add(out, "%s[", cnr_dtype_name(t->dtype));
     for (int32_t i = 0; i < t->rank; i++) cnri_text_add(out, "%s%lld", i ? "," : "", (long long)t->dim[i]);
@@ -122,7 +100,7 @@ static bool same(job *j, const char *name, const cnr_tensor *got, const cnr_tens
     int64_t wrong = 0, worst = -1;
     double largest = -1;
     for (int64_t i = 0; i < n; i++) {
-        const double a = element(got, i), b = element(want, i);
+        const double a = cnri_element(got, i), b = cnri_element(want, i);
         if ((isnan(a) && isnan(b)) || a == b) continue;
         const double diff = fabs(a - b);
         if (diff <= j->opt->atol + j->opt->rtol * fabs(b)) continue; /* false for NaN and infinity */
@@ -136,7 +114,7 @@ static bool same(job *j, const char *name, const cnr_tensor *got, const cnr_tens
     cnri_text_add(&j->why, "# %s: %lld of %lld elements differ, the most at ", name,
                   (long long)wrong, (long long)n);
     print_place(want, worst, &j->why);
-    cnri_text_add(&j->why, ": got %.9g, want %.9g\n", element(got, worst), element(want, worst));
+    cnri_text_add(&j->why, ": got %.9g, want %.9g\n", cnri_element(got, worst), cnri_element(want, worst));
     return false;
 }
 
