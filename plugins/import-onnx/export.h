@@ -1,0 +1,63 @@
+/* What the exporter's files share. The message points into the graph's own memory and into blocks
+ * that are released together, so nothing in it is freed singly; what runs out of memory says so in
+ * the writer and goes on, and nothing is saved then. */
+#ifndef ONNX_EXPORT_H
+#define ONNX_EXPORT_H
+
+#include "onnx.h"
+
+enum { OUT_MAX_PORTS = 1024 };
+
+/* The model under construction. */
+typedef struct out_writer {
+    const struct cnr_graph *graph;
+    struct out_block *blocks;
+    Onnx__NodeProto **nodes;
+    size_t n_nodes, nodes_room;
+    Onnx__TensorProto **tensors;
+    size_t n_tensors, tensors_room;
+    int32_t n_made, problems;
+    int no_memory;
+} out_writer;
+
+/* A node being written: the names of what it reads and gives. */
+typedef struct out_job {
+    out_writer *w;
+    const cnr_node *node;
+    const char *in[OUT_MAX_PORTS], *out[OUT_MAX_PORTS];
+    int32_t n_in, n_out;
+} out_job;
+
+/* ---- export_message.c ---- */
+
+void *out_make(out_writer *w, size_t bytes); /* zeroed; NULL: no memory */
+char *out_text(out_writer *w, const char *s);
+void out_release(out_writer *w);
+/* Told to the user; the export fails at its end. */
+void out_unsupported(out_writer *w, const cnr_node *node, const char *why);
+
+int32_t out_data_type(int32_t dtype); /* TensorProto.DataType; 0: ONNX has none */
+void out_tensor(out_writer *w, const char *name, int32_t dtype, const int64_t *dim, int32_t rank,
+                const void *data, uint64_t bytes); /* data is not copied */
+/* Constants of ours, copied; they return the constant's name. */
+const char *out_constant(out_writer *w, int32_t dtype, const int64_t *dim, int32_t rank,
+                         const void *data, uint64_t bytes);
+const char *out_ints(out_writer *w, const int64_t *values, int64_t n);
+const char *out_floats(out_writer *w, const double *values, int64_t n);
+const char *out_scalar(out_writer *w, double value);
+
+/* A node; its attributes follow. NULL, which those take too: no memory. */
+Onnx__NodeProto *out_node(out_writer *w, const char *op, const char *const *in, int32_t n_in,
+                          const char *const *out, int32_t n_out);
+void out_put_int(out_writer *w, Onnx__NodeProto *n, const char *name, int64_t value);
+void out_put_ints(out_writer *w, Onnx__NodeProto *n, const char *name, const int64_t *v, int64_t k);
+void out_put_attr(out_writer *w, Onnx__NodeProto *n, const cnr_attr *from);
+/* A fresh name for a value between nodes of ours. */
+const char *out_between(out_writer *w);
+
+/* ---- the two kinds of operators; 0: it is not among them ---- */
+
+int out_row(out_job *j); /* export_rows.c: ONNX has it too */
+int out_own(out_job *j); /* export_own.c: several of ONNX's make it */
+
+#endif
