@@ -1,4 +1,4 @@
-/* Files, options and numbers as text. */
+/* Memory, files, options and numbers as text. */
 #include "import_common.h"
 
 #include <ctype.h>
@@ -6,6 +6,15 @@
 #include <stdlib.h>
 
 const cnr_host *imp_host;
+
+void *imp_library_alloc(void *context, size_t bytes) {
+    (void)context;
+    return imp_host->alloc(bytes);
+}
+void imp_library_free(void *context, void *block) {
+    (void)context;
+    imp_host->free(block);
+}
 
 cnr_status imp_read_file(const char *path, uint8_t **out, size_t *bytes, cnr_error *err) {
     FILE *file = fopen(path, "rb");

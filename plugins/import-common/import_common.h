@@ -6,7 +6,11 @@
 
 extern const cnr_host *imp_host; /* set by each importer's init */
 
-/* ---- common.c: files and text ---- */
+/* ---- common.c: memory, files and text ---- */
+
+/* The host's memory in the form of libraries that hand a context along (ProtobufCAllocator). */
+void *imp_library_alloc(void *context, size_t bytes);
+void imp_library_free(void *context, void *block);
 
 /* The whole file in host memory with a zero behind it. */
 cnr_status imp_read_file(const char *path, uint8_t **out, size_t *bytes, cnr_error *err);
