@@ -91,7 +91,7 @@ typedef struct cnri_common {
     const char *device;
     int64_t threads;
     const char *weights, *net;
-    cnri_words no_rewrite, symbols; /* symbols: "name=value" */
+    cnri_words no_rewrite, symbols, settings; /* the last two: "name=value" */
     bool deterministic, trust, letterbox;
     uint64_t memory, cache_limit;
     const char *cache;

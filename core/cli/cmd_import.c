@@ -5,7 +5,6 @@
 
 typedef struct import {
     const char *out, *labels, *format;
-    cnri_words settings;
     char *mean_setting;
 } import;
 
@@ -16,8 +15,6 @@ static const cnri_option options[] = {
      "names of the classes, one a line", 0, 0, NULL, 0},
     {"--format", "NAME", CNRI_OPT_TEXT, offsetof(import, format),
      "the importer to use (told by the content)", 0, 0, NULL, 0},
-    {"--option", "NAME=VALUE", CNRI_OPT_LIST, offsetof(import, settings),
-     "a setting of the importer (repeatable)", 0, 0, NULL, 0},
 };
 
 static const cnri_syntax syntax = {
@@ -111,7 +108,7 @@ static cnr_status hand_over_mean(import *im, cnri_args *args, cnr_error *err) {
         return CNR_OK;
     }
     if (why.code != CNR_E_UNSUPPORTED) return cnri_fail(err, why.code, why.where, "%s", why.text);
-    const char **slot = cnri_push(&im->settings);
+    const char **slot = cnri_push(&args->common.settings);
     im->mean_setting = cnri_format("mean_file=%s", path);
     if (!slot || !im->mean_setting) return cnri_fail(err, CNR_E_MEMORY, path, "out of memory");
     *slot = im->mean_setting;
@@ -141,8 +138,8 @@ static cnr_status run_importer(const import *im, const cnri_args *args, cnr_grap
         .size = sizeof how,
         .n_paths = args->operands.n,
         .paths = args->operands.at,
-        .n_options = im->settings.n,
-        .options = im->settings.at,
+        .n_options = args->common.settings.n,
+        .options = args->common.settings.at,
     };
     int64_t seed = 0;
     cnr_status status = find(im->format, args->operands.at[0], &importer, err);
@@ -190,7 +187,6 @@ int cnri_cmd_import(int argc, char **argv) {
         if (status) code = cnri_complain(&args, &err);
         else tell(&args, &im, graph);
     }
-    cnri_vec_free(&im.settings);
     cnri_free(im.mean_setting);
     cnri_graph_free(graph);
     cnr_close(rt);

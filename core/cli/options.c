@@ -25,6 +25,8 @@ static const cnri_option net_options[] = {
      "weights from a .cnr file, random:SEED, or none (to look at)", 0, 0, NULL, 0},
     {"--net", "NAME", CNRI_OPT_TEXT, AT(net), "which net of a script that holds several", 0, 0,
      NULL, 0},
+    {"--option", "NAME=VALUE", CNRI_OPT_LIST, AT(settings), "a setting of the importer (repeatable)",
+     0, 0, NULL, 0},
     {"--symbol", "NAME=VALUE", CNRI_OPT_LIST, AT(symbols), "bind a named dimension (repeatable)", 0,
      0, NULL, 0},
     {"--no-rewrite", "NAME", CNRI_OPT_LIST, AT(no_rewrite), "leave a rewrite out (repeatable)", 0,
@@ -347,6 +349,7 @@ bool cnri_args_parse_leading(cnri_args *args, const cnri_syntax *s, int argc, ch
 void cnri_args_free(cnri_args *args) {
     cnri_vec_free(&args->common.plugin_dirs);
     cnri_vec_free(&args->common.no_rewrite);
+    cnri_vec_free(&args->common.settings);
     cnri_vec_free(&args->common.symbols);
     cnri_vec_free(&args->operands);
 }

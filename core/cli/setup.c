@@ -144,13 +144,14 @@ static cnr_status load_options(const cnri_args *args, symbols *s, cnr_load_optio
     options->weights = c->weights;
     options->net = c->net;
     options->no_rewrite = terminated(&c->no_rewrite);
+    options->import_options = terminated(&c->settings);
     options->device = c->device;
     options->memory_bound = c->memory;
     options->deterministic = c->deterministic;
     options->cache = cnri_args_cache(args);
     options->cache_bytes = c->cache_limit;
-    if (c->no_rewrite.n && !options->no_rewrite)
-        return cnri_fail(err, CNR_E_MEMORY, "--no-rewrite", "out of memory");
+    if ((c->no_rewrite.n && !options->no_rewrite) || (c->settings.n && !options->import_options))
+        return cnri_fail(err, CNR_E_MEMORY, "options", "out of memory");
     return CNR_OK;
 }
 

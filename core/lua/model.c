@@ -24,14 +24,14 @@ cnr_model *cnri_lua_model_at(lua_State *L, int i) {
 
 /* ---- loading ---- */
 
-enum { OPT_WEIGHTS, OPT_NET, OPT_DEVICE, OPT_BATCH, OPT_DETERMINISTIC };
+enum { OPT_WEIGHTS, OPT_NET, OPT_DEVICE, OPT_BATCH, OPT_DETERMINISTIC, OPT_IMPORT };
 static const char *const option_keys[] = {
     "weights: a file, or random:SEED", "net: which of the script's nets", "device: cpu, opencl:0",
-    "sizes: { batch = 16 }", "deterministic: true"};
+    "sizes: { batch = 16 }", "deterministic: true", "import: { \"shape=3,224,224\" }"};
 
 typedef struct options {
     cnr_load_options load;
-    const char *names[16];
+    const char *names[16], *import[17];
     int64_t sizes[16];
 } options;
 
@@ -57,6 +57,21 @@ static void read_sizes(lua_State *L, int table, options *o) {
     lua_pop(L, 1);
 }
 
+static void read_import(lua_State *L, int table, options *o) {
+    int n = 0;
+    if (cnri_lua_get(L, table, option_keys[OPT_IMPORT]) == LUA_TTABLE) {
+        while (lua_rawgeti(L, -1, n + 1) != LUA_TNIL) {
+            if (lua_type(L, -1) != LUA_TSTRING || n == 16)
+                luaL_error(L, "want %s", option_keys[OPT_IMPORT]);
+            o->import[n++] = lua_tostring(L, -1);
+            lua_pop(L, 1);
+        }
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    if (n) o->load.import_options = o->import;
+}
+
 /* The texts belong to the table at `table`, which stays on the stack. */
 static void read_options(lua_State *L, int table, options *o) {
     memset(o, 0, sizeof *o);
@@ -79,6 +94,7 @@ static void read_options(lua_State *L, int table, options *o) {
     o->load.net = text_option(L, table, option_keys[OPT_NET]);
     o->load.device = text_option(L, table, option_keys[OPT_DEVICE]);
     read_sizes(L, table, o);
+    read_import(L, table, o);
     o->load.symbols = o->names;
     o->load.symbol_values = o->sizes;
     cnri_lua_get(L, table, option_keys[OPT_DETERMINISTIC]);

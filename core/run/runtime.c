@@ -168,6 +168,8 @@ static cnr_status import(const cnr_importer *importer, const char *path,
     const char *paths[2] = {path, options->weights};
     cnr_import_args args = {.size = sizeof args, .paths = paths, .n_paths = 1};
     if (is_foreign(options->weights)) args.n_paths = 2;
+    args.options = options->import_options;
+    while (args.options && args.options[args.n_options]) args.n_options++;
     const char *slash = strrchr(path, '/');
     cnr_graph *g = cnri_graph_new(slash ? slash + 1 : path);
     if (!g) return no_memory(err);
@@ -210,6 +212,9 @@ cnr_status cnri_load_graph(cnr_runtime *rt, const char *path, const cnr_load_opt
     const cnri_loader *loader = best_loader(path, head, n, &score);
     const cnr_importer *importer = best_importer(path, head, n, &score); /* if it is surer */
     if (!loader && !importer) return nobody(path, err);
+    if (!importer && options->import_options && options->import_options[0])
+        return cnri_fail(err, CNR_E_ARG, path, "takes no option \"%s\": no importer reads it",
+                         options->import_options[0]);
     cnr_status status = importer ? import(importer, path, options, out, err)
                                  : loader->load(rt, path, options, out, err);
     if (!status) status = fill(*out, options->weights, importer != NULL, err);

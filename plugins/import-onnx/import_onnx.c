@@ -129,6 +129,17 @@ static void build(onnx_net *net, const Onnx__GraphProto *g) {
     }
 }
 
+/* What the exporter says of the net (names of classes and the like) becomes metadata "onnx.KEY". */
+static void keep_properties(onnx_net *net, const Onnx__ModelProto *model) {
+    char key[128];
+    for (size_t i = 0; i < model->n_metadata_props && !net->status; i++) {
+        const Onnx__StringStringEntryProto *p = model->metadata_props[i];
+        if (!p->key || !p->value || strlen(p->key) > 100) continue;
+        snprintf(key, sizeof key, "onnx.%s", p->key);
+        if (onnx_host->graph_set_meta(net->graph, key, p->value)) net->status = CNR_E_MEMORY;
+    }
+}
+
 static cnr_status import_model(const char *path, const uint8_t *data, size_t bytes,
                                struct cnr_graph *graph, cnr_error *err) {
     Onnx__ModelProto *model = onnx__model_proto__unpack(&onnx_allocator, bytes, data);
@@ -143,6 +154,7 @@ static cnr_status import_model(const char *path, const uint8_t *data, size_t byt
         if (!domain || !*domain || strcmp(domain, "ai.onnx") == 0)
             net.opset = model->opset_import[i]->version;
     }
+    keep_properties(&net, model);
     const char *slash = strrchr(path, '/');
     const size_t n = slash ? (size_t)(slash - path) : 1;
     net.folder = (char *)onnx_host->alloc(n + 2);
@@ -150,7 +162,7 @@ static cnr_status import_model(const char *path, const uint8_t *data, size_t byt
         memcpy(net.folder, slash ? path : ".", n);
         net.folder[n] = 0;
         if (slash == path) memcpy(net.folder, "/", 2);
-        build(&net, model->graph);
+        if (!net.status) build(&net, model->graph);
     } else {
         net.status = CNR_E_MEMORY;
     }

@@ -21,11 +21,14 @@ local spec = {
     { "--labels FILE", "names of the classes, one a line" },
     { "--score NUMBER", "at least this score (the family's)" },
     { "--overlap NUMBER", "boxes of a class share at most this part (the family's)" },
-    { "--single", "one box a thing: boxes of different classes exclude each other too" },
+    { "--across NUMBER", "boxes of different classes share at most this part (0.8: a dog or a cat, " ..
+                         "not both; 1: both)" },
     { "--family NAME", "who decodes (told by the net)" },
     { "--device NAME", "where to run: cpu, opencl:0 (the best)" },
-    { "--size SIZE", "HEIGHTxWIDTH of the input, where the net leaves it open" },
+    { "--size SIZE", "where the net leaves its input's size open: HEIGHTxWIDTH, or net for its own " ..
+                     "(the picture's shape, its shorter side as long as the net's)" },
     { "--longest NUMBER", "or the picture's shape, with the longer side this long" },
+    { "--option TEXT", "NAME=VALUE for the importer, such as shape=3,300,300", many = true },
     { "--smallest NUMBER", "mtcnn: smallest face, in pixels (20)" },
     { "--swapped ANSWER", "mtcnn: yes, when the nets see rows as columns (told by the files)" },
     { "--channels ORDER", "rgb, bgr or gray" },

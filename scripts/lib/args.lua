@@ -6,8 +6,9 @@
 --               { "--score NUMBER", "at least this score" } } })
 --   options[1], options.output, options.json, options.score
 --
--- A flag with a word in capitals behind it takes a value; NUMBER is checked. Gives nil and an exit
--- code after --help or a mistake.
+-- A flag with a word in capitals behind it takes a value; NUMBER is checked. With `many = true` in
+-- its row it may come again, and its option is a list. Gives nil and an exit code after --help or a
+-- mistake.
 local c = require "cnnrun"
 local M = {}
 
@@ -19,7 +20,7 @@ local function rows_of(spec)
     local short, long, value = flag[1]:match("^(%-%a), (%-%-[%w-]+) ?(%u*)"), nil, nil
     if short then long, value = flag[1]:match("(%-%-[%w-]+) ?([%u|]*)")
     else long, value = flag[1]:match("^(%-%-[%w-]+) ?([%u|]*)") end
-    local row = { text = flag[1], help = flag[2], value = value ~= "" and value or nil,
+    local row = { text = flag[1], help = flag[2], value = value ~= "" and value or nil, many = flag.many,
                   key = long:sub(3):gsub("%-", "_") }
     rows[#rows + 1] = row
     by[long] = row
@@ -92,7 +93,12 @@ function M.parse(words, spec)
       end
       local got, why = read(row, name or word, value)
       if got == nil then return wrong(why) end
-      options[row.key] = got
+      if row.many then
+        options[row.key] = options[row.key] or {}
+        table.insert(options[row.key], got)
+      else
+        options[row.key] = got
+      end
     end
     i = i + 1
   end

@@ -28,30 +28,24 @@ local function better(a, b)
   return a.y0 < b.y0
 end
 
--- Of the boxes of each class (of all, with `single`) that overlap by more than `limit` the best; best
--- first.
-function M.suppress(list, limit, of_smaller, single)
-  local sorted, kept, by_class = {}, {}, {}
+-- Of the boxes of a class that overlap by more than `limit`, and of those of different classes that
+-- do by more than `across`, the best; best first.
+function M.suppress(list, limit, across, of_smaller)
+  local sorted, kept = {}, {}
+  across = across or 1
   for _, b in ipairs(list) do
     if b.score == b.score and b.x1 > b.x0 and b.y1 > b.y0 then sorted[#sorted + 1] = b end
   end
   table.sort(sorted, better)
   for i = 1, math.min(#sorted, most) do
-    local b = sorted[i]
-    local class = single and 0 or b.class
-    local rivals = by_class[class] or {}
-    by_class[class] = rivals
-    local free = true
-    for _, rival in ipairs(rivals) do
-      if M.overlap(b, rival, of_smaller) > limit then
+    local b, free = sorted[i], true
+    for _, rival in ipairs(kept) do
+      if M.overlap(b, rival, of_smaller) > (b.class == rival.class and limit or across) then
         free = false
         break
       end
     end
-    if free then
-      rivals[#rivals + 1] = b
-      kept[#kept + 1] = b
-    end
+    if free then kept[#kept + 1] = b end
   end
   return kept
 end

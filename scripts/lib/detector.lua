@@ -41,11 +41,27 @@ local function preprocessing(net, family, options)
   return result
 end
 
--- The picture's shape with its longer side at `longest`, in whole steps.
-local function fitted(height, width, longest, multiple)
-  local ratio = longest / math.max(height, width)
-  local function side(n) return math.max(1, math.ceil(n * ratio / multiple - 1e-9)) * multiple end
-  return { side(height), side(width) }
+-- The size for all pictures; nil: each one's shape. Nets with a head for each of several scales gain
+-- by it, on those with a single one (YOLO's first two versions) large things outgrow what a cell sees.
+local function fixed_size(net, text, longest)
+  local own = net.size
+  if longest and not net.open_size then
+    error(("--longest: this net takes %dx%d only"):format(own.height, own.width), 0)
+  end
+  if not text then
+    local shaped = net.open_size and (longest or own.width == 0 or #net.outputs > 1)
+    return not shaped and own or nil
+  end
+  if text == "net" then
+    return own.width > 0 and own or error("--size net: this net has no size of its own", 0)
+  end
+  local h, w = text:match("^(%d+)x(%d+)$")
+  if not h then error("--size: want HEIGHTxWIDTH or net, got " .. text, 0) end
+  local size = { height = math.tointeger(h), width = math.tointeger(w) }
+  if not net.open_size and (size.height ~= own.height or size.width ~= own.width) then
+    error(("--size %s: this net takes %dx%d only"):format(text, own.height, own.width), 0)
+  end
+  return size
 end
 
 function M.open(path, options)
@@ -56,47 +72,32 @@ function M.open(path, options)
   self.steps = preprocessing(net, family, options)
   self.score = options.score or family.score
   self.overlap = options.overlap or family.overlap
-  self.longest = options.longest or net.open_size and net.size.width == 0 and 640 or nil
-  if options.size then
-    local h, w = options.size:match("^(%d+)x(%d+)$")
-    net.size = { height = math.tointeger(h) or error("--size: want HEIGHTxWIDTH", 0),
-                 width = math.tointeger(w) }
-  end
-  self.kind, self.single = family.name, options.single
+  self.size, self.longest = fixed_size(net, options.size, options.longest), options.longest
+  self.across = options.across or .8
   return self
-end
-
--- The boxes, and how many classes there are.
-function Detector:decode(outputs)
-  return self.family.decode(outputs, self.net, self.score)
 end
 
 function Detector:find(picture)
   local shape = picture:shape()
-  local net, how = self.net, {}
+  local net, family, how, size = self.net, self.family, {}, self.size
   for key, value in pairs(self.steps) do how[key] = value end
-  if self.longest then
-    local size = fitted(shape[1], shape[2], self.longest, 32)
-    net.size, net.priors = { height = size[1], width = size[2] }, nil
+  if not size then
+    local height, width = nets.size_for(net, shape[1], shape[2], self.longest)
+    size = { height = height, width = width }
   end
-  how.size = { net.size.height, net.size.width }
+  how.size = { size.height, size.width }
   local batch, place = net.model:prepare(picture, how)
-  local found = boxes.to_picture(self:decode(net:run(batch)), place, shape[2], shape[1])
-  return boxes.suppress(found, self.overlap, false, self.single)
+  local found = family.decode(net:run(batch), net, size, self.score)
+  boxes.to_picture(found, place, shape[2], shape[1])
+  return boxes.suppress(found, self.overlap, self.across)
 end
 
--- The name of a class: given, the net's, the family's, or what so many classes usually are.
 function Detector:label(class)
-  local given = self.names and self.names[class + 1]
-  if given then return given end
-  local own = self.net.model:label(class)
-  if own then return own end
-  if self.family.labels then return self.family.labels[class + 1] or "class " .. class end
-  local head = self.net.heads and self.net.heads[1]
-  local n = head and head.classes or self.net:last_size() - 5
-  if self.family.name == "nanodet" then n = self.net.outputs[1].sizes[3] end
-  local usual = families.usual_labels(n)
-  return usual and usual[class + 1] or n == 1 and "object" or "class " .. class
+  self.known = self.known or {}
+  local name = self.names and self.names[class + 1] or self.known[class] or
+               families.label(self.net, self.family, class)
+  self.known[class] = name
+  return name
 end
 
 return M

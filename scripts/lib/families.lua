@@ -2,11 +2,12 @@
 -- shapes, says how pictures go in where the net does not, and who decodes what comes out.
 --
 --   fits(net)           does it look so? net: inputs, outputs (name, sizes), meta(key), size
---   input               steps of preprocessing that the net's own metadata may overrule
+--   input               steps of preprocessing that the net's own metadata may overrule; or of a net
 --   insist              steps that overrule the metadata: importers guess these by a format's habit
 --   score, overlap      least score; how far boxes of a class may overlap
+--   classes(net)        how many, where it can be told
 --   labels              names when there are no others
---   decode(outputs, net, least)   boxes in pixels of the input
+--   decode(outputs, net, size, least)   boxes in pixels of an input of that size
 local heads = require "lib.heads"
 local labels = require "lib.labels"
 
@@ -29,9 +30,28 @@ local function cells(size, strides)
   return n
 end
 
+-- The strides of grids that have so many cells together.
+local function strides_of(n, size)
+  for _, strides in ipairs { { 8, 16, 32 }, { 8, 16, 32, 64 }, { 4, 8, 16, 32 }, { 16, 32 } } do
+    if cells(size, strides) == n then return strides end
+  end
+end
+
+-- Names that the exporter left: {0: 'person', 1: 'bicycle'}; numbers are none.
+local function exported_names(net)
+  local names, n = {}, 0
+  for index, _, name in (net.meta "onnx.names" or ""):gmatch("(%d+):%s*(['\"])(.-)%2") do
+    names[math.tointeger(index) + 1] = name ~= index and name or nil
+    n = n + 1
+  end
+  return names, n
+end
+
+local M = {}
+
 -- ---- NanoDet: which outputs belong together, and their stride ----
 
-local function nanodet_levels(net)
+local function nanodet_levels(net, size)
   local by_cells, order = {}, {}
   for i, port in ipairs(net.outputs) do
     local n = dim(port, 2)
@@ -56,7 +76,7 @@ local function nanodet_levels(net)
     if distance % 4 ~= 0 or distance < 8 then return nil end
     local stride
     for _, s in ipairs { 4, 8, 16, 32, 64, 128 } do
-      if cells(net.size, { s }) == n then stride = s end
+      if cells(size, { s }) == n then stride = s end
     end
     if not stride then return nil end
     levels[#levels + 1] = { pair[1], pair[2], stride }
@@ -101,7 +121,54 @@ local function offsets(net)
   end
 end
 
-local M = {}
+-- ---- what the first layers tell of the pictures ----
+
+-- Calls visit(shape, name) for the weights of convolutions until it gives something.
+local function first_kernel(net, visit)
+  for _, name in ipairs(net.model:weights()) do
+    local shape = net.model:weight(name):shape()
+    local found = #shape == 4 and visit(shape, name)
+    if found then return found end
+  end
+end
+
+-- YOLOX's first release takes pictures with ImageNet's mean and deviation, later ones plain pixels.
+-- The file does not say which, but the first weights do: those for numbers up to 255 are small. Nets
+-- that have other first layers than YOLOX's are of its relatives (YOLOv6), and take parts of 1.
+local function yolox_input(net)
+  local name = first_kernel(net, function(shape, name) return shape[2] == 12 and name end)
+  if not name then return { channels = "rgb", letterbox = 114, scale = 1 / 255 } end
+  local weight, sum = net.model:weight(name), 0
+  for i = 1, #weight do sum = sum + math.abs(weight[i]) end
+  if sum / #weight < .015 then return { channels = "bgr", letterbox = "114,corner" } end
+  return { channels = "rgb", letterbox = "114,corner", mean = { 123.675, 116.28, 103.53 },
+           std = { 58.395, 57.12, 57.375 } }
+end
+
+-- SSD in Caffe: on MobileNet pictures go from -1 to 1, on VGG the mean goes; faces' is another.
+local function ssd_input(net)
+  local function depthwise(shape) return shape[2] == 1 and shape[1] > 1 end
+  if first_kernel(net, depthwise) then
+    return { channels = "bgr", mean = 127.5, scale = 1 / 127.5 }
+  end
+  return { channels = "bgr", mean = M.ssd.classes(net) == 1 and { 104, 177, 123 } or
+                                    { 104, 117, 123 } }
+end
+
+-- Classes besides the background, from the layers in front of detection_output: a cell's scores
+-- against its corners.
+local function ssd_classes(net)
+  local sizes = {}
+  for _, name in ipairs(net.model:weights()) do
+    local stem, part = name:match("^(.*)mbox_(%a+)")
+    local n = net.model:weight(name):shape()
+    if part and #n == 4 then
+      sizes[stem .. part] = n[1]
+      local loc, conf = sizes[stem .. "loc"], sizes[stem .. "conf"]
+      if loc and conf then return conf * 4 // loc - 1 end
+    end
+  end
+end
 
 M.list = {
   {
@@ -109,25 +176,71 @@ M.list = {
     fits = function(net) return net.meta "heads" ~= nil end,
     input = { scale = 1 / 255, channels = "rgb", letterbox = 127 },
     score = .3, overlap = .45,
-    decode = function(outputs, net, least)
-      net.heads = net.heads or heads.parse_heads(net.meta "heads" or
-        error("the net has no metadata \"heads\", which Darknet's importer writes"))
-      return heads.darknet(outputs, net, least)
+    classes = function(net) return heads.parse_heads(net.meta "heads")[1].classes end,
+    decode = function(outputs, net, size, least)
+      local list = heads.parse_heads(net.meta "heads" or
+        error("the net has no metadata \"heads\", which Darknet's importer writes", 0))
+      return heads.darknet(outputs, { heads = list, size = size }, least)
     end,
   },
   {
-    name = "yolox", about = "YOLOX: one output, cells x (5 + classes), strides 8, 16, 32",
+    name = "yolox", about = "YOLOX, YOLOv6: one output, cells x (5 + classes), strides 8, 16, 32",
     fits = function(net)
       local out = net.outputs[1]
       return #net.outputs == 1 and #out.sizes == 3 and (dim(out, 3) or 0) > 5 and
-             dim(out, 2) == cells(net.size, { 8, 16, 32 })
+             strides_of(dim(out, 2), net.size)
     end,
-    input = function(net) return M.yolox_input(net) end,
+    input = yolox_input, score = .3, overlap = .45,
+    classes = function(net) return dim(net.outputs[1], 3) - 5 end,
+    decode = function(outputs, _, size, least)
+      local strides = strides_of(outputs[1]:shape()[2], size) or
+                      error("the output has not as many cells as an input of this size", 0)
+      return heads.yolox(outputs, { strides = strides, size = size }, least)
+    end,
+  },
+  {
+    name = "yolov5", about = "YOLOv5, YOLOv7: one output, boxes x (5 + classes)",
+    fits = function(net)
+      local out = net.outputs[1]
+      local n, wide = dim(out, 2), dim(out, 3)
+      return #out.sizes == 3 and n and wide and wide > 5 and n % 3 == 0 and
+             strides_of(n // 3, net.size)
+    end,
+    input = { scale = 1 / 255, channels = "rgb", letterbox = 114 },
     score = .3, overlap = .45,
-    decode = function(outputs, net, least)
-      net.strides = { 8, 16, 32 }
-      return heads.yolox(outputs, net, least)
+    classes = function(net) return dim(net.outputs[1], 3) - 5 end,
+    decode = heads.yolov5,
+  },
+  {
+    name = "yolov8", about = "YOLOv8, YOLO11 and others of Ultralytics: (4 + classes) x cells",
+    fits = function(net)
+      local out, task = net.outputs[1], net.meta "onnx.task"
+      local wide, n = dim(out, 2), dim(out, 3)
+      return #out.sizes == 3 and (wide or 0) > 4 and
+             (n and strides_of(n, net.size) or
+              not n and (task == "detect" or task == "pose" or task == "segment"))
     end,
+    input = { scale = 1 / 255, channels = "rgb", letterbox = 114 },
+    score = .3, overlap = .45,
+    classes = function(net)
+      local _, n = exported_names(net)
+      return n > 0 and n or dim(net.outputs[1], 2) - 4
+    end,
+    decode = function(outputs, net, _, least)
+      return heads.yolov8(outputs, { classes = M.yolov8.classes(net),
+                                     points = net.meta "onnx.kpt_shape" }, least)
+    end,
+  },
+  {
+    name = "rows", about = "boxes that are ready (YOLOv10, YOLO26): corners, score, class",
+    fits = function(net)
+      local out = net.outputs[1]
+      return #net.outputs == 1 and #out.sizes == 3 and dim(out, 3) == 6
+    end,
+    input = { scale = 1 / 255, channels = "rgb", letterbox = 114 },
+    score = .3, overlap = .7,
+    classes = function(net) return ({ exported_names(net) })[2] end,
+    decode = heads.rows,
   },
   {
     name = "yunet", about = "YuNet: cls, obj, bbox and kps for strides 8, 16, 32",
@@ -136,9 +249,8 @@ M.list = {
     end,
     input = { channels = "bgr", letterbox = "0,corner" },
     score = .6, overlap = .3, labels = { "face" },
-    decode = function(outputs, net, least)
-      net.strides = { 8, 16, 32 }
-      return heads.yunet(outputs, net, least)
+    decode = function(outputs, _, size, least)
+      return heads.yunet(outputs, { strides = { 8, 16, 32 }, size = size }, least)
     end,
   },
   {
@@ -148,11 +260,11 @@ M.list = {
     end,
     input = { mean = 127, scale = 1 / 128 }, insist = { channels = "rgb" },
     score = .7, overlap = .3, labels = { "face" },
-    decode = function(outputs, net, least)
-      net.classes = 2
-      net.corners = heads.are_corners(outputs.boxes)
-      if not net.corners then net.priors = net.priors or ultraface_priors(net.size) end
-      return heads.ssd(outputs.scores, outputs.boxes, net, least)
+    decode = function(outputs, _, size, least)
+      local corners = heads.are_corners(outputs.boxes)
+      return heads.ssd(outputs.scores, outputs.boxes,
+                       { classes = 2, size = size, corners = corners,
+                         priors = not corners and ultraface_priors(size) }, least)
     end,
   },
   {
@@ -168,7 +280,7 @@ M.list = {
     fits = function(net)
       return #net.outputs == 1 and #net.outputs[1].sizes == 4 and dim(net.outputs[1], 4) == 7
     end,
-    input = { channels = "bgr", mean = { 104, 117, 123 } }, score = .3, overlap = .45,
+    input = ssd_input, score = .3, overlap = .45, classes = ssd_classes,
     decode = heads.detections,
   },
   {
@@ -178,10 +290,10 @@ M.list = {
     end,
     input = { channels = "bgr", mean = { 104, 177, 123 } }, score = .5, overlap = .45,
     labels = { "face" },
-    decode = function(outputs, net, least)
+    decode = function(outputs, net, size, least)
       local loc, conf = offsets(net)
-      net.classes, net.priors = 2, net.priors or res10_priors(net.size)
-      return heads.ssd(outputs[conf], outputs[loc], net, least)
+      return heads.ssd(outputs[conf], outputs[loc],
+                       { classes = 2, size = size, priors = res10_priors(size) }, least)
     end,
   },
   {
@@ -190,49 +302,37 @@ M.list = {
       return offsets(net) and (named(net, "prior") or named(net, "mbox_priorbox"))
     end,
     input = { channels = "bgr", mean = { 104, 117, 123 } }, score = .3, overlap = .45,
-    decode = function(outputs, net, least)
+    decode = function(outputs, net, size, least)
       local loc, conf = offsets(net)
       local prior = outputs.prior or outputs.mbox_priorbox
-      net.priors = net.priors or heads.centred(prior)
-      net.classes = #outputs[conf] // (#outputs[loc] // 4)
-      net.variances = { prior[#prior // 2 + 1], prior[#prior // 2 + 3] }
-      return heads.ssd(outputs[conf], outputs[loc], net, least)
+      return heads.ssd(outputs[conf], outputs[loc],
+                       { classes = #outputs[conf] // (#outputs[loc] // 4), size = size,
+                         priors = heads.centred(prior),
+                         variances = { prior[#prior // 2 + 1], prior[#prior // 2 + 3] } }, least)
     end,
   },
   {
     name = "nanodet", about = "NanoDet: for each stride scores and distributions of distances",
-    fits = function(net) return nanodet_levels(net) ~= nil end,
+    fits = function(net) return nanodet_levels(net, net.size) ~= nil end,
     input = { channels = "bgr", mean = { 103.53, 116.28, 123.675 }, std = { 57.375, 57.12, 58.395 },
               letterbox = 0 },
     score = .4, overlap = .6,
-    decode = function(outputs, net, least)
-      net.levels = net.levels or nanodet_levels(net) or error("the outputs do not fit in pairs")
-      return heads.nanodet(outputs, net, least)
+    classes = function(net) return dim(net.outputs[1], 3) end,
+    decode = function(outputs, net, size, least)
+      local levels = nanodet_levels(net, size) or error("the outputs do not fit in pairs", 0)
+      return heads.nanodet(outputs, { levels = levels, size = size }, least)
     end,
   },
 }
-
--- YOLOX's first release takes pictures with ImageNet's mean and deviation, later ones plain pixels.
--- The file does not say which, but the first weights do: those for numbers up to 255 are small.
-function M.yolox_input(net)
-  local sum, n = 0, 0
-  for _, name in ipairs(net.model:weights()) do
-    local weight = net.model:weight(name)
-    if n == 0 and #weight:shape() == 4 and weight:shape()[2] == 12 then
-      n = #weight
-      for i = 1, n do sum = sum + math.abs(weight[i]) end
-    end
-  end
-  if n > 0 and sum / n < .015 then return { channels = "bgr", letterbox = "114,corner" } end
-  return { channels = "rgb", letterbox = "114,corner", mean = { 123.675, 116.28, 103.53 },
-           std = { 58.395, 57.12, 57.375 } }
-end
 
 for _, family in ipairs(M.list) do M[family.name] = family end
 
 -- The family called `name`, or the first that fits.
 function M.of(net, name)
-  if name then return M[name] or error("no family '" .. name .. "'; --help lists them", 0) end
+  local known = {}
+  for i, family in ipairs(M.list) do known[i] = family.name end
+  known = table.concat(known, ", ")
+  if name then return M[name] or error("no family '" .. name .. "'; there are " .. known, 0) end
   for _, family in ipairs(M.list) do
     if family.fits(net) then return family end
   end
@@ -240,13 +340,19 @@ function M.of(net, name)
   for i, port in ipairs(net.outputs) do
     ports[i] = port.name .. " [" .. table.concat(port.sizes, ",") .. "]"
   end
-  error("no decoder known here fits the outputs " .. table.concat(ports, ", ") ..
-        "; say which with --family", 0)
+  error("no family of detectors known here has the outputs " .. table.concat(ports, ", ") ..
+        "; if it is one of them all the same, say --family NAME: " .. known, 0)
 end
 
--- What a number of classes usually means.
-function M.usual_labels(n)
-  return n == 80 and labels.coco or n == 20 and labels.voc or nil
+-- The name of a class where no file of labels is given: the net's own, the family's, or what so many
+-- classes usually are.
+function M.label(net, family, class)
+  local own = net.model:label(class) or exported_names(net)[class + 1]
+  if own then return own end
+  local n = family.classes and family.classes(net)
+  local usual = family.labels or n == 80 and labels.coco or n == 20 and labels.voc or
+                n == 1 and { family.name == "ssd" and "face" or "object" }
+  return usual and usual[class + 1] or "class " .. class
 end
 
 function M.help()

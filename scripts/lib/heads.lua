@@ -137,11 +137,15 @@ local function each_cell(indices, strides, size, visit)
 end
 
 -- YOLOX, [1, cells, 5 + classes]: centre less cell, log of size, both in strides; objectness, then
--- classes.
+-- classes. Decoded in the net (an option of its exporter; YOLOv6) they are pixels: then the last
+-- cell's centre lies far from 0.
 function M.yolox(outputs, about, least)
   local t, list = outputs[1], {}
   local shape = t:shape()
   local each, indices = shape[3], {}
+  if t[#t - each + 1] >= about.size.width / 2 and t[#t - each + 2] >= about.size.height / 2 then
+    return M.yolov5(outputs, nil, nil, least)
+  end
   for i, at in ipairs(t:above(least, 5, #t, each)) do indices[i] = at // each end
   each_cell(indices, about.strides, about.size, function(index, column, row, stride)
     local b = index * each
@@ -152,6 +156,53 @@ function M.yolox(outputs, about, least)
                   exp(t[b + 3]) * stride, exp(t[b + 4]) * stride)
     end
   end)
+  return list
+end
+
+-- YOLOv5, [1, boxes, 5 + classes]: centre and size in pixels, objectness, classes.
+function M.yolov5(outputs, _, _, least)
+  local t, list = outputs[1], {}
+  local each = t:shape()[3]
+  for _, at in ipairs(t:above(least, 5, #t, each)) do
+    local class, score = largest(t, at + 1, 1, each - 5)
+    score = score * t[at]
+    if score > least then
+      add_centred(list, class, score, t[at - 4], t[at - 3], t[at - 2], t[at - 1])
+    end
+  end
+  return list
+end
+
+-- YOLOv8, planes of cells: centre and size in pixels, classes, what finds masks or points. Points
+-- (x, y and how well seen) that are hidden become not-a-number.
+function M.yolov8(outputs, about, least)
+  local t, list, done = outputs[1], {}, {}
+  local shape = t:shape()
+  local n, first = shape[3], 5 + about.classes -- planes before this are boxes and classes
+  for _, at in ipairs(t:above(least, 4 * n + 1, (first - 1) * n)) do
+    local cell = (at - 1) % n + 1
+    if not done[cell] then
+      done[cell] = true
+      local class, score = largest(t, 4 * n + cell, n, about.classes)
+      local points
+      for p = first - 1, about.points and shape[2] - 3 or 0, 3 do
+        points = points or {}
+        local seen = t[(p + 2) * n + cell] >= .5
+        points[#points + 1] = seen and t[p * n + cell] or 0 / 0
+        points[#points + 1] = seen and t[(p + 1) * n + cell] or 0 / 0
+      end
+      add_centred(list, class, score, t[cell], t[n + cell], t[2 * n + cell], t[3 * n + cell], points)
+    end
+  end
+  return list
+end
+
+-- Rows of corners in pixels, score and class: suppressed in the net.
+function M.rows(outputs, _, _, least)
+  local t, list = outputs[1], {}
+  for _, at in ipairs(t:above(least, 5, #t, 6)) do
+    add(list, math.tointeger(t[at + 1] // 1), t[at], t[at - 4], t[at - 3], t[at - 2], t[at - 1])
+  end
   return list
 end
 
@@ -217,8 +268,8 @@ end
 -- ---- Boxes said relative to others known before (SSD) ----
 
 -- Ready detections, [1, 1, found, 7]: picture, class (0 is background), score, corners from 0 to 1.
-function M.detections(outputs, about, least)
-  local t, list, w, h = outputs[1], {}, about.size.width, about.size.height
+function M.detections(outputs, _, size, least)
+  local t, list, w, h = outputs[1], {}, size.width, size.height
   for b = 0, #t - 7, 7 do
     if t[b + 3] > least and t[b + 2] >= 1 then
       add(list, math.tointeger(t[b + 2]) - 1, t[b + 3], t[b + 4] * w, t[b + 5] * h, t[b + 6] * w,

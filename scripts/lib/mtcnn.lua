@@ -9,10 +9,12 @@ local Mtcnn = { kind = "mtcnn" }
 Mtcnn.__index = Mtcnn
 
 local cell, stride = 12, 2 -- of the first net
+local sides = { false, 24, 48 } -- of pictures for the nets; the first takes any
 
 -- The stage's files in the folder, in whatever format; `swapped`: the net sees rows as columns, as
 -- those of the authors do.
-local function stage(folder, name, options)
+local function stage(folder, i, options)
+  local name = "det" .. i
   local function at(ending) return folder .. "/" .. name .. ending end
   for _, ending in ipairs { ".cnr", ".onnx" } do
     if c.exists(at(ending)) then return nets.open(at(ending), options), false end
@@ -21,7 +23,9 @@ local function stage(folder, name, options)
     return nets.open(at ".prototxt" .. "," .. at ".caffemodel", options), true
   end
   if c.exists(at "-symbol.json") then
-    return nets.open(at "-symbol.json" .. "," .. at "-0001.params", options), false
+    local shape = sides[i] and { ("shape=3,%d,%d"):format(sides[i], sides[i]) }
+    return nets.open(at "-symbol.json" .. "," .. at "-0001.params",
+                     { device = options.device, option = shape or nil }), false
   end
   error("no " .. name .. " in " .. folder ..
         ": want .cnr, .onnx, .prototxt with .caffemodel, or -symbol.json with -0001.params", 0)
@@ -40,7 +44,7 @@ function M.open(folder, options)
   local self = setmetatable({ stages = {} }, Mtcnn)
   local swapped
   for i = 1, 3 do
-    local net, is_swapped = stage(folder, "det" .. i, options)
+    local net, is_swapped = stage(folder, i, options)
     self.stages[i] = { net = net, ports = ports(net) }
     if i == 1 then swapped = is_swapped end
   end
@@ -172,9 +176,8 @@ function Mtcnn:find(picture)
   list = self:refine(seen, list, 2)
   list = each(boxes.suppress(list, .7), moved, squared)
   list = each(self:refine(seen, list, 3), moved)
-  list = boxes.suppress(list, .7, true)
+  list = boxes.suppress(list, .7, nil, true)
   return boxes.to_picture(list, { factor = { 1, 1 }, shift = { 0, 0 } }, shape[2], shape[1])
 end
-
 
 return M

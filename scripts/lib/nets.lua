@@ -6,7 +6,9 @@ local Net = {}
 
 function M.open(word, options)
   local path, weights = word:match("^([^,]+),(.+)$")
-  local model = c.load(path or word, { weights = weights, device = options and options.device })
+  options = options or {}
+  local model = c.load(path or word, { weights = weights, device = options.device,
+                                       import = options.option })
   local self = { model = model, inputs = model:inputs(), outputs = model:outputs() }
   self.input = self.inputs[1] or error(word .. " has no input", 0)
   self.meta = function(key) return model:meta(key) end
@@ -21,18 +23,27 @@ function M.open(word, options)
   return setmetatable(self, { __index = Net })
 end
 
+-- Height and width for a picture of that shape, in whole steps, where the net leaves them open. The
+-- picture is neither squeezed nor smaller than the net's own size: its shorter side gets the net's
+-- (height and width may differ); panoramas no more than twice the net's area. `longest`: the longer
+-- side instead, as where the net has no size of its own.
+function M.size_for(net, height, width, longest)
+  local own, step, ratio = net.size, tonumber(net.meta "onnx.stride") or 32, nil
+  if not longest and own.width == 0 then longest = 640 end
+  if longest then ratio = longest / math.max(height, width)
+  else
+    ratio = math.min(math.max(own.height / height, own.width / width),
+                     math.sqrt(2 * own.height * own.width / (height * width)))
+  end
+  local function side(n) return math.max(1, math.ceil(n * ratio / step - 1e-6)) * step end
+  return side(height), side(width)
+end
+
 -- The outputs, by place and by name.
 function Net:run(batch)
   local results = { self.model:run { batch } }
   for i, port in ipairs(self.outputs) do results[port.name] = results[i] end
   return results
-end
-
--- The last dimension of the first output.
-function Net:last_size()
-  local sizes = self.outputs[1].sizes
-  local n = sizes[#sizes]
-  return math.type(n) == "integer" and n or 0
 end
 
 return M

@@ -48,6 +48,7 @@ typedef struct cnr_load_options {
     int32_t deterministic;
     const char *cache;           /* folder of stored plans and tuning records; NULL: none */
     uint64_t cache_bytes;        /* most that plans may take in there; 0: 4 GiB */
+    const char *const *import_options; /* "name=value" for the importer, NULL-terminated; NULL */
 } cnr_load_options;
 
 typedef struct cnr_top {

@@ -51,6 +51,23 @@ for my $command (@commands) {
 ($code, $out) = run('--version');
 ok $code == 0 && $out =~ /^cnnrun \d+\.\d+\.\d+$/, '--version';
 
+# ---- settings of importers, with every command that takes a net ----
+if (`$build/cnnrun plugins` =~ /^import-mxnet /m) {
+    open my $file, '>', "$dir/r-symbol.json" or die;
+    print $file '{"nodes": [{"op": "null", "name": "data", "inputs": []}, {"op": "Activation", ' .
+        '"name": "r", "attrs": {"act_type": "relu"}, "inputs": [[0, 0, 0]]}], ' .
+        '"arg_nodes": [0], "heads": [[1, 0, 0]]}';
+    close $file;
+    ($code, $out) = run('show', "$dir/r-symbol.json", '--option', 'shape=3,8,9');
+    ok $code == 0 && $out =~ /3x8x9/, '--option says an input\'s size' or diag $out;
+    ($code, $out, $err) = run('show', "$dir/r-symbol.json", '--option', 'shape=3,x');
+    ok $code != 0 && $err =~ /shape=3,x/, 'a wrong one is told';
+} else {
+    pass "--option # SKIP import-mxnet is not there" for 1 .. 2;
+}
+($code, $out, $err) = run('show', $net, '--option', 'shape=3,8,9');
+ok $code == 1 && $err =~ /lenet5\.lua.*shape=3,8,9/, 'nets that no importer reads take none';
+
 # ---- mistakes ----
 my @mistakes = (
     [['evla', 'x'], 1, qr/did you mean eval\?/],

@@ -7,6 +7,7 @@ local families = require "lib.families"
 local heads = require "lib.heads"
 local json = require "lib.json"
 local labels = require "lib.labels"
+local nets = require "lib.nets"
 local pictures = require "lib.pictures"
 
 local count = 0
@@ -79,6 +80,14 @@ local function grids()
   is_box(found[1], 1, .4, 24 - 8, 16 - 16, 24 + 8, 16 + 16, "yolox: second stride")
   is_box(found[2], 0, .6, 40 - 16, 16 - 16, 40 + 16, 16 + 16, "yolox: last cell of all")
 
+  -- The same decoded in the net: the last cell's numbers are pixels.
+  cell(32 + 5, 24, 16, 16, 32, .8, .1, .5)
+  cell(41, 48, 16, 32, 32, 1, .6, .2)
+  found = heads.yolox({ t }, { size = size, strides = strides }, .3)
+  is(#found, 2, "yolox, decoded: two cells score")
+  is_box(found[1], 1, .4, 16, 0, 32, 32, "yolox, decoded: as it is")
+  is_box(found[2], 0, .6, 32, 0, 64, 32, "yolox, decoded: the last cell")
+
   -- Distances: even over 0 .. 7 means 3.5; all on one bin means that bin.
   local scores, distances = zeros(1, 8, 3), zeros(1, 8, 32)
   scores[5 * 3 + 3], scores[5 * 3 + 1] = .9, .5 -- cell 5: column 1, row 1 of 16
@@ -99,6 +108,50 @@ local function grids()
      "yunet: points")
 end
 
+local function pixels()
+  local t = zeros(1, 5, 7) -- five boxes, two classes
+  for k, v in ipairs { 30, 20, 10, 8, .5, .2, .9 } do t[2 * 7 + k] = v end
+  for k, v in ipairs { 30, 20, 10, 8, .5, .5, .1 } do t[4 * 7 + k] = v end
+  local found = heads.yolov5({ t }, nil, nil, .3)
+  is(#found, 1, "yolov5: objectness times class must score")
+  is_box(found[1], 1, .45, 25, 16, 35, 24, "yolov5: pixels")
+
+  -- Planes of five cells: box, two classes, two points; the fourth cell scores in both classes.
+  t = zeros(1, 4 + 2 + 6, 5)
+  for k, v in ipairs { 30, 20, 10, 8, .4, .7, 11, 12, .9, 13, 14, .1 } do t[(k - 1) * 5 + 4] = v end
+  t[6 * 5 + 1] = .8 -- a point is no class
+  found = heads.yolov8({ t }, { classes = 2, points = true }, .3)
+  is(#found, 1, "yolov8: a cell is one box")
+  is_box(found[1], 1, .7, 25, 16, 35, 24, "yolov8: its best class")
+  local p = found[1].points
+  ok(#p == 4 and p[1] == 11 and p[2] == 12 and p[3] ~= p[3], "yolov8: points, hidden ones are none")
+  is(heads.yolov8({ t }, { classes = 2 }, .3)[1].points, nil, "yolov8: masks are no points")
+
+  t = zeros(1, 3, 6)
+  for k, v in ipairs { 1, 2, 30, 40, .6, 7 } do t[6 + k] = v end
+  found = heads.rows({ t }, nil, nil, .3)
+  is(#found, 1, "rows: the rest is empty")
+  is_box(found[1], 7, .6, 1, 2, 30, 40, "rows: as they are")
+end
+
+local function sizes()
+  local net = { size = { height = 320, width = 320 }, meta = function() return nil end, open_size = true }
+  local function of(height, width, longest)
+    local h, w = nets.size_for(net, height, width, longest)
+    return h .. "x" .. w
+  end
+  is(of(424, 640), "320x512", "the picture's shape, not smaller than the net's size")
+  is(of(1080, 810), "448x320", "upright")
+  is(of(10, 10), "320x320", "a small picture gets larger")
+  is(of(320, 640), "320x640", "twice the area")
+  is(of(100, 1600), "128x1824", "a panorama: twice the area, whole steps")
+  is(of(424, 640, 416), "288x416", "the longer side")
+  net.size = { height = 0, width = 0 }
+  is(of(1000, 500), "640x320", "no size of its own")
+  net.meta = function(key) return key == "onnx.stride" and "64" or nil end
+  is(of(1000, 600), "640x384", "steps that the exporter tells")
+end
+
 local function ssd()
   local about = { size = { width = 100, height = 200 }, classes = 3,
                   priors = { .5, .5, .2, .2, .25, .5, .1, .4 } }
@@ -114,7 +167,7 @@ local function ssd()
   ok(heads.are_corners(corners) and not heads.are_corners(offsets), "corners are told from offsets")
   local rows = c.tensor { shape = { 1, 1, 2, 7 },
                           data = { 0, 3, .8, .1, .2, .3, .4, 0, 0, .9, 0, 0, 1, 1 } }
-  found = heads.detections({ rows }, about, .5)
+  found = heads.detections({ rows }, nil, about.size, .5)
   is(#found, 1, "detection_output: rows of the background are left out")
   is_box(found[1], 2, .8, 10, 40, 30, 80, "detection_output: corners in parts of the input")
 
@@ -136,7 +189,10 @@ local function lists()
                                 b(0, 0 / 0, 0, 10), b(0, .9, 5, 5) }, .5)
   is(#kept, 3, "suppression: per class; no empty boxes, no NaN")
   is(kept[1].score, .9, "suppression: best first")
-  is(#boxes.suppress({ b(0, .5, 0, 10), b(1, .4, 0, 10) }, .5, false, true), 1, "single: any class")
+  local two = { b(0, .5, 0, 10), b(1, .4, 1, 11) }
+  is(#boxes.suppress(two, .5), 2, "suppression: other classes stay")
+  is(#boxes.suppress(two, .5, .8), 1, "suppression: two classes for one place are one thing")
+  is(#boxes.suppress(two, .5, .9), 2, "suppression: but not for two places")
   ok(near(boxes.overlap(b(0, 1, 0, 10), b(0, 1, 5, 15)), 1 / 3) and
      near(boxes.overlap(b(0, 1, 0, 10), b(0, 1, 5, 7), true), 1), "overlap of the union, of the smaller")
   local moved = boxes.to_picture({ { x0 = 10, y0 = 30, x1 = 500, y1 = 50, points = { 20, 40 } } },
@@ -158,7 +214,21 @@ local function recognised()
   is(of(416, 416, { "a", { 1, 2704, 80 }, "b", { 1, 676, 80 }, "c", { 1, 169, 80 },
                     "d", { 1, 2704, 32 }, "e", { 1, 676, 32 }, "f", { 1, 169, 32 } }), "nanodet",
      "by pairs of outputs")
+  is(of(640, 640, { "o", { "batch", 25200, 85 } }), "yolov5", "by three boxes a cell")
+  is(of(1280, 1280, { "o", { 1, 102000, 85 } }), "yolov5", "of four strides")
+  is(of(640, 640, { "o", { 1, 84, 8400 } }), "yolov8", "by planes of cells")
+  is(of(640, 640, { "o", { 1, 116, 8400 }, "masks", { 1, 32, 160, 160 } }), "yolov8", "with masks")
+  is(of(0, 0, { "o", { "batch", 84, "anchors" } }, { ["onnx.task"] = "detect" }), "yolov8",
+     "by what the exporter says")
+  is(of(640, 640, { "o", { 1, 300, 6 } }), "rows", "by six columns")
   is(of(320, 240, { "boxes", { 1, "?", 4 }, "scores", { 1, "?", 2 } }), "ultraface", "by names")
+  local meta = { ["onnx.names"] = "{0: 'person', 1: \"driver's seat\", 2: '2'}" }
+  local names = { outputs = { { name = "o", sizes = { 1, 7, 8400 } } },
+                  meta = function(key) return meta[key] end, model = { label = function() end } }
+  local function label(class) return families.label(names, families.yolov8, class) end
+  is(label(0) .. "; " .. label(1) .. "; " .. label(2), "person; driver's seat; class 2",
+     "names that the exporter left")
+  is(families.yolov8.classes(names), 3, "and how many")
   is(of(300, 300, { "detection_out", { 1, 1, "?", 7 } }), "ssd", "by seven columns")
   local good, why = pcall(families.of, net(28, 28, { "scores", { 1, 10 } }))
   ok(not good and why:find("scores [1,10]", 1, true) and why:find("--family", 1, true),
@@ -267,6 +337,8 @@ end
 return function()
   darknet()
   grids()
+  pixels()
+  sizes()
   ssd()
   lists()
   recognised()

@@ -43,7 +43,7 @@ images=$data/images
 xl=$data/darknet/yolo-fastest/yolo-fastest-1.1-xl
 lite=$data/darknet/yolo-lite
 found "$xl.cfg,$xl.weights" "$images/dog.jpg" "" dog bicycle car
-found "$xl.cfg,$xl.weights" "$images/person.jpg" "--size 320x480" person dog horse
+found "$xl.cfg,$xl.weights" "$images/person.jpg" "" person dog horse
 found "$data/onnx/yolox_nano/yolox_nano.onnx" "$images/dog.jpg" "" dog bicycle car
 found "$data/onnx/yolox_nano/yolox_nano.onnx" "$images/person.jpg" "" person dog horse
 found "$data/onnx/nanodet/nanodet_m.onnx" "$images/dog.jpg" "" dog bicycle car
