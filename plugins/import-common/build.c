@@ -25,6 +25,9 @@ void imp_float(imp_attrs *l, const char *name, double value) {
 void imp_enum(imp_attrs *l, const char *name, const char *value) {
     add(l, name, CNR_ATTR_ENUM)->s = value;
 }
+void imp_dtype(imp_attrs *l, const char *name, int32_t value) {
+    add(l, name, CNR_ATTR_DTYPE)->i = value;
+}
 void imp_ints(imp_attrs *l, const char *name, const int64_t *values, int64_t n) {
     cnr_attr *a = add(l, name, CNR_ATTR_INTS);
     a->ints = values;
@@ -128,6 +131,44 @@ cnr_value imp_upscale(imp_net *net, const char *name, cnr_value x, int64_t scale
     imp_enum(&l, "coordinate_transformation_mode", bilinear ? "align_corners" : "asymmetric");
     if (!bilinear) imp_enum(&l, "nearest_mode", "floor");
     return imp_node(net, "resize", name, "", &x, 1, &l);
+}
+
+/* Column i holds 1 / length over the pixels that output i is the mean of (`turned`: row i). */
+static cnr_value mean_matrix(imp_net *net, const char *name, const char *suffix, int64_t n,
+                             int64_t out, int turned) {
+    const int64_t dim[] = {turned ? out : n, turned ? n : out};
+    float *at = (float *)imp_host->alloc((size_t)(n * out) * sizeof(float));
+    if (!at) {
+        net->status = CNR_E_MEMORY;
+        return -1;
+    }
+    memset(at, 0, (size_t)(n * out) * sizeof(float));
+    for (int64_t i = 0; i < out; i++) {
+        const int64_t begin = i * n / out, end = ((i + 1) * n + out - 1) / out;
+        for (int64_t k = begin; k < end; k++)
+            at[turned ? i * n + k : k * out + i] = 1.0f / (float)(end - begin);
+    }
+    const cnr_value v = imp_weight(net, name, suffix, at, dim, 2);
+    imp_host->free(at);
+    return v;
+}
+
+cnr_value imp_adaptive_average(imp_net *net, const char *name, cnr_value x,
+                               const int64_t size[2]) {
+    const cnr_tensor *t = imp_type(net, x);
+    if (size[0] == 1 && size[1] == 1)
+        return imp_node(net, "global_average_pool", name, "", &x, 1, NULL);
+    if (!t || t->rank != 4 || size[0] < 1 || size[1] < 1 || size[0] > 4096 || size[1] > 4096 ||
+        t->dim[2] < 1 || t->dim[3] < 1 || t->dim[2] > 4096 || t->dim[3] > 4096) {
+        imp_host->graph_problem(net->graph, net->path,
+                                "layer %s: it wants a picture of known size, and one to make it",
+                                name);
+        return -1;
+    }
+    const cnr_value w = mean_matrix(net, name, ".columns", t->dim[3], size[1], 0);
+    const cnr_value h = mean_matrix(net, name, ".rows", t->dim[2], size[0], 1);
+    x = imp_node(net, "matmul", name, ".narrow", (cnr_value[]){x, w}, 2, NULL);
+    return imp_node(net, "matmul", name, "", (cnr_value[]){h, x}, 2, NULL);
 }
 
 const cnr_tensor *imp_type(const imp_net *net, cnr_value v) {

@@ -49,6 +49,7 @@ void imp_int(imp_attrs *l, const char *name, int64_t value);
 void imp_bool(imp_attrs *l, const char *name, int value);
 void imp_float(imp_attrs *l, const char *name, double value);
 void imp_enum(imp_attrs *l, const char *name, const char *value);
+void imp_dtype(imp_attrs *l, const char *name, int32_t value);
 void imp_ints(imp_attrs *l, const char *name, const int64_t *values, int64_t n); /* not copied */
 void imp_floats(imp_attrs *l, const char *name, const double *values, int64_t n); /* not copied */
 
@@ -74,6 +75,8 @@ cnr_value imp_slice(imp_net *net, const char *name, const char *suffix, cnr_valu
 cnr_value imp_concat(imp_net *net, const char *name, const cnr_value *in, int32_t n, int64_t axis);
 /* Spatial sizes times a factor; bilinear: corners fall on corners. */
 cnr_value imp_upscale(imp_net *net, const char *name, cnr_value x, int64_t scale, int bilinear);
+/* Means of parts that cover the picture evenly, as many as `size` says. */
+cnr_value imp_adaptive_average(imp_net *net, const char *name, cnr_value x, const int64_t size[2]);
 const cnr_tensor *imp_type(const imp_net *net, cnr_value v); /* NULL: none */
 
 /* Input name: `dim` is one sample's, the batch stays open; open_size: height and width too, with

@@ -48,6 +48,20 @@ cnr_value mx_add_input(mx_net *net, const mx_node *n, int64_t channels, int32_t 
 
 /* ---- the JSON ---- */
 
+/* Whether its output's height and width follow from the net's input: no longer so behind a global
+ * pooling, where a dense layer does not tie them down. */
+static int still_sized(const mx_net *net, const mx_node *n) {
+    int64_t from, output;
+    if (strncmp(n->op, "Pooling", 7) == 0 && mx_bool(n, "global_pool", 0)) return 0;
+    if (strcmp(n->op, "_contrib_AdaptiveAvgPooling2D") == 0 && mx_is_open(n)) return 0;
+    for (int32_t i = 0; mx_input(n, i, &from, &output); i++) {
+        if (from < 0 || from >= n - net->nodes) continue;
+        const mx_node *source = &net->nodes[from];
+        if (strcmp(source->op, "null") == 0 ? i == 0 : source->sized) return 1;
+    }
+    return 0;
+}
+
 static int read_nodes(mx_net *net, const json_t *root) {
     const json_t *nodes = json_object_get(root, "nodes"), *one;
     const size_t n = json_array_size(nodes);
@@ -76,7 +90,8 @@ static int read_nodes(mx_net *net, const json_t *root) {
         node->first = net->n_values;
         node->n_out = mx_op_outputs(node);
         net->n_values += node->n_out;
-        if (strcmp(node->op, "null") != 0 && !mx_op_is_open(node->op)) net->open_size = 0;
+        node->sized = still_sized(net, node);
+        if (node->sized && !mx_is_open(node)) net->open_size = node->sized = 0;
     }
     net->values = (cnr_value *)imp_host->alloc((size_t)net->n_values * sizeof net->values[0]);
     if (!net->values) return net->b.status = CNR_E_MEMORY, 0;

@@ -36,6 +36,7 @@ typedef struct mx_node {
     const json_t *attrs[3]; /* "attrs", "param", "attr": which there are depends on its age */
     const json_t *inputs;   /* [node, output, ...] each */
     int32_t first, n_out;   /* its values: [first, first + n_out) of net->values */
+    int sized;              /* its height and width depend on the net's input */
 } mx_node;
 
 const char *mx_text(const mx_node *n, const char *key); /* NULL: none, or "None" */
@@ -78,19 +79,34 @@ void mx_problem(mx_job *j, const char *format, ...) __attribute__((format(printf
 cnr_value mx_op(mx_job *j, const char *op, const char *suffix, const cnr_value *in, int32_t n_in,
                 const imp_attrs *attrs);
 cnr_value mx_data(mx_job *j, int32_t i); /* input i as a value; -1 with the job failed */
+/* The same; `channels`, `rank`: what the reader wants of an input that says nothing itself. */
+cnr_value mx_data_for(mx_job *j, int32_t i, int64_t channels, int32_t rank);
+/* The variable at input i as a weight of those dims. */
+cnr_value mx_weight(mx_job *j, int32_t i, const int64_t *dim, int32_t rank);
+/* A parameter as a constant of those dims (rank < 0: its own). */
+cnr_value mx_constant(mx_job *j, mx_array *a, const int64_t *dim, int32_t rank);
+/* The parameter that an input names, before its dims are known; NULL: none such. */
+mx_array *mx_peek(mx_job *j, int32_t i);
+int64_t mx_channels(mx_job *j); /* of input 0, or 0 with the job failed */
+/* A list with one entry a spatial axis; 0 with a problem. */
+int mx_spatial(mx_job *j, const char *key, int32_t rank, int64_t fallback, int64_t *out);
+int mx_is_channels_first(mx_job *j);
+cnr_value mx_swapped(mx_job *j, const char *suffix, cnr_value v, int64_t a, int64_t b); /* axes */
 void mx_give(mx_job *j, cnr_value v);
 const cnr_tensor *mx_type(mx_job *j, cnr_value v);
 int64_t mx_axis(mx_job *j, int64_t axis); /* of input 0, counted from its begin; -1: failed */
 /* Converts a node whose inputs are there. */
 void mx_layer(mx_net *net, mx_node *n);
-/* 1: gives an output for any height and width. */
-int mx_op_is_open(const char *op);
+int mx_is_open(const mx_node *n); /* takes any height and width */
 int mx_op_outputs(const mx_node *n);
 
-/* ---- shapes.c: what moves elements without computing; NULL: not one of those ---- */
+/* ---- pointwise.c, pooling.c, shapes.c: rows of their operators; NULL: none of theirs ---- */
 
 typedef void (*mx_convert)(mx_job *j);
-mx_convert mx_shape_row(const char *op, int *open);
+enum { MX_OPEN = 1, MX_OWN_INPUT = 2 }; /* any height and width; reads input 0 itself */
+mx_convert mx_pointwise_row(const mx_node *n, int *flags);
+mx_convert mx_pooling_row(const mx_node *n, int *flags);
+mx_convert mx_shape_row(const mx_node *n, int *flags);
 
 /* ---- import_mxnet.c ---- */
 

@@ -7,52 +7,88 @@ static void flatten(mx_job *j) {
     mx_give(j, mx_op(j, "flatten", "", &j->x, 1, NULL));
 }
 
+typedef struct shaping {
+    int64_t dim[CNR_MAX_RANK]; /* of the result */
+    int kept[CNR_MAX_RANK];    /* the input's axis that it is, or -1 */
+    int32_t n;
+} shaping;
+
+static void shape_put(shaping *s, int64_t dim, int kept) {
+    if (s->n < CNR_MAX_RANK) s->dim[s->n] = dim, s->kept[s->n] = kept;
+    s->n++;
+}
+
 /* MXNet's codes: 0 keeps, -1 is told by the rest, -2 keeps all that are left, -3 merges two,
- * -4 splits one into the two that follow. */
-static void reshape(mx_job *j) {
-    int64_t code[32], shape[CNR_MAX_RANK];
-    const cnr_tensor *x = mx_type(j, j->x);
-    int32_t n = mx_ints(j->n, "shape", code, 32, 0), from = 0, k = 0;
-    if (n == 0) n = mx_ints(j->n, "target_shape", code, 32, 0);
-    if (n < 1 || !x) return mx_problem(j, "shape is missing or wrong");
-    if (mx_bool(j->n, "reverse", 0)) return mx_problem(j, "reverse is not supported");
+ * -4 splits one into the two that follow. 0: they are wrong. */
+static int follow_codes(const int64_t *code, int32_t n, const int64_t *dim, int32_t rank,
+                        shaping *s) {
+    int32_t from = 0;
     for (int32_t i = 0; i < n; i++) {
-        const int64_t left = from < x->rank ? x->dim[from] : 0;
-        const int64_t next = from + 1 < x->rank ? x->dim[from + 1] : 0;
+        const int64_t left = from < rank ? dim[from] : 0;
         if (code[i] == -2) {
-            for (; from < x->rank && k < CNR_MAX_RANK; from++, k++)
-                shape[k] = from == k ? 0 : x->dim[from] < 0 ? -1 : x->dim[from];
-            continue;
-        }
-        if (k + 2 > CNR_MAX_RANK) return mx_problem(j, "shape has too many axes");
-        if (code[i] == -3) {
-            shape[k++] = left < 0 || next < 0 ? -1 : left * next;
+            for (; from < rank; from++) shape_put(s, dim[from], from);
+        } else if (code[i] == -3) {
+            const int64_t next = from + 1 < rank ? dim[from + 1] : 0;
+            shape_put(s, left < 0 || next < 0 ? -1 : left * next, -1);
             from += 2;
         } else if (code[i] == -4 && i + 2 < n) {
-            int64_t a = code[i + 1], b = code[i + 2];
+            int64_t a = code[++i], b = code[++i];
             if (a == -1 && b > 0) a = left > 0 ? left / b : -1;
-            if (b == -1 && a > 0) b = left > 0 ? left / a : -1;
-            shape[k++] = a;
-            shape[k++] = b;
+            else if (b == -1 && a > 0) b = left > 0 ? left / a : -1;
+            shape_put(s, a, -1);
+            shape_put(s, b, -1);
             from++;
-            i += 2;
         } else if (code[i] == 0) {
-            shape[k] = from == k ? 0 : left < 0 ? -1 : left;
-            k++;
-            from++;
+            shape_put(s, left, from++);
         } else if (code[i] >= -1) {
-            shape[k++] = code[i];
+            shape_put(s, code[i], -1);
             from++;
         } else {
-            return mx_problem(j, "shape is wrong");
+            return 0;
         }
+    }
+    return s->n <= CNR_MAX_RANK;
+}
+
+static void turn(int64_t *list, int32_t n) {
+    for (int32_t i = 0; i < n / 2; i++) {
+        const int64_t keep = list[i];
+        list[i] = list[n - 1 - i];
+        list[n - 1 - i] = keep;
+    }
+}
+
+static void reshape(mx_job *j) {
+    int64_t code[32], dim[CNR_MAX_RANK], shape[CNR_MAX_RANK];
+    const cnr_tensor *x = mx_type(j, j->x);
+    int32_t n = mx_ints(j->n, "shape", code, 32, 0);
+    shaping s = {.n = 0};
+    if (n == 0) n = mx_ints(j->n, "target_shape", code, 32, 0);
+    if (n < 1 || !x) return mx_problem(j, "shape is missing or wrong");
+    const int turned = mx_bool(j->n, "reverse", 0); /* counted from the end */
+    memcpy(dim, x->dim, sizeof dim);
+    if (turned) turn(code, n), turn(dim, x->rank);
+    if (!follow_codes(code, n, dim, x->rank, &s)) return mx_problem(j, "shape is wrong");
+    for (int32_t i = 0; i < s.n; i++) {
+        const int32_t k = turned ? s.n - 1 - i : i;
+        const int kept = turned && s.kept[i] >= 0 ? x->rank - 1 - s.kept[i] : s.kept[i];
+        shape[k] = kept == k ? 0 : s.dim[i] < 0 ? -1 : s.dim[i];
     }
     /* a leading -1 is the batch when a sample keeps its size */
     const int64_t sample = imp_count(x->dim + 1, x->rank - 1);
-    if (x->rank > 0 && k > 0 && shape[0] == -1 && sample > 0 &&
-        imp_count(shape + 1, k - 1) == sample)
+    if (x->rank > 0 && s.n > 0 && shape[0] == -1 && sample > 0 &&
+        imp_count(shape + 1, s.n - 1) == sample)
         shape[0] = 0;
-    mx_give(j, imp_reshape(&j->net->b, j->n->name, "", j->x, shape, k));
+    mx_give(j, imp_reshape(&j->net->b, j->n->name, "", j->x, shape, s.n));
+}
+
+static void reshape_like(mx_job *j) {
+    static const char *const parts[] = {"lhs_begin", "lhs_end", "rhs_begin", "rhs_end"};
+    const cnr_value like = mx_data(j, 1);
+    if (j->failed) return;
+    for (int i = 0; i < 4; i++)
+        if (mx_text(j->n, parts[i])) return mx_problem(j, "%s is not supported", parts[i]);
+    mx_give(j, mx_op(j, "reshape_like", "", (cnr_value[]){j->x, like}, 2, NULL));
 }
 
 static void concat(mx_job *j) {
@@ -60,6 +96,22 @@ static void concat(mx_job *j) {
     for (int32_t i = 0; i < j->n_in && !j->failed; i++) in[i] = mx_data(j, i);
     if (j->failed || j->n_in < 1) return;
     const int64_t axis = mx_axis(j, mx_int(j->n, "dim", 1));
+    if (!j->failed) mx_give(j, imp_concat(&j->net->b, j->n->name, in, j->n_in, axis));
+}
+
+static void stack(mx_job *j) {
+    cnr_value in[MX_MAX_INPUTS];
+    const cnr_tensor *x = mx_type(j, j->x);
+    int64_t axis = mx_int(j->n, "axis", 0);
+    imp_attrs l = {.n = 0};
+    if (x && axis < 0) axis += x->rank + 1;
+    imp_ints(&l, "axes", &axis, 1);
+    for (int32_t i = 0; i < j->n_in && !j->failed; i++) {
+        char suffix[32];
+        const cnr_value v = mx_data(j, i);
+        snprintf(suffix, sizeof suffix, ".input%d", (int)i);
+        in[i] = mx_op(j, "unsqueeze", suffix, &v, 1, &l);
+    }
     if (!j->failed) mx_give(j, imp_concat(&j->net->b, j->n->name, in, j->n_in, axis));
 }
 
@@ -96,11 +148,7 @@ static void transpose(mx_job *j) {
 
 static void swap_axis(mx_job *j) {
     const int64_t a = mx_axis(j, mx_int(j->n, "dim1", 0)), b = mx_axis(j, mx_int(j->n, "dim2", 0));
-    const cnr_tensor *x = mx_type(j, j->x);
-    int64_t perm[CNR_MAX_RANK];
-    if (j->failed) return;
-    for (int32_t i = 0; i < x->rank; i++) perm[i] = i == a ? b : i == b ? a : i;
-    mx_give(j, imp_transpose(&j->net->b, j->n->name, "", j->x, perm, x->rank));
+    if (!j->failed) mx_give(j, mx_swapped(j, "", j->x, a, b));
 }
 
 static void slice_axis(mx_job *j) {
@@ -110,15 +158,21 @@ static void slice_axis(mx_job *j) {
                          mx_int(j->n, "end", INT32_MAX)));
 }
 
+/* Where None stands in begin and end: past the axis, on the side that the step asks for. */
+enum { BEFORE = -(1 << 30), BEHIND = 1 << 30, NONE = 1 << 29 };
+
 static void slice(mx_job *j) {
     int64_t begin[CNR_MAX_RANK], end[CNR_MAX_RANK], step[CNR_MAX_RANK], axes[CNR_MAX_RANK];
-    const int32_t n = mx_ints(j->n, "begin", begin, CNR_MAX_RANK, 0);
-    const int32_t m = mx_ints(j->n, "end", end, CNR_MAX_RANK, INT32_MAX);
+    const int32_t n = mx_ints(j->n, "begin", begin, CNR_MAX_RANK, NONE);
+    const int32_t m = mx_ints(j->n, "end", end, CNR_MAX_RANK, NONE);
     const int32_t s = mx_ints(j->n, "step", step, CNR_MAX_RANK, 1);
     if (n < 1 || m != n || (s && s != n)) return mx_problem(j, "begin, end or step is wrong");
     for (int32_t i = 0; i < n; i++) {
+        const int back = s && step[i] < 0;
         axes[i] = i;
-        if (s && step[i] < 1) return mx_problem(j, "steps below 1 are not supported");
+        if (s && step[i] == 0) step[i] = 1;
+        if (begin[i] == NONE) begin[i] = back ? BEHIND : 0;
+        if (end[i] == NONE) end[i] = back ? BEFORE : BEHIND;
     }
     imp_attrs l = {.n = 0};
     imp_ints(&l, "starts", begin, n);
@@ -126,6 +180,45 @@ static void slice(mx_job *j) {
     imp_ints(&l, "axes", axes, n);
     if (s) imp_ints(&l, "steps", step, n);
     mx_give(j, mx_op(j, "slice", "", &j->x, 1, &l));
+}
+
+static void reverse(mx_job *j) {
+    int64_t axes[CNR_MAX_RANK], begin[CNR_MAX_RANK], end[CNR_MAX_RANK], step[CNR_MAX_RANK];
+    const int32_t n = mx_ints(j->n, "axis", axes, CNR_MAX_RANK, 0);
+    if (n < 1) return mx_problem(j, "axis is missing");
+    for (int32_t i = 0; i < n; i++) begin[i] = BEHIND, end[i] = BEFORE, step[i] = -1;
+    imp_attrs l = {.n = 0};
+    imp_ints(&l, "starts", begin, n);
+    imp_ints(&l, "ends", end, n);
+    imp_ints(&l, "axes", axes, n);
+    imp_ints(&l, "steps", step, n);
+    mx_give(j, mx_op(j, "slice", "", &j->x, 1, &l));
+}
+
+/* The beginning of x, as large as a second tensor along some axes, or all. */
+static void slice_like(mx_job *j) {
+    int64_t axes[CNR_MAX_RANK], begin[CNR_MAX_RANK] = {0}, end[CNR_MAX_RANK];
+    const cnr_value other = mx_data(j, 1);
+    const cnr_tensor *x = mx_type(j, j->x), *like = mx_type(j, other);
+    int32_t n = mx_ints(j->n, "axes", axes, CNR_MAX_RANK, 0), m = 0;
+    if (j->failed || !x || !like) return;
+    if (n < 0) return mx_problem(j, "axes are wrong");
+    for (int32_t i = 0; n == 0 && i < x->rank; i++) axes[i] = i;
+    if (n == 0) n = x->rank;
+    for (int32_t i = 0; i < n; i++) {
+        const int64_t axis = mx_axis(j, axes[i]);
+        if (j->failed) return;
+        if (axis >= like->rank) return mx_problem(j, "axes are wrong");
+        if (like->dim[axis] == x->dim[axis] && x->dim[axis] != CNR_DIM_UNKNOWN) continue;
+        if (like->dim[axis] < 1) return mx_problem(j, "its second input's size is not known");
+        axes[m] = axis;
+        end[m++] = like->dim[axis];
+    }
+    imp_attrs l = {.n = 0};
+    imp_ints(&l, "starts", begin, m);
+    imp_ints(&l, "ends", end, m);
+    imp_ints(&l, "axes", axes, m);
+    mx_give(j, m ? mx_op(j, "slice", "", &j->x, 1, &l) : j->x);
 }
 
 static void crop(mx_job *j) {
@@ -203,6 +296,122 @@ static void reduction(mx_job *j) {
             return mx_give(j, mx_op(j, ops[i][1], "", &j->x, 1, &l));
 }
 
+static void norm(mx_job *j) {
+    int64_t axes[CNR_MAX_RANK];
+    const int32_t n = mx_ints(j->n, "axis", axes, CNR_MAX_RANK, 0);
+    const int64_t order = mx_int(j->n, "ord", 2);
+    if (n < 1 || order < 1 || order > 2) return mx_problem(j, "ord or axis is not supported");
+    imp_attrs l = {.n = 0};
+    imp_ints(&l, "axes", axes, n);
+    imp_bool(&l, "keepdims", mx_bool(j->n, "keepdims", 0));
+    mx_give(j, mx_op(j, order == 2 ? "reduce_l2" : "reduce_l1", "", &j->x, 1, &l));
+}
+
+static void arg(mx_job *j) { /* MXNet gives positions as f32 */
+    const int channel = strcmp(j->n->op, "argmax_channel") == 0;
+    if (!channel && !mx_text(j->n, "axis")) return mx_problem(j, "axis is missing");
+    imp_attrs l = {.n = 0}, as = {.n = 0};
+    imp_int(&l, "axis", channel ? 1 : mx_axis(j, mx_int(j->n, "axis", 0)));
+    imp_bool(&l, "keepdims", mx_bool(j->n, "keepdims", 0));
+    imp_dtype(&as, "to", CNR_f32);
+    if (j->failed) return;
+    const char *op = strcmp(j->n->op, "argmin") == 0 ? "arg_min" : "arg_max";
+    const cnr_value at = mx_op(j, op, ".whole", &j->x, 1, &l);
+    mx_give(j, mx_op(j, "cast", "", &at, 1, &as));
+}
+
+/* ---- elements several times ---- */
+
+static void tile(mx_job *j) {
+    int64_t reps[CNR_MAX_RANK], all[CNR_MAX_RANK];
+    const cnr_tensor *x = mx_type(j, j->x);
+    const int32_t n = mx_ints(j->n, "reps", reps, CNR_MAX_RANK, 1);
+    if (!x || n < 1 || n > x->rank) return mx_problem(j, "reps are wrong");
+    for (int32_t i = 0; i < x->rank; i++) all[i] = i < x->rank - n ? 1 : reps[i - x->rank + n];
+    imp_attrs l = {.n = 0};
+    imp_ints(&l, "repeats", all, x->rank);
+    mx_give(j, mx_op(j, "tile", "", &j->x, 1, &l));
+}
+
+static void repeat(mx_job *j) {
+    double scales[CNR_MAX_RANK];
+    const cnr_tensor *x = mx_type(j, j->x);
+    if (!mx_text(j->n, "axis")) return mx_problem(j, "axis is missing");
+    const int64_t axis = mx_axis(j, mx_int(j->n, "axis", 0)), times = mx_int(j->n, "repeats", 0);
+    if (j->failed) return;
+    if (times < 1 || axis < 1) return mx_problem(j, "repeats or axis is not supported");
+    for (int32_t i = 0; i < x->rank; i++) scales[i] = i == axis ? (double)times : 1;
+    imp_attrs l = {.n = 0};
+    imp_floats(&l, "scales", scales, x->rank);
+    imp_enum(&l, "coordinate_transformation_mode", "asymmetric");
+    imp_enum(&l, "nearest_mode", "floor");
+    mx_give(j, mx_op(j, "resize", "", &j->x, 1, &l));
+}
+
+/* broadcast_to, _axis and _like: axes of 1 stretched. */
+static void broadcast(mx_job *j) {
+    int64_t shape[CNR_MAX_RANK], axes[CNR_MAX_RANK], size[CNR_MAX_RANK];
+    const cnr_tensor *x = mx_type(j, j->x), *like = NULL;
+    if (!x) return;
+    for (int32_t i = 0; i < x->rank; i++) shape[i] = 1; /* 1 keeps what is there */
+    if (strcmp(j->n->op, "broadcast_to") == 0) {
+        if (mx_ints(j->n, "shape", size, CNR_MAX_RANK, 0) != x->rank)
+            return mx_problem(j, "shape is wrong");
+        for (int32_t i = 0; i < x->rank; i++) shape[i] = size[i] > 0 ? size[i] : 1;
+    } else if (strcmp(j->n->op, "broadcast_like") == 0) {
+        if (mx_text(j->n, "lhs_axes")) return mx_problem(j, "lhs_axes are not supported");
+        if (!(like = mx_type(j, mx_data(j, 1)))) return;
+        if (like->rank != x->rank) return mx_problem(j, "its inputs differ in rank");
+        for (int32_t i = 0; i < x->rank; i++) {
+            if (like->dim[i] == x->dim[i] && x->dim[i] != CNR_DIM_UNKNOWN) continue;
+            if (like->dim[i] < 0) return mx_problem(j, "its second input's size is not known");
+            shape[i] = like->dim[i];
+        }
+    } else {
+        const int32_t n = mx_ints(j->n, "axis", axes, CNR_MAX_RANK, 0);
+        if (n < 1 || mx_ints(j->n, "size", size, CNR_MAX_RANK, 1) != n)
+            return mx_problem(j, "axis or size is wrong");
+        for (int32_t i = 0; i < n; i++) {
+            const int64_t axis = mx_axis(j, axes[i]);
+            if (j->failed) return;
+            shape[axis] = size[i];
+        }
+    }
+    imp_attrs l = {.n = 0};
+    imp_ints(&l, "shape", shape, x->rank);
+    mx_give(j, mx_op(j, "expand", "", &j->x, 1, &l));
+}
+
+/* ---- constants that the symbol tells: _zeros, _ones, _full, _arange ---- */
+
+static void constant(mx_job *j) {
+    int64_t shape[CNR_MAX_RANK];
+    const int range = strcmp(j->n->op, "_arange") == 0;
+    int32_t rank = mx_ints(j->n, "shape", shape, CNR_MAX_RANK, 0);
+    const double start = mx_float(j->n, "start", 0), stop = mx_float(j->n, "stop", 0);
+    const double step = mx_float(j->n, "step", 1), repeat = mx_float(j->n, "repeat", 1);
+    if (range) {
+        const double from = mx_text(j->n, "stop") ? start : 0;
+        const double to = mx_text(j->n, "stop") ? stop : start;
+        const double n = step != 0 && repeat == 1 ? (to - from) / step : -1;
+        shape[0] = n > 0 && n < 1 << 24 ? (int64_t)n + (n > (double)(int64_t)n) : 0;
+        rank = 1;
+    }
+    const int64_t n = rank < 1 ? -1 : imp_count(shape, rank);
+    if (n < 1 || n > 1 << 24) return mx_problem(j, "its size is not known, or too large");
+    float *values = (float *)imp_host->alloc((size_t)n * sizeof(float));
+    if (!values) {
+        j->net->b.status = CNR_E_MEMORY;
+        j->failed = 1;
+        return;
+    }
+    const double all = strcmp(j->n->op, "_ones") == 0 ? 1 : mx_float(j->n, "value", 0);
+    const double first = mx_text(j->n, "stop") ? start : 0;
+    for (int64_t i = 0; i < n; i++) values[i] = (float)(range ? first + step * (double)i : all);
+    mx_give(j, imp_weight(&j->net->b, j->n->name, "", values, shape, rank));
+    imp_host->free(values);
+}
+
 static void expand_dims(mx_job *j) {
     const int64_t axis = mx_int(j->n, "axis", 0);
     imp_attrs l = {.n = 0};
@@ -212,8 +421,14 @@ static void expand_dims(mx_job *j) {
 
 static void squeeze(mx_job *j) {
     int64_t axes[CNR_MAX_RANK];
-    const int32_t n = mx_ints(j->n, "axis", axes, CNR_MAX_RANK, 0);
-    if (n < 1) return mx_problem(j, "axis is missing: the batch would go too where it is 1");
+    const cnr_tensor *x = mx_type(j, j->x);
+    int32_t n = mx_ints(j->n, "axis", axes, CNR_MAX_RANK, 0);
+    for (int32_t i = 1; n == 0 && x && i < x->rank; i++) /* the batch stays, even of 1 */
+        if (x->dim[i] < 0) return mx_problem(j, "the sizes of its input are not known");
+    if (!mx_text(j->n, "axis"))
+        for (int32_t i = 1; x && i < x->rank; i++)
+            if (x->dim[i] == 1) axes[n++] = i;
+    if (n < 1) return n < 0 ? mx_problem(j, "axis is wrong") : mx_give(j, j->x);
     imp_attrs l = {.n = 0};
     imp_ints(&l, "axes", axes, n);
     mx_give(j, mx_op(j, "squeeze", "", &j->x, 1, &l));
@@ -225,26 +440,39 @@ static void blocks(mx_job *j) {
     mx_give(j, mx_op(j, j->n->op, "", &j->x, 1, &l));
 }
 
-mx_convert mx_shape_row(const char *op, int *open) {
-    static const struct {
+mx_convert mx_shape_row(const mx_node *n, int *flags) {
+    static const struct row {
         const char *op;
         mx_convert convert;
-        int open;
+        int flags;
     } rows[] = {
-        {"Concat", concat, 1}, {"Crop", crop, 1}, {"Flatten", flatten, 0}, {"Pad", pad, 1},
-        {"Reshape", reshape, 0}, {"SliceChannel", split, 1}, {"SwapAxis", swap_axis, 0},
-        {"concat", concat, 1}, {"depth_to_space", blocks, 1}, {"expand_dims", expand_dims, 0},
-        {"flatten", flatten, 0}, {"max", reduction, 1}, {"max_axis", reduction, 1},
-        {"mean", reduction, 1}, {"min", reduction, 1}, {"min_axis", reduction, 1},
-        {"pad", pad, 1}, {"prod", reduction, 1}, {"reshape", reshape, 0}, {"slice", slice, 1},
-        {"slice_axis", slice_axis, 1}, {"space_to_depth", blocks, 1}, {"split", split, 1},
-        {"squeeze", squeeze, 0}, {"sum", reduction, 1}, {"sum_axis", reduction, 1},
-        {"swapaxes", swap_axis, 0}, {"transpose", transpose, 0},
+        {"Concat", concat, MX_OPEN}, {"Crop", crop, MX_OPEN}, {"Flatten", flatten, 0},
+        {"Pad", pad, MX_OPEN}, {"Reshape", reshape, 0}, {"SliceChannel", split, MX_OPEN},
+        {"SwapAxis", swap_axis, 0}, {"_arange", constant, MX_OPEN | MX_OWN_INPUT},
+        {"_full", constant, MX_OPEN | MX_OWN_INPUT}, {"_ones", constant, MX_OPEN | MX_OWN_INPUT},
+        {"_zeros", constant, MX_OPEN | MX_OWN_INPUT}, {"argmax", arg, MX_OPEN},
+        {"argmax_channel", arg, MX_OPEN}, {"argmin", arg, MX_OPEN},
+        {"broadcast_axes", broadcast, 0}, {"broadcast_axis", broadcast, 0},
+        {"broadcast_like", broadcast, 0}, {"broadcast_to", broadcast, 0},
+        {"concat", concat, MX_OPEN}, {"depth_to_space", blocks, MX_OPEN},
+        {"expand_dims", expand_dims, 0}, {"flatten", flatten, 0}, {"flip", reverse, MX_OPEN},
+        {"max", reduction, MX_OPEN}, {"max_axis", reduction, MX_OPEN},
+        {"mean", reduction, MX_OPEN}, {"min", reduction, MX_OPEN},
+        {"min_axis", reduction, MX_OPEN}, {"norm", norm, MX_OPEN}, {"pad", pad, MX_OPEN},
+        {"prod", reduction, MX_OPEN}, {"repeat", repeat, MX_OPEN}, {"reshape", reshape, 0},
+        {"reshape_like", reshape_like, 0}, {"reverse", reverse, MX_OPEN},
+        {"slice", slice, MX_OPEN}, {"slice_axis", slice_axis, MX_OPEN},
+        {"slice_like", slice_like, 0}, {"space_to_depth", blocks, MX_OPEN},
+        {"split", split, MX_OPEN}, {"squeeze", squeeze, 0}, {"stack", stack, MX_OPEN},
+        {"sum", reduction, MX_OPEN}, {"sum_axis", reduction, MX_OPEN}, {"swapaxes", swap_axis, 0},
+        {"tile", tile, MX_OPEN}, {"transpose", transpose, 0},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (strcmp(rows[i].op, op) == 0) {
-            *open = rows[i].open;
-            return rows[i].convert;
-        }
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (strcmp(rows[i].op, n->op) != 0) continue;
+        *flags = rows[i].flags;
+        if (rows[i].convert == crop && mx_bool(n, "center_crop", 0)) *flags = 0;
+        if (rows[i].convert == split && mx_int(n, "axis", 1) != 1) *flags = 0;
+        return rows[i].convert;
+    }
     return NULL;
 }

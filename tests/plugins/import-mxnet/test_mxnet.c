@@ -118,6 +118,91 @@ static void test_forms(void) {
     }
 }
 
+/* One operator on 1..n, or on given numbers; `attrs` as JSON; n_want 0: it is refused. */
+static const struct one {
+    const char *op, *attrs, *shape;
+    int64_t dim[5]; /* with a batch of 1 in front; 0: the end */
+    int n_want;
+    float want[12];
+} ones[] = {
+    /* a border of the old poolings is made of zeros, and a mean counts whole windows */
+    {"Pooling_v1", "'kernel': '(2,)', 'pad': '(1,)', 'stride': '(2,)', 'pool_type': 'max'",
+     "1,2", {1, 1, 2}, 2, {0, 0}},
+    {"Pooling_v1", "'kernel': '(2,)', 'stride': '(2,)', 'pool_type': 'avg', "
+     "'pooling_convention': 'full'", "1,3", {1, 1, 3}, 2, {-2.5f, -0.5f}},
+    {"Pooling", "'kernel': '(2,)', 'stride': '(2,)', 'pool_type': 'sum', "
+     "'pooling_convention': 'full'", "1,3", {1, 1, 3}, 2, {-5, -1}},
+    {"Pooling", "'kernel': '(2,)', 'stride': '(2,)', 'pool_type': 'lp'", "1,2", {1, 1, 2}, 1,
+     {2.236068f}},
+    {"Pooling", "'global_pool': 'True', 'pool_type': 'sum', 'kernel': '(1, 1)'", "1,1,3",
+     {1, 1, 1, 3}, 1, {-6}},
+    /* the last window would see no pixel: MXNet gives -FLT_MAX for it */
+    {"Pooling", "'kernel': '(1, 1)', 'stride': '(3, 3)', 'pooling_convention': 'full'", "1,5,5",
+     {1, 1, 5, 5}, 0, {0}},
+    {"Cast", "'dtype': 'int32'", "3", {1, 3}, 3, {-3, -2, -1}},
+    {"round", "", "2", {1, 2}, 2, {-2, -1}},
+    {"SoftmaxActivation", "", "2,1,1", {1, 2, 1, 1}, 2, {1, 1}},
+    {"SoftmaxOutput", "", "2,1,1", {1, 2, 1, 1}, 2, {0.2689414f, 0.7310586f}},
+    {"softmin", "'axis': '1'", "2", {1, 2}, 2, {0.7310586f, 0.2689414f}},
+    {"softmax", "'temperature': '2'", "2", {1, 2}, 2, {0.3775407f, 0.6224593f}},
+    {"Reshape", "'shape': '(-1, 0)', 'reverse': 'True'", "2,3", {1, 2, 3}, 6,
+     {-6, -5, -4, -3, -2, -1}},
+    {"reverse", "'axis': '(1,)'", "3", {1, 3}, 3, {-1, -2, -3}},
+    {"slice", "'begin': '(None, None)', 'end': '(None, None)', 'step': '(None, -2)'", "3", {1, 3},
+     2, {-1, -3}},
+    {"repeat", "'repeats': '2', 'axis': '1'", "2", {1, 2}, 4, {-2, -2, -1, -1}},
+    {"tile", "'reps': '(2,)'", "2", {1, 2}, 4, {-2, -1, -2, -1}},
+    {"argmax", "'axis': '1'", "3", {1, 3}, 1, {2}},
+    {"norm", "'axis': '1'", "2", {1, 2}, 1, {2.236068f}},
+    {"_lesser_equal_scalar", "'scalar': '-2'", "3", {1, 3}, 3, {1, 1, 0}},
+    {"_RDivScalar", "'scalar': '6'", "3", {1, 3}, 3, {-2, -3, -6}},
+    {"_contrib_AdaptiveAvgPooling2D", "'output_size': '(1, 2)'", "1,1,3", {1, 1, 1, 3}, 2,
+     {-2.5f, -1.5f}},
+    {"RNN", "'mode': 'lstm'", "3", {1, 3}, 0, {0}}, {"Custom", "", "3", {1, 3}, 0, {0}},
+    {"Embedding", "'input_dim': '3', 'output_dim': '2'", "3", {1, 3}, 0, {0}},
+};
+
+static void test_ones(void) {
+    for (size_t i = 0; i < CNRI_COUNT(ones); i++) {
+        const struct one *t = &ones[i];
+        char text[1024], shape[64];
+        float x[32];
+        int64_t n = 1;
+        int32_t rank = 0;
+        snprintf(text, sizeof text,
+                 "{'nodes': [{'op': 'null', 'name': 'data', 'inputs': []}, {'op': '%s', 'name': "
+                 "'y', 'attrs': {%s}, 'inputs': [[0, 0]]}], 'heads': [[1, 0]]}", t->op, t->attrs);
+        for (char *c = text; *c; c++)
+            if (*c == '\'') *c = '"';
+        for (; t->dim[rank]; rank++) n *= t->dim[rank];
+        for (int64_t k = 0; k < n; k++) x[k] = (float)(k - n);
+        snprintf(shape, sizeof shape, "shape=%s", t->shape);
+        cnr_model *m = cnrt_model("mxnet", saved("one.json", text, strlen(text)), NULL, shape);
+        if (!m && t->n_want) note("%s", cnrt_err.text);
+        const cnr_tensor *y = m ? cnrt_run(m, x, t->dim, rank) : NULL;
+        if (t->n_want) ok(cnrt_distance(y, t->want, t->n_want) < 1e-6, "%s %s", t->op, t->attrs);
+        else ok(!m, "%s %s: refused", t->op, t->attrs);
+    }
+}
+
+static const char behind[] = /* what stands behind a global pooling lets any size in */
+    "{\"nodes\": [{\"op\": \"null\", \"name\": \"data\", \"inputs\": []},"
+    "{\"op\": \"null\", \"name\": \"w\", \"inputs\": []},"
+    "{\"op\": \"Convolution\", \"name\": \"c\", \"attrs\": {\"kernel\": \"(1, 2)\", "
+    "\"num_filter\": \"2\", \"no_bias\": \"True\"}, \"inputs\": [[0, 0], [1, 0]]},"
+    "{\"op\": \"Pooling\", \"name\": \"p\", \"attrs\": {\"global_pool\": \"True\", \"kernel\": "
+    "\"(7, 7)\", \"pool_type\": \"max\"}, \"inputs\": [[2, 0]]},"
+    "{\"op\": \"Flatten\", \"name\": \"f\", \"inputs\": [[3, 0]]}], \"heads\": [[4, 0]]}";
+
+static void test_open(void) {
+    static const float x[] = {1, 2, 3, 4}, want[] = {3, 4};
+    write_params(&w, arrays, 5, V2);
+    const char *params = saved("n.params", w.at, w.n);
+    cnr_model *m = cnrt_model("mxnet", saved("open.json", behind, strlen(behind)), params, NULL);
+    ok(cnrt_distance(cnrt_run(m, x, (const int64_t[]){1, 1, 1, 4}, 4), want, 2) < 1e-6,
+       "a net with a global pooling needs no shape");
+}
+
 static void test_problems(void) {
     static const char bad[] =
         "{\"nodes\": [{\"op\": \"null\", \"name\": \"data\", \"inputs\": []},"
@@ -228,6 +313,8 @@ int main(void) {
         return cnrt_end();
     }
     test_forms();
+    test_ones();
+    test_open();
     test_problems();
     const char *json = symbol("n.json", "attrs");
     write_params(&w, arrays, 5, V2);
