@@ -5,36 +5,37 @@
 
 /* ---- attributes ---- */
 
-static cnr_attr *add(imp_attrs *l, const char *name, int32_t type) {
+cnr_attr *imp_attr(imp_attrs *l, const char *name, int32_t type) {
     cnr_attr *a = &l->at[l->n];
     memset(a, 0, sizeof *a);
     a->name = name;
     a->type = type;
+    a->set = 1;
     l->ptr[l->n++] = a;
     return a;
 }
 void imp_int(imp_attrs *l, const char *name, int64_t value) {
-    add(l, name, CNR_ATTR_INT)->i = value;
+    imp_attr(l, name, CNR_ATTR_INT)->i = value;
 }
 void imp_bool(imp_attrs *l, const char *name, int value) {
-    add(l, name, CNR_ATTR_BOOL)->i = value != 0;
+    imp_attr(l, name, CNR_ATTR_BOOL)->i = value != 0;
 }
 void imp_float(imp_attrs *l, const char *name, double value) {
-    add(l, name, CNR_ATTR_FLOAT)->f = value;
+    imp_attr(l, name, CNR_ATTR_FLOAT)->f = value;
 }
 void imp_enum(imp_attrs *l, const char *name, const char *value) {
-    add(l, name, CNR_ATTR_ENUM)->s = value;
+    imp_attr(l, name, CNR_ATTR_ENUM)->s = value;
 }
 void imp_dtype(imp_attrs *l, const char *name, int32_t value) {
-    add(l, name, CNR_ATTR_DTYPE)->i = value;
+    imp_attr(l, name, CNR_ATTR_DTYPE)->i = value;
 }
 void imp_ints(imp_attrs *l, const char *name, const int64_t *values, int64_t n) {
-    cnr_attr *a = add(l, name, CNR_ATTR_INTS);
+    cnr_attr *a = imp_attr(l, name, CNR_ATTR_INTS);
     a->ints = values;
     a->n = n;
 }
 void imp_floats(imp_attrs *l, const char *name, const double *values, int64_t n) {
-    cnr_attr *a = add(l, name, CNR_ATTR_FLOATS);
+    cnr_attr *a = imp_attr(l, name, CNR_ATTR_FLOATS);
     a->floats = values;
     a->n = n;
 }

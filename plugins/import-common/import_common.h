@@ -38,20 +38,21 @@ typedef struct imp_net {
     cnr_status status; /* E_MEMORY once memory ran out */
 } imp_net;
 
-/* Attributes for one node. */
+/* Attributes for one node, at most as many; texts and lists stay the caller's. */
 enum { IMP_MAX_ATTRS = 16 };
 typedef struct imp_attrs {
     cnr_attr at[IMP_MAX_ATTRS];
     const cnr_attr *ptr[IMP_MAX_ATTRS];
     int32_t n;
 } imp_attrs;
+cnr_attr *imp_attr(imp_attrs *l, const char *name, int32_t type); /* the value follows */
 void imp_int(imp_attrs *l, const char *name, int64_t value);
 void imp_bool(imp_attrs *l, const char *name, int value);
 void imp_float(imp_attrs *l, const char *name, double value);
 void imp_enum(imp_attrs *l, const char *name, const char *value);
 void imp_dtype(imp_attrs *l, const char *name, int32_t value);
-void imp_ints(imp_attrs *l, const char *name, const int64_t *values, int64_t n); /* not copied */
-void imp_floats(imp_attrs *l, const char *name, const double *values, int64_t n); /* not copied */
+void imp_ints(imp_attrs *l, const char *name, const int64_t *values, int64_t n);
+void imp_floats(imp_attrs *l, const char *name, const double *values, int64_t n);
 
 /* A node of one output named name + suffix; -1 after an error, which the graph remembers. */
 cnr_value imp_node(imp_net *net, const char *op, const char *name, const char *suffix,

@@ -12,7 +12,7 @@ typedef struct out_block {
 
 void *out_make(out_writer *w, size_t bytes) {
     /* 64 bytes in front of what is asked for keep its alignment */
-    out_block *b = (out_block *)onnx_host->alloc(sizeof(out_block) + 56 + bytes);
+    out_block *b = (out_block *)imp_host->alloc(sizeof(out_block) + 56 + bytes);
     if (!b) {
         w->no_memory = 1;
         return NULL;
@@ -33,13 +33,13 @@ char *out_text(out_writer *w, const char *s) {
 void out_release(out_writer *w) {
     while (w->blocks) {
         out_block *next = w->blocks->next;
-        onnx_host->free(w->blocks);
+        imp_host->free(w->blocks);
         w->blocks = next;
     }
 }
 
 void out_unsupported(out_writer *w, const cnr_node *node, const char *why) {
-    onnx_host->log(CNR_LOG_ERROR, "export", "node %s (%s): %s", node->name,
+    imp_host->log(CNR_LOG_ERROR, "export", "node %s (%s): %s", node->name,
                    node->desc ? node->desc->name : "", why);
     w->problems++;
 }

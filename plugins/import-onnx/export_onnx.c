@@ -8,7 +8,7 @@ enum { OPSET = 21, IR_VERSION = 10 };
 
 static void write_node(out_writer *w, int32_t index) {
     const cnr_value *in, *out;
-    const cnr_node *n = onnx_host->graph_node_at(w->graph, index, &in, &out);
+    const cnr_node *n = imp_host->graph_node_at(w->graph, index, &in, &out);
     out_job *j = (out_job *)out_make(w, sizeof *j);
     if (!j) return;
     j->w = w;
@@ -16,25 +16,25 @@ static void write_node(out_writer *w, int32_t index) {
     if (n->n_inputs > OUT_MAX_PORTS || n->n_outputs > OUT_MAX_PORTS)
         return out_unsupported(w, n, "too many inputs");
     for (j->n_in = 0; j->n_in < n->n_inputs; j->n_in++)
-        j->in[j->n_in] = in[j->n_in] < 0 ? "" : onnx_host->graph_value_name(w->graph, in[j->n_in]);
+        j->in[j->n_in] = in[j->n_in] < 0 ? "" : imp_host->graph_value_name(w->graph, in[j->n_in]);
     for (j->n_out = 0; j->n_out < n->n_outputs; j->n_out++)
-        j->out[j->n_out] = onnx_host->graph_value_name(w->graph, out[j->n_out]);
+        j->out[j->n_out] = imp_host->graph_value_name(w->graph, out[j->n_out]);
     if (!out_own(j) && !out_row(j))
         out_unsupported(w, n, "ONNX has no operator for it that this exporter knows");
 }
 
 /* Constants that nodes read, each once. */
 static void write_constants(out_writer *w) {
-    const int32_t n_nodes = onnx_host->graph_node_count(w->graph);
+    const int32_t n_nodes = imp_host->graph_node_count(w->graph);
     onnx_names seen = {0};
     for (int32_t i = 0; i < n_nodes; i++) {
         const cnr_value *in, *out;
-        const cnr_node *n = onnx_host->graph_node_at(w->graph, i, &in, &out);
+        const cnr_node *n = imp_host->graph_node_at(w->graph, i, &in, &out);
         for (int32_t k = 0; k < n->n_inputs; k++) {
             cnr_value other;
-            if (in[k] < 0 || onnx_host->graph_producer(w->graph, in[k]) >= 0) continue;
-            const cnr_tensor *t = onnx_host->graph_type(w->graph, in[k]);
-            const char *name = onnx_host->graph_value_name(w->graph, in[k]);
+            if (in[k] < 0 || imp_host->graph_producer(w->graph, in[k]) >= 0) continue;
+            const cnr_tensor *t = imp_host->graph_type(w->graph, in[k]);
+            const char *name = imp_host->graph_value_name(w->graph, in[k]);
             if (!(t->flags & (CNR_TENSOR_CONST | CNR_TENSOR_VARIABLE)) ||
                 onnx_names_get(&seen, name, &other))
                 continue;
@@ -53,7 +53,7 @@ static void write_constants(out_writer *w) {
 }
 
 static Onnx__ValueInfoProto *value_info(out_writer *w, cnr_value v) {
-    const cnr_tensor *t = onnx_host->graph_type(w->graph, v);
+    const cnr_tensor *t = imp_host->graph_type(w->graph, v);
     Onnx__ValueInfoProto *info = (Onnx__ValueInfoProto *)out_make(w, sizeof *info);
     Onnx__TypeProto *type = (Onnx__TypeProto *)out_make(w, sizeof *type);
     Onnx__TensorType *tt = (Onnx__TensorType *)out_make(w, sizeof *tt);
@@ -63,7 +63,7 @@ static Onnx__ValueInfoProto *value_info(out_writer *w, cnr_value v) {
     onnx__type_proto__init(type);
     onnx__tensor_type__init(tt);
     onnx__tensor_shape_proto__init(shape);
-    info->name = out_text(w, onnx_host->graph_value_name(w->graph, v));
+    info->name = out_text(w, imp_host->graph_value_name(w->graph, v));
     info->type = type;
     type->tensor_type = tt;
     tt->has_elem_type = 1;
@@ -78,7 +78,7 @@ static Onnx__ValueInfoProto *value_info(out_writer *w, cnr_value v) {
             d->has_dim_value = 1, d->dim_value = t->dim[i];
         else if (t->dim[i] < CNR_DIM_UNKNOWN)
             d->dim_param =
-                out_text(w, onnx_host->graph_symbol_name(w->graph, CNR_SYMBOL_OF_DIM(t->dim[i])));
+                out_text(w, imp_host->graph_symbol_name(w->graph, CNR_SYMBOL_OF_DIM(t->dim[i])));
         shape->dim[shape->n_dim++] = d;
     }
     return info;
@@ -99,13 +99,13 @@ static cnr_status save(const Onnx__ModelProto *model, const char *path, cnr_erro
     char temporary[4096];
     snprintf(temporary, sizeof temporary, "%.4000s.part%ld", path, (long)getpid());
     file_buffer b = {{append}, fopen(temporary, "wb"), 0};
-    if (!b.file) return onnx_host->fail(err, CNR_E_IO, path, "cannot be written");
+    if (!b.file) return imp_host->fail(err, CNR_E_IO, path, "cannot be written");
     onnx__model_proto__pack_to_buffer(model, &b.base);
     if (fflush(b.file) != 0 || fsync(fileno(b.file)) != 0) b.failed = 1;
     if (fclose(b.file) != 0) b.failed = 1;
     if (!b.failed && rename(temporary, path) == 0) return CNR_OK;
     remove(temporary);
-    return onnx_host->fail(err, CNR_E_IO, path, "could not be written whole");
+    return imp_host->fail(err, CNR_E_IO, path, "could not be written whole");
 }
 
 static cnr_status write_graph(out_writer *w, const char *path, cnr_error *err) {
@@ -113,20 +113,20 @@ static cnr_status write_graph(out_writer *w, const char *path, cnr_error *err) {
     Onnx__GraphProto graph = ONNX__GRAPH_PROTO__INIT;
     Onnx__OperatorSetIdProto opset = ONNX__OPERATOR_SET_ID_PROTO__INIT;
     Onnx__OperatorSetIdProto *sets[] = {&opset};
-    const int32_t n_in = onnx_host->graph_input_count(w->graph);
-    const int32_t n_out = onnx_host->graph_output_count(w->graph);
+    const int32_t n_in = imp_host->graph_input_count(w->graph);
+    const int32_t n_out = imp_host->graph_output_count(w->graph);
     graph.name = (char *)"cnnrun";
     graph.input = (Onnx__ValueInfoProto **)out_make(w, (size_t)(n_in + 1) * sizeof(void *));
     graph.output = (Onnx__ValueInfoProto **)out_make(w, (size_t)(n_out + 1) * sizeof(void *));
     write_constants(w);
-    for (int32_t i = 0; i < onnx_host->graph_node_count(w->graph); i++) write_node(w, i);
+    for (int32_t i = 0; i < imp_host->graph_node_count(w->graph); i++) write_node(w, i);
     for (int32_t i = 0; graph.input && i < n_in; i++)
-        graph.input[graph.n_input++] = value_info(w, onnx_host->graph_input_at(w->graph, i));
+        graph.input[graph.n_input++] = value_info(w, imp_host->graph_input_at(w->graph, i));
     for (int32_t i = 0; graph.output && i < n_out; i++)
-        graph.output[graph.n_output++] = value_info(w, onnx_host->graph_output_at(w->graph, i));
-    if (w->no_memory) return onnx_host->fail(err, CNR_E_MEMORY, path, "out of memory");
+        graph.output[graph.n_output++] = value_info(w, imp_host->graph_output_at(w->graph, i));
+    if (w->no_memory) return imp_host->fail(err, CNR_E_MEMORY, path, "out of memory");
     if (w->problems)
-        return onnx_host->fail(err, CNR_E_UNSUPPORTED, path,
+        return imp_host->fail(err, CNR_E_UNSUPPORTED, path,
                                "%d nodes or weights cannot be exported (listed above)",
                                w->problems);
     graph.n_node = w->n_nodes;
@@ -152,10 +152,7 @@ static cnr_status export_graph(const struct cnr_graph *graph, const char *path, 
     return status;
 }
 
-static int32_t accepts(const char *path) {
-    const size_t n = strlen(path);
-    return n > 5 && strcmp(path + n - 5, ".onnx") == 0 ? 100 : 0;
-}
+static int32_t accepts(const char *path) { return imp_ends_with(path, ".onnx") ? 100 : 0; }
 
 const cnr_exporter onnx_exporter = {
     .size = sizeof(cnr_exporter),

@@ -3,39 +3,7 @@
 
 #include <stdio.h>
 
-const cnr_host *onnx_host;
-
-static void *allocate(void *data, size_t bytes) {
-    (void)data;
-    return onnx_host->alloc(bytes);
-}
-static void release(void *data, void *block) {
-    (void)data;
-    onnx_host->free(block);
-}
-ProtobufCAllocator onnx_allocator = {allocate, release, NULL};
-
-static cnr_status read_file(const char *path, uint8_t **out, size_t *bytes, cnr_error *err) {
-    FILE *file = fopen(path, "rb");
-    *out = NULL;
-    if (!file) return onnx_host->fail(err, CNR_E_IO, path, "cannot be opened");
-    cnr_status status = CNR_OK;
-    long end = -1;
-    if (fseek(file, 0, SEEK_END) == 0) end = ftell(file);
-    rewind(file);
-    if (end < 0) status = onnx_host->fail(err, CNR_E_IO, path, "is not a regular file");
-    else if (!(*out = (uint8_t *)onnx_host->alloc((size_t)end + 1)))
-        status = onnx_host->fail(err, CNR_E_MEMORY, path, "out of memory for %ld bytes", end);
-    else if (fread(*out, 1, (size_t)end, file) != (size_t)end)
-        status = onnx_host->fail(err, CNR_E_IO, path, "could not be read whole");
-    fclose(file);
-    if (status) {
-        onnx_host->free(*out);
-        *out = NULL;
-    }
-    *bytes = end < 0 ? 0 : (size_t)end;
-    return status;
-}
+ProtobufCAllocator onnx_allocator = {imp_library_alloc, imp_library_free, NULL};
 
 /* ---- telling messages apart by their first fields ---- */
 
@@ -54,14 +22,19 @@ static kind kind_of(const uint8_t *at, size_t n) {
                 value |= (uint64_t)(at[i] & 0x7f) << shift;
                 if (!(at[i++] & 0x80)) break;
             }
-        if (field == 1 && wire == 0) varints++;
-        else if (field == 2 && wire == 0) return onnx_dtype_name((int32_t)value)[0] ? TENSOR : NEITHER;
-        else if (field == 1 && wire == 2 && value < 64) varints++; /* packed dims */
+        if (field == 1 && wire == 0)
+            varints++;
+        else if (field == 2 && wire == 0)
+            return onnx_dtype_name((int32_t)value)[0] ? TENSOR : NEITHER;
+        else if (field == 1 && wire == 2 && value < 64)
+            varints++; /* packed dims */
         else if (varints == 1 && wire == 2 &&
                  (field == 2 || field == 3 || field == 4 || field == 6 || field == 7 || field == 8))
             return MODEL;
-        else if (varints == 0 && wire == 2 && (field == 7 || field == 8)) return MODEL;
-        else if (!(varints == 1 && wire == 0 && field == 5)) return NEITHER;
+        else if (varints == 0 && wire == 2 && (field == 7 || field == 8))
+            return MODEL;
+        else if (!(varints == 1 && wire == 0 && field == 5))
+            return NEITHER;
         if (wire == 2) i += value < n ? (size_t)value : n;
     }
     return NEITHER;
@@ -75,14 +48,16 @@ static void add_initializer(onnx_net *net, const Onnx__TensorProto *p) {
     const char *name = p->name ? p->name : "";
     const cnr_status status = onnx_tensor(p, net->folder, name, &t, &err);
     cnr_value v = -1;
-    if (status == CNR_E_MEMORY) net->status = status;
+    if (status == CNR_E_MEMORY)
+        net->imp.status = status;
     else if (status)
-        onnx_host->graph_problem(net->graph, net->path, "initializer %s: %s", name, err.text);
+        imp_host->graph_problem(net->imp.graph, net->imp.path, "initializer %s: %s", name,
+                                err.text);
     else {
-        v = onnx_host->graph_constant(net->graph, name, &t);
-        onnx_host->free(t.data);
+        v = imp_host->graph_constant(net->imp.graph, name, &t);
+        imp_host->free(t.data);
     }
-    if (onnx_names_set(&net->values, name, v)) net->status = CNR_E_MEMORY;
+    if (onnx_names_set(&net->values, name, v)) net->imp.status = CNR_E_MEMORY;
 }
 
 static void add_input(onnx_net *net, const Onnx__ValueInfoProto *info) {
@@ -93,10 +68,11 @@ static void add_input(onnx_net *net, const Onnx__ValueInfoProto *info) {
     const Onnx__TensorType *type = info->type ? info->type->tensor_type : NULL;
     t.dtype = type ? onnx_dtype(type->elem_type) : 0;
     if (!t.dtype || (type->shape && type->shape->n_dim > CNR_MAX_RANK)) {
-        onnx_host->graph_problem(net->graph, net->path, "input %s: %s is not supported", name,
-                                 !type ? "a type that is no tensor"
-                                 : !t.dtype ? onnx_dtype_name(type->elem_type)
-                                            : "a rank over 8");
+        imp_host->graph_problem(net->imp.graph, net->imp.path, "input %s: %s is not supported",
+                                name,
+                                !type      ? "a type that is no tensor"
+                                : !t.dtype ? onnx_dtype_name(type->elem_type)
+                                           : "a rank over 8");
     } else {
         t.rank = type->shape ? (int32_t)type->shape->n_dim : 0;
         for (int32_t i = 0; i < t.rank; i++) {
@@ -106,37 +82,39 @@ static void add_input(onnx_net *net, const Onnx__ValueInfoProto *info) {
             const char *symbol = d->dim_param && *d->dim_param ? d->dim_param : own;
             t.dim[i] = d->dim_value;
             if (!d->has_dim_value || d->dim_value < 0 || (d->dim_param && *d->dim_param)) {
-                const int32_t k = onnx_host->graph_symbol(net->graph, symbol);
+                const int32_t k = imp_host->graph_symbol(net->imp.graph, symbol);
                 t.dim[i] = k < 0 ? CNR_DIM_UNKNOWN : CNR_DIM_SYMBOL(k);
             }
         }
-        v = onnx_host->graph_input(net->graph, name, &t);
+        v = imp_host->graph_input(net->imp.graph, name, &t);
     }
-    if (onnx_names_set(&net->values, name, v)) net->status = CNR_E_MEMORY;
+    if (onnx_names_set(&net->values, name, v)) net->imp.status = CNR_E_MEMORY;
 }
 
 static void build(onnx_net *net, const Onnx__GraphProto *g) {
-    for (size_t i = 0; i < g->n_initializer && !net->status; i++)
+    for (size_t i = 0; i < g->n_initializer && !net->imp.status; i++)
         add_initializer(net, g->initializer[i]);
-    for (size_t i = 0; i < g->n_input && !net->status; i++) add_input(net, g->input[i]);
-    for (size_t i = 0; i < g->n_node && !net->status; i++) onnx_node(net, g->node[i]);
-    for (size_t i = 0; i < g->n_output && !net->status; i++) {
+    for (size_t i = 0; i < g->n_input && !net->imp.status; i++) add_input(net, g->input[i]);
+    for (size_t i = 0; i < g->n_node && !net->imp.status; i++) onnx_node(net, g->node[i]);
+    for (size_t i = 0; i < g->n_output && !net->imp.status; i++) {
         const char *name = g->output[i]->name ? g->output[i]->name : "";
         cnr_value v = -1;
         if (!onnx_names_get(&net->values, name, &v))
-            onnx_host->graph_problem(net->graph, net->path, "output %s: no node gives it", name);
-        else if (v >= 0) net->status = onnx_host->graph_output(net->graph, v, name);
+            imp_host->graph_problem(net->imp.graph, net->imp.path, "output %s: no node gives it",
+                                    name);
+        else if (v >= 0)
+            net->imp.status = imp_host->graph_output(net->imp.graph, v, name);
     }
 }
 
 /* What the exporter says of the net (names of classes and the like) becomes metadata "onnx.KEY". */
 static void keep_properties(onnx_net *net, const Onnx__ModelProto *model) {
     char key[128];
-    for (size_t i = 0; i < model->n_metadata_props && !net->status; i++) {
+    for (size_t i = 0; i < model->n_metadata_props && !net->imp.status; i++) {
         const Onnx__StringStringEntryProto *p = model->metadata_props[i];
         if (!p->key || !p->value || strlen(p->key) > 100) continue;
         snprintf(key, sizeof key, "onnx.%s", p->key);
-        if (onnx_host->graph_set_meta(net->graph, key, p->value)) net->status = CNR_E_MEMORY;
+        imp_meta(&net->imp, key, p->value);
     }
 }
 
@@ -145,10 +123,10 @@ static cnr_status import_model(const char *path, const uint8_t *data, size_t byt
     Onnx__ModelProto *model = onnx__model_proto__unpack(&onnx_allocator, bytes, data);
     if (!model || !model->graph) {
         if (model) onnx__model_proto__free_unpacked(model, &onnx_allocator);
-        return onnx_host->fail(err, CNR_E_FORMAT, path,
-                               "is no ONNX model: the protobuf message is damaged or has no graph");
+        return imp_host->fail(err, CNR_E_FORMAT, path,
+                              "is no ONNX model: the protobuf message is damaged or has no graph");
     }
-    onnx_net net = {.graph = graph, .path = path, .opset = 1};
+    onnx_net net = {.imp = {.graph = graph, .path = path}, .opset = 1};
     for (size_t i = 0; i < model->n_opset_import; i++) {
         const char *domain = model->opset_import[i]->domain;
         if (!domain || !*domain || strcmp(domain, "ai.onnx") == 0)
@@ -157,23 +135,24 @@ static cnr_status import_model(const char *path, const uint8_t *data, size_t byt
     keep_properties(&net, model);
     const char *slash = strrchr(path, '/');
     const size_t n = slash ? (size_t)(slash - path) : 1;
-    net.folder = (char *)onnx_host->alloc(n + 2);
+    net.folder = (char *)imp_host->alloc(n + 2);
     if (net.folder) {
         memcpy(net.folder, slash ? path : ".", n);
         net.folder[n] = 0;
         if (slash == path) memcpy(net.folder, "/", 2);
         if (!net.status) build(&net, model->graph);
     } else {
-        net.status = CNR_E_MEMORY;
+        net.imp.status = CNR_E_MEMORY;
     }
-    if (net.status)
-        onnx_host->fail(err, net.status, path,
-                        net.status == CNR_E_MEMORY ? "out of memory" : "the graph is not usable");
+    if (net.imp.status)
+        imp_host->fail(err, net.imp.status, path,
+                       net.imp.status == CNR_E_MEMORY ? "out of memory"
+                                                      : "the graph is not usable");
     onnx_names_free(&net.values);
     onnx_names_free(&net.nodes);
-    onnx_host->free(net.folder);
+    imp_host->free(net.folder);
     onnx__model_proto__free_unpacked(model, &onnx_allocator);
-    return net.status;
+    return net.imp.status;
 }
 
 /* A single tensor: a graph of one constant, which is its output. */
@@ -181,13 +160,13 @@ static cnr_status import_tensor(const char *path, const uint8_t *data, size_t by
                                 struct cnr_graph *graph, cnr_error *err) {
     Onnx__TensorProto *p = onnx__tensor_proto__unpack(&onnx_allocator, bytes, data);
     cnr_tensor t;
-    if (!p) return onnx_host->fail(err, CNR_E_FORMAT, path, "is no TensorProto");
+    if (!p) return imp_host->fail(err, CNR_E_FORMAT, path, "is no TensorProto");
     const char *name = p->name && *p->name ? p->name : "tensor";
     cnr_status status = onnx_tensor(p, ".", path, &t, err);
     if (!status) {
-        const cnr_value v = onnx_host->graph_constant(graph, name, &t);
-        status = onnx_host->graph_output(graph, v, name);
-        onnx_host->free(t.data);
+        const cnr_value v = imp_host->graph_constant(graph, name, &t);
+        status = imp_host->graph_output(graph, v, name);
+        imp_host->free(t.data);
     }
     onnx__tensor_proto__free_unpacked(p, &onnx_allocator);
     return status;
@@ -198,18 +177,17 @@ static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, c
     size_t bytes = 0;
     const char *path = args->paths[0];
     if (args->n_paths > 1)
-        return onnx_host->fail(err, CNR_E_ARG, args->paths[1], "an ONNX model is one file");
-    cnr_status status = read_file(path, &data, &bytes, err);
+        return imp_host->fail(err, CNR_E_ARG, args->paths[1], "an ONNX model is one file");
+    cnr_status status = imp_read_file(path, &data, &bytes, err);
     if (status) return status;
     status = kind_of(data, bytes) == TENSOR ? import_tensor(path, data, bytes, graph, err)
                                             : import_model(path, data, bytes, graph, err);
-    onnx_host->free(data);
+    imp_host->free(data);
     return status;
 }
 
 static int32_t accepts(const char *path, const uint8_t *head, size_t bytes) {
-    const size_t n = strlen(path);
-    if (n > 5 && strcmp(path + n - 5, ".onnx") == 0) return 90;
+    if (imp_ends_with(path, ".onnx")) return 90;
     return kind_of(head, bytes) == NEITHER ? 0 : 40;
 }
 
@@ -223,7 +201,7 @@ static const cnr_importer importer = {
 
 static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
     (void)err;
-    onnx_host = host;
+    imp_host = host;
     const cnr_status status = host->add(registrar, CNR_KIND_IMPORTER, &importer);
     return status ? status : host->add(registrar, CNR_KIND_EXPORTER, &onnx_exporter);
 }

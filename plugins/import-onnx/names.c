@@ -17,12 +17,12 @@ static struct onnx_slot *slot(const onnx_names *names, const char *name) {
 cnr_status onnx_names_set(onnx_names *names, const char *name, cnr_value value) {
     if (2 * names->n >= names->room) {
         onnx_names grown = {.n = names->n, .room = names->room ? names->room * 2 : 256};
-        grown.slots = (struct onnx_slot *)onnx_host->alloc(grown.room * sizeof *grown.slots);
+        grown.slots = (struct onnx_slot *)imp_host->alloc(grown.room * sizeof *grown.slots);
         if (!grown.slots) return CNR_E_MEMORY;
         memset(grown.slots, 0, grown.room * sizeof *grown.slots);
         for (uint32_t i = 0; i < names->room; i++)
             if (names->slots[i].name) *slot(&grown, names->slots[i].name) = names->slots[i];
-        onnx_host->free(names->slots);
+        imp_host->free(names->slots);
         *names = grown;
     }
     struct onnx_slot *s = slot(names, name);
@@ -41,6 +41,6 @@ int onnx_names_get(const onnx_names *names, const char *name, cnr_value *out) {
 }
 
 void onnx_names_free(onnx_names *names) {
-    onnx_host->free(names->slots);
+    imp_host->free(names->slots);
     memset(names, 0, sizeof *names);
 }

@@ -2,11 +2,10 @@
 #ifndef ONNX_H
 #define ONNX_H
 
-#include <cnnrun/plugin.h>
+#include "import_common.h"
 
 #include "onnx.pb-c.h"
 
-extern const cnr_host *onnx_host;
 extern ProtobufCAllocator onnx_allocator; /* the host's memory */
 
 extern const cnr_exporter onnx_exporter; /* export_onnx.c */
@@ -25,16 +24,42 @@ void onnx_names_free(onnx_names *names);
 
 /* The import under way. */
 typedef struct onnx_net {
-    struct cnr_graph *graph;
-    const char *path;
+    imp_net imp;
     char *folder; /* where external data lies */
     int64_t opset;
     onnx_names values, nodes;
-    cnr_status status; /* E_MEMORY once memory ran out */
 } onnx_net;
 
-/* nodes.c */
+/* nodes.c: the road of every node. What graph_node will be given is collected in a job, which
+ * forms.c changes first. */
+enum { ONNX_TEXT = 448, ONNX_PORTS = 1024, ONNX_OWNED = 32 };
+typedef struct onnx_job {
+    onnx_net *net;
+    const Onnx__NodeProto *node;
+    char op[128], name[ONNX_TEXT];
+    cnr_value in[ONNX_PORTS], out[ONNX_PORTS];
+    int32_t n_in, n_out, n_made;
+    imp_attrs attrs;
+    void *owned[ONNX_OWNED]; /* converted strings and lists */
+    int32_t n_owned;
+    int failed, done; /* done: the outputs are bound already */
+} onnx_job;
 void onnx_node(onnx_net *net, const Onnx__NodeProto *node);
+/* Tells of the node; it is left out then. */
+void onnx_problem(onnx_job *j, const char *format, const char *detail);
+/* Memory until the node is made; NULL fails the import. */
+void *onnx_own(onnx_job *j, size_t bytes);
+char *onnx_text(onnx_job *j, ProtobufCBinaryData s);
+const Onnx__AttributeProto *onnx_proto(const onnx_job *j, const char *name);
+int64_t onnx_int(const onnx_job *j, const char *name, int64_t fallback);
+
+/* forms.c: what ONNX, or an older operator set, says otherwise than we do */
+typedef struct onnx_form {
+    const char *op; /* after renaming */
+    void (*change)(onnx_job *);
+    const char *takes; /* attributes that it reads itself, each in blanks */
+} onnx_form;
+const onnx_form *onnx_form_of(const char *op); /* NULL: nothing */
 
 /* tensor.c */
 /* ONNX's TensorProto.DataType to ours; CNR_DTYPE_NONE for strings, complex and unknown ones. */

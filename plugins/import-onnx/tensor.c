@@ -9,12 +9,12 @@ static const struct {
     const char *name;
     int32_t dtype;
 } types[] = {
-    {"undefined", 0}, {"float", CNR_f32}, {"uint8", CNR_u8}, {"int8", CNR_i8}, {"uint16", CNR_u16},
-    {"int16", CNR_i16}, {"int32", CNR_i32}, {"int64", CNR_i64}, {"string", 0}, {"bool", CNR_bool},
-    {"float16", CNR_f16}, {"double", CNR_f64}, {"uint32", CNR_u32}, {"uint64", CNR_u64},
-    {"complex64", 0}, {"complex128", 0}, {"bfloat16", CNR_bf16}, {"float8e4m3fn", 0},
-    {"float8e4m3fnuz", 0}, {"float8e5m2", 0}, {"float8e5m2fnuz", 0}, {"uint4", CNR_u4},
-    {"int4", CNR_i4},
+    {"undefined", 0},       {"float", CNR_f32},  {"uint8", CNR_u8},     {"int8", CNR_i8},
+    {"uint16", CNR_u16},    {"int16", CNR_i16},  {"int32", CNR_i32},    {"int64", CNR_i64},
+    {"string", 0},          {"bool", CNR_bool},  {"float16", CNR_f16},  {"double", CNR_f64},
+    {"uint32", CNR_u32},    {"uint64", CNR_u64}, {"complex64", 0},      {"complex128", 0},
+    {"bfloat16", CNR_bf16}, {"float8e4m3fn", 0}, {"float8e4m3fnuz", 0}, {"float8e5m2", 0},
+    {"float8e5m2fnuz", 0},  {"uint4", CNR_u4},   {"int4", CNR_i4},
 };
 
 int32_t onnx_dtype(int32_t t) {
@@ -47,32 +47,33 @@ static cnr_status read_external(const Onnx__TensorProto *p, const char *folder, 
     const char *location = entry(p, "location"), *text = entry(p, "offset");
     char path[4096], real[4096], root[4096];
     if (!location || !is_below(location))
-        return onnx_host->fail(err, CNR_E_FORMAT, where,
-                               "external data must lie in the model's own folder, not at \"%s\"",
-                               location ? location : "");
+        return imp_host->fail(err, CNR_E_FORMAT, where,
+                              "external data must lie in the model's own folder, not at \"%s\"",
+                              location ? location : "");
     const long long offset = text ? strtoll(text, NULL, 10) : 0;
     snprintf(path, sizeof path, "%s/%s", folder, location);
     if (!realpath(path, real) || !realpath(folder, root))
-        return onnx_host->fail(err, CNR_E_IO, where, "external data %s is not there", path);
+        return imp_host->fail(err, CNR_E_IO, where, "external data %s is not there", path);
     const size_t n = strlen(root);
     if (strncmp(real, root, n) != 0 || (real[n] != '/' && strcmp(root, "/") != 0))
-        return onnx_host->fail(err, CNR_E_FORMAT, where,
-                               "external data %s leads out of the model's folder", path);
+        return imp_host->fail(err, CNR_E_FORMAT, where,
+                              "external data %s leads out of the model's folder", path);
     FILE *file = fopen(real, "rb");
     cnr_status status = CNR_OK;
-    if (!file) return onnx_host->fail(err, CNR_E_IO, where, "external data %s cannot be opened", path);
+    if (!file)
+        return imp_host->fail(err, CNR_E_IO, where, "external data %s cannot be opened", path);
     long end = -1;
     if (fseek(file, 0, SEEK_END) == 0) end = ftell(file);
     if (end < 0 || offset < 0 || (uint64_t)offset > (uint64_t)end ||
         out->bytes > (uint64_t)end - (uint64_t)offset)
-        status = onnx_host->fail(err, CNR_E_FORMAT, where,
-                                 "external data %s has %ld bytes, %llu are wanted from %lld on", path,
-                                 end, (unsigned long long)out->bytes, offset);
-    if (!status && !(out->data = onnx_host->alloc((size_t)out->bytes + 1)))
-        status = onnx_host->fail(err, CNR_E_MEMORY, where, "out of memory");
+        status = imp_host->fail(err, CNR_E_FORMAT, where,
+                                "external data %s has %ld bytes, %llu are wanted from %lld on",
+                                path, end, (unsigned long long)out->bytes, offset);
+    if (!status && !(out->data = imp_host->alloc((size_t)out->bytes + 1)))
+        status = imp_host->fail(err, CNR_E_MEMORY, where, "out of memory");
     if (!status && (fseek(file, (long)offset, SEEK_SET) != 0 ||
                     fread(out->data, 1, (size_t)out->bytes, file) != (size_t)out->bytes))
-        status = onnx_host->fail(err, CNR_E_IO, where, "external data %s cannot be read", path);
+        status = imp_host->fail(err, CNR_E_IO, where, "external data %s cannot be read", path);
     fclose(file);
     return status;
 }
@@ -82,9 +83,12 @@ static void narrow(const Onnx__TensorProto *p, cnr_tensor *out, int64_t n) {
     const unsigned bits = cnr_dtype_bits(out->dtype);
     for (int64_t i = 0; i < n; i++) {
         const uint32_t v = (uint32_t)p->int32_data[i];
-        if (bits == 32) ((uint32_t *)out->data)[i] = v;
-        else if (bits == 16) ((uint16_t *)out->data)[i] = (uint16_t)v;
-        else ((uint8_t *)out->data)[i] = (uint8_t)v; /* 4 bits: two elements a value */
+        if (bits == 32)
+            ((uint32_t *)out->data)[i] = v;
+        else if (bits == 16)
+            ((uint16_t *)out->data)[i] = (uint16_t)v;
+        else
+            ((uint8_t *)out->data)[i] = (uint8_t)v; /* 4 bits: two elements a value */
     }
 }
 
@@ -95,42 +99,52 @@ cnr_status onnx_tensor(const Onnx__TensorProto *p, const char *folder, const cha
     out->dtype = onnx_dtype(p->data_type);
     out->flags = CNR_TENSOR_CONST;
     if (!out->dtype)
-        return onnx_host->fail(err, CNR_E_UNSUPPORTED, where, "data type %s is not supported",
-                               onnx_dtype_name(p->data_type));
+        return imp_host->fail(err, CNR_E_UNSUPPORTED, where, "data type %s is not supported",
+                              onnx_dtype_name(p->data_type));
     if (p->n_dims > CNR_MAX_RANK)
-        return onnx_host->fail(err, CNR_E_UNSUPPORTED, where, "rank %zu is over %d", p->n_dims,
-                               CNR_MAX_RANK);
+        return imp_host->fail(err, CNR_E_UNSUPPORTED, where, "rank %zu is over %d", p->n_dims,
+                              CNR_MAX_RANK);
     out->rank = (int32_t)p->n_dims;
     for (size_t i = 0; i < p->n_dims; i++) out->dim[i] = p->dims[i];
     for (size_t i = 0; i < p->n_dims; i++)
-        if (p->dims[i] < 0) return onnx_host->fail(err, CNR_E_FORMAT, where, "a dimension is negative");
+        if (p->dims[i] < 0)
+            return imp_host->fail(err, CNR_E_FORMAT, where, "a dimension is negative");
     const int64_t n = cnr_count(out);
     out->bytes = cnr_dense_bytes(out);
     if (n < 0 || out->bytes == UINT64_MAX)
-        return onnx_host->fail(err, CNR_E_FORMAT, where, "the dimensions are too large");
+        return imp_host->fail(err, CNR_E_FORMAT, where, "the dimensions are too large");
     if (p->data_location == 1) return read_external(p, folder, where, out, err);
     const unsigned bits = cnr_dtype_bits(out->dtype);
     const int64_t slots = bits == 4 ? (n + 1) / 2 : n; /* of int32_data */
     const void *typed = NULL;
     size_t have = 0;
-    if (p->has_raw_data) typed = p->raw_data.data, have = p->raw_data.len;
-    else if (out->dtype == CNR_f32) typed = p->float_data, have = p->n_float_data * 4;
-    else if (out->dtype == CNR_f64) typed = p->double_data, have = p->n_double_data * 8;
-    else if (out->dtype == CNR_i64) typed = p->int64_data, have = p->n_int64_data * 8;
-    else if (out->dtype == CNR_u64) typed = p->uint64_data, have = p->n_uint64_data * 8;
-    else if (out->dtype == CNR_u32 && p->n_uint64_data) typed = p->uint64_data;
-    else have = (int64_t)p->n_int32_data == slots ? (size_t)out->bytes : 0;
+    if (p->has_raw_data)
+        typed = p->raw_data.data, have = p->raw_data.len;
+    else if (out->dtype == CNR_f32)
+        typed = p->float_data, have = p->n_float_data * 4;
+    else if (out->dtype == CNR_f64)
+        typed = p->double_data, have = p->n_double_data * 8;
+    else if (out->dtype == CNR_i64)
+        typed = p->int64_data, have = p->n_int64_data * 8;
+    else if (out->dtype == CNR_u64)
+        typed = p->uint64_data, have = p->n_uint64_data * 8;
+    else if (out->dtype == CNR_u32 && p->n_uint64_data)
+        typed = p->uint64_data;
+    else
+        have = (int64_t)p->n_int32_data == slots ? (size_t)out->bytes : 0;
     const int wide_u32 = !p->has_raw_data && out->dtype == CNR_u32 && p->n_uint64_data;
     if (wide_u32) have = p->n_uint64_data * 4;
     if (have != out->bytes)
-        return onnx_host->fail(err, CNR_E_FORMAT, where, "%zu bytes of data for %llu", have,
-                               (unsigned long long)out->bytes);
-    out->data = onnx_host->alloc((size_t)out->bytes + 1);
-    if (!out->data) return onnx_host->fail(err, CNR_E_MEMORY, where, "out of memory");
+        return imp_host->fail(err, CNR_E_FORMAT, where, "%zu bytes of data for %llu", have,
+                              (unsigned long long)out->bytes);
+    out->data = imp_host->alloc((size_t)out->bytes + 1);
+    if (!out->data) return imp_host->fail(err, CNR_E_MEMORY, where, "out of memory");
     if (wide_u32)
         for (int64_t i = 0; i < n; i++) ((uint32_t *)out->data)[i] = (uint32_t)p->uint64_data[i];
-    else if (typed) memcpy(out->data, typed, (size_t)out->bytes);
-    else if (n > 0) narrow(p, out, slots);
+    else if (typed)
+        memcpy(out->data, typed, (size_t)out->bytes);
+    else if (n > 0)
+        narrow(p, out, slots);
     if (out->dtype == CNR_bool) /* any non-zero byte is true */
         for (int64_t i = 0; i < n; i++) ((uint8_t *)out->data)[i] = ((uint8_t *)out->data)[i] != 0;
     return CNR_OK;

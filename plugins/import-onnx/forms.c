@@ -1,0 +1,249 @@
+/* What ONNX says otherwise than we do: constants as nodes, and what older operator sets meant. */
+#include "onnx.h"
+
+#include <stdio.h>
+
+/* A node of ours in front of the node; attrs may be NULL. */
+static cnr_value step(onnx_job *j, const char *op, const cnr_value *in, int32_t n_in,
+                      const imp_attrs *attrs) {
+    char suffix[64];
+    snprintf(suffix, sizeof suffix, ".%.40s%d", op, (int)++j->n_made);
+    return imp_node(&j->net->imp, op, j->name, suffix, in, n_in, attrs);
+}
+
+static cnr_value constant_i64(onnx_job *j, const int64_t *values, int64_t n) {
+    cnr_tensor t = {.size = sizeof t,
+                    .dtype = CNR_i64,
+                    .rank = 1,
+                    .dim = {n},
+                    .flags = CNR_TENSOR_CONST,
+                    .data = (void *)values,
+                    .bytes = (uint64_t)n * 8};
+    char name[ONNX_TEXT + 24];
+    snprintf(name, sizeof name, "%s.value%d", j->name, (int)++j->n_made);
+    return imp_host->graph_constant(j->net->imp.graph, name, &t);
+}
+
+static const cnr_tensor *type_of(const onnx_job *j, cnr_value v) {
+    return v < 0 ? NULL : imp_host->graph_type(j->net->imp.graph, v);
+}
+
+static cnr_value over(onnx_job *j, cnr_value x, const int64_t *axes, int64_t n) {
+    imp_attrs attrs = {.n = 0};
+    imp_ints(&attrs, "axes", axes, n);
+    return step(j, "unsqueeze", &x, 1, &attrs);
+}
+
+/* ---- older operator sets ---- */
+
+/* Before operator set 7 the second operand was laid against the first from `axis` on. */
+static void old_broadcast(onnx_job *j) {
+    const cnr_tensor *x = type_of(j, j->in[0]), *y = type_of(j, j->n_in > 1 ? j->in[1] : -1);
+    if (j->net->opset >= 7 || !onnx_proto(j, "axis") || !x || !y) return;
+    int64_t axis = onnx_int(j, "axis", 0), axes[CNR_MAX_RANK], n = 0;
+    if (axis < 0) axis += x->rank;
+    if (axis < 0 || axis + y->rank > x->rank) return onnx_problem(j, "axis does not fit%s", "");
+    for (int64_t i = axis + y->rank; i < x->rank; i++) axes[n] = y->rank + n, n++;
+    if (n == 0) return;
+    j->in[1] = over(j, j->in[1], axes, n);
+}
+
+/* Before operator set 13: rows are everything from `axis` on, as one. */
+static void softmax(onnx_job *j) {
+    const cnr_tensor *x = type_of(j, j->in[0]);
+    imp_attrs from = {.n = 0}, rows = {.n = 0};
+    int64_t axis = onnx_int(j, "axis", j->net->opset >= 13 ? -1 : 1);
+    if (axis < 0 && x) axis += x->rank;
+    if (j->net->opset >= 13 || !x || x->rank == 0 || axis == x->rank - 1) {
+        imp_int(&j->attrs, "axis", x && x->rank ? axis : -1);
+        return;
+    }
+    imp_int(&from, "axis", axis);
+    imp_int(&rows, "axis", 1);
+    j->in[1] = j->in[0];
+    j->in[0] = step(j, "flatten", j->in, 1, &from);
+    j->in[0] = step(j, j->op, j->in, 1, &rows);
+    j->n_in = 2;
+    snprintf(j->op, sizeof j->op, "reshape_like");
+}
+
+/* Before operator set 7 a slope without more was one a channel. */
+static void prelu(onnx_job *j) {
+    const cnr_tensor *x = type_of(j, j->in[0]), *slope = type_of(j, j->n_in > 1 ? j->in[1] : -1);
+    int64_t axes[CNR_MAX_RANK], n = 0;
+    if (j->net->opset >= 7 || !x || !slope || slope->rank != 1 || x->rank < 3) return;
+    for (int32_t i = 2; i < x->rank; i++) axes[n] = 1 + n, n++;
+    j->in[1] = over(j, j->in[1], axes, n);
+}
+
+static void batch_norm(onnx_job *j) {
+    const Onnx__AttributeProto *training = onnx_proto(j, "training_mode");
+    if (training && training->i) onnx_problem(j, "training_mode is not supported%s", "");
+    if (onnx_int(j, "spatial", 1) == 0) onnx_problem(j, "spatial = 0 is not supported%s", "");
+    for (size_t i = 1; i < j->node->n_output; i++)
+        if (j->node->output[i][0]) onnx_problem(j, "its training outputs are not supported%s", "");
+    j->n_out = 1;
+}
+
+static void pad(onnx_job *j) { /* "paddings" in operator set 1 */
+    const Onnx__AttributeProto *old = onnx_proto(j, "paddings");
+    if (old) imp_ints(&j->attrs, "pads", old->ints, (int64_t)old->n_ints);
+}
+
+/* Operator set 10 had scales as the second input and one fixed rule. */
+static void fixed_resize(onnx_job *j) {
+    imp_enum(&j->attrs, "coordinate_transformation_mode", "asymmetric");
+    imp_enum(&j->attrs, "nearest_mode", "floor");
+    if (j->n_in != 2) return;
+    j->in[2] = j->in[1];
+    j->in[1] = -1;
+    j->n_in = 3;
+}
+
+static void resize(onnx_job *j) {
+    if (j->net->opset < 11) fixed_resize(j);
+}
+
+static void upsample(onnx_job *j) { /* scales: an attribute, then an input */
+    const Onnx__AttributeProto *scales = onnx_proto(j, "scales"), *mode = onnx_proto(j, "mode");
+    const char *text = mode ? onnx_text(j, mode->s) : NULL;
+    const int64_t n = scales ? (int64_t)scales->n_floats : 0;
+    snprintf(j->op, sizeof j->op, "resize");
+    imp_enum(&j->attrs, "mode", !text ? "nearest" : strstr(text, "linear") ? "linear" : text);
+    if (n > 0) {
+        j->in[1] = imp_weight(&j->net->imp, j->name, ".scales", scales->floats, &n, 1);
+        j->n_in = 2;
+    }
+    if (j->n_in != 2) return onnx_problem(j, "scales are missing%s", "");
+    fixed_resize(j);
+}
+
+static void top_k(onnx_job *j) { /* k was an attribute before operator set 10 */
+    const Onnx__AttributeProto *k = onnx_proto(j, "k");
+    if (!k || j->n_in != 1) return;
+    j->in[1] = constant_i64(j, &k->i, 1);
+    j->n_in = 2;
+}
+
+static void group_norm(onnx_job *j) { /* up to operator set 20 scale and bias were one a group */
+    const int64_t groups = onnx_int(j, "num_groups", 1);
+    const cnr_tensor *x = type_of(j, j->in[0]);
+    if (j->net->opset >= 21 || !x || x->rank < 2 || x->dim[1] < 1 || j->n_in < 3) return;
+    if (groups < 1 || x->dim[1] % groups) return onnx_problem(j, "num_groups does not fit%s", "");
+    const int64_t turn[] = {-1, 1}, many[] = {1, x->dim[1] / groups};
+    imp_attrs column = {.n = 0}, flat = {.n = 0}, repeat = {.n = 0};
+    imp_ints(&column, "shape", turn, 2);
+    imp_ints(&flat, "shape", turn, 1);
+    imp_ints(&repeat, "repeats", many, 2);
+    for (int i = 1; i < 3; i++) { /* each group's value once for each of its channels */
+        cnr_value v = step(j, "reshape", &j->in[i], 1, &column);
+        v = step(j, "tile", &v, 1, &repeat);
+        j->in[i] = step(j, "reshape", &v, 1, &flat);
+    }
+}
+
+/* ---- constants and control flow ---- */
+
+/* A constant: any of the forms of Constant. */
+static void constant(onnx_job *j) {
+    const Onnx__AttributeProto *value = onnx_proto(j, "value"), *a;
+    cnr_tensor t = {.size = sizeof t, .flags = CNR_TENSOR_CONST};
+    cnr_error err = CNR_ERROR_INIT;
+    j->done = 1;
+    if (value && value->t) {
+        if (onnx_tensor(value->t, j->net->folder, j->name, &t, &err)) {
+            onnx_problem(j, "%s", err.text);
+            return;
+        }
+        if (j->n_owned < ONNX_OWNED) j->owned[j->n_owned++] = t.data;
+    } else if ((a = onnx_proto(j, "value_float"))) {
+        t.dtype = CNR_f32, t.data = (void *)&a->f, t.bytes = 4;
+    } else if ((a = onnx_proto(j, "value_int"))) {
+        t.dtype = CNR_i64, t.data = (void *)&a->i, t.bytes = 8;
+    } else if ((a = onnx_proto(j, "value_floats"))) {
+        t.dtype = CNR_f32, t.rank = 1, t.dim[0] = (int64_t)a->n_floats;
+        t.data = a->floats, t.bytes = a->n_floats * 4;
+    } else if ((a = onnx_proto(j, "value_ints"))) {
+        t.dtype = CNR_i64, t.rank = 1, t.dim[0] = (int64_t)a->n_ints;
+        t.data = a->ints, t.bytes = a->n_ints * 8;
+    } else {
+        return onnx_problem(j, "a constant of this form (sparse, string) is not supported%s", "");
+    }
+    /* An empty list has no address, and NULL would mean "not yet filled". */
+    if (!t.data) t.data = (void *)"";
+    j->out[0] = imp_host->graph_constant(j->net->imp.graph, j->node->output[0], &t);
+}
+
+/* The one element of `value` as a number and a type. */
+static void constant_of_shape(onnx_job *j) {
+    const Onnx__AttributeProto *value = onnx_proto(j, "value");
+    if (!value || !value->t) return;
+    cnr_tensor t;
+    cnr_error err = CNR_ERROR_INIT;
+    if (onnx_tensor(value->t, j->net->folder, j->name, &t, &err)) {
+        onnx_problem(j, "%s", err.text);
+        return;
+    }
+    if (cnr_count(&t) != 1)
+        onnx_problem(j, "value must hold one element%s", "");
+    else {
+        double d = 0;
+        switch (t.dtype) {
+        case CNR_f32: d = (double)*(float *)t.data; break;
+        case CNR_f64: d = *(double *)t.data; break;
+        case CNR_f16: d = (double)cnr_f16_to_f32(*(uint16_t *)t.data); break;
+        case CNR_bf16: d = (double)cnr_bf16_to_f32(*(uint16_t *)t.data); break;
+        case CNR_i64: d = (double)*(int64_t *)t.data; break;
+        case CNR_u64: d = (double)*(uint64_t *)t.data; break;
+        case CNR_i32: d = *(int32_t *)t.data; break;
+        case CNR_u32: d = *(uint32_t *)t.data; break;
+        case CNR_i16: d = *(int16_t *)t.data; break;
+        case CNR_u16: d = *(uint16_t *)t.data; break;
+        case CNR_i8: d = *(int8_t *)t.data; break;
+        default: d = *(uint8_t *)t.data; break;
+        }
+        imp_float(&j->attrs, "value", d);
+        imp_dtype(&j->attrs, "dtype", t.dtype);
+    }
+    imp_host->free(t.data);
+}
+
+static void refuse_subgraph(onnx_job *j) {
+    onnx_problem(j, "control flow (%s) is not supported", j->node->op_type);
+}
+
+const onnx_form *onnx_form_of(const char *op) {
+    static const onnx_form forms[] = {
+        {"add", old_broadcast, " axis "},
+        {"sub", old_broadcast, " axis "},
+        {"mul", old_broadcast, " axis "},
+        {"div", old_broadcast, " axis "},
+        {"pow", old_broadcast, " axis "},
+        {"and", old_broadcast, " axis "},
+        {"or", old_broadcast, " axis "},
+        {"xor", old_broadcast, " axis "},
+        {"equal", old_broadcast, " axis "},
+        {"less", old_broadcast, " axis "},
+        {"greater", old_broadcast, " axis "},
+        {"prelu", prelu, ""},
+        {"softmax", softmax, " axis "},
+        {"log_softmax", softmax, " axis "},
+        {"hardmax", softmax, " axis "},
+        {"batch_normalization", batch_norm, ""},
+        {"resize", resize, ""},
+        {"constant", constant,
+         " value value_float value_int value_floats value_ints sparse_value "
+         "value_string value_strings "},
+        {"constant_of_shape", constant_of_shape, " value "},
+        {"pad", pad, " paddings "},
+        {"upsample", upsample, " scales mode width_scale height_scale "},
+        {"top_k", top_k, " k "},
+        {"group_normalization", group_norm, ""},
+        {"if", refuse_subgraph, " then_branch else_branch "},
+        {"loop", refuse_subgraph, " body "},
+        {"scan", refuse_subgraph, " body num_scan_inputs "},
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
+        if (strcmp(forms[i].op, op) == 0) return &forms[i];
+    return NULL;
+}
