@@ -140,7 +140,7 @@ static cnr_status import_model(const char *path, const uint8_t *data, size_t byt
         memcpy(net.folder, slash ? path : ".", n);
         net.folder[n] = 0;
         if (slash == path) memcpy(net.folder, "/", 2);
-        if (!net.status) build(&net, model->graph);
+        if (!net.imp.status) build(&net, model->graph);
     } else {
         net.imp.status = CNR_E_MEMORY;
     }
