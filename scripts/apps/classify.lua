@@ -81,9 +81,8 @@ return function(words)
       for _, line in ipairs(lines) do print(("  %5.1f%%  %s"):format(line[2] * 100, line[1])) end
     end
     if not drawing then return end
-    local drawn = draw.caption(picture, lines)
-    if place then drawn:save(place(name)) end
-    if sheet then sheet:add(drawn, pictures.stem(name)) end
+    if place then draw.caption(picture, lines):save(place(name)) end
+    if sheet then sheet:add(draw.caption(picture, lines, draw.tile), pictures.stem(name)) end
   end)
   if sheet then sheet:picture():save(options.contact) end
   return code or failed

@@ -95,12 +95,15 @@ return function(words)
     if options.json then print(json.encode(as_object(name, shape, found, find)))
     else show(name, shape, found, find) end
     if not drawing then return end
-    local drawn = draw.boxes(picture, found, function(b)
+    local function text(b)
       local label, score = find:label(b.class), ("%d%%"):format((b.score * 100 + .5) // 1)
       return label .. " " .. score, has_one_class(found) and score or label
-    end)
-    if place then drawn:save(place(name)) end
-    if sheet then sheet:add(drawn, ("%s: %d"):format(pictures.stem(name), #found)) end
+    end
+    if place then draw.boxes(picture, found, text):save(place(name)) end
+    if sheet then
+      local drawn = draw.boxes(picture, found, text, draw.tile)
+      sheet:add(drawn, ("%s: %d"):format(pictures.stem(name), #found))
+    end
   end)
   if sheet then sheet:picture():save(options.contact) end
   return code or failed

@@ -13,21 +13,25 @@ end
 
 -- ---- colours ----
 
-local function rgb(hue, saturation, lightness)
-  local chroma = (1 - math.abs(2 * lightness - 1)) * saturation
-  local function channel(offset)
-    local k = (hue * 6 + offset) % 6
-    local v = math.max(0, math.min(1, math.abs(k - 3) - 1))
-    return lightness + chroma * (v - .5)
-  end
-  return { channel(0), channel(4), channel(2) }
-end
+local palette = { -- the first 20 classes of COCO that are seen together lie far apart
+  0x2ecc40, 0xff4136, 0x2f7bff, 0xffa01a, 0xb455ff, 0xffe119, 0x12a28f, 0xff5fb4, 0x86b9ff, 0xb3ad1e,
+  0xe6c49a, 0xff7f66, 0xa5d82a, 0xd01f4e, 0xc98a55, 0x17cfe0, 0xe02fd8, 0x6a5cf0, 0x86f0b8, 0xff8a3c,
+}
+local slots, taken = {}, {} -- of a class; of a colour
 
--- Neighbours in the list of classes lie far apart on the wheel.
+-- A class keeps its colour, and has it alone while there are colours left.
 function M.colour(class)
-  local hue = (.36 + class * 0.618033988749895) % 1
-  local lift = (class // 8) % 3 * .05
-  return rgb(hue, .85, .52 + lift)
+  local n = #palette
+  for step = 0, slots[class] and -1 or n - 1 do
+    local slot = (class + step) % n + 1
+    if not taken[slot] then
+      taken[slot], slots[class] = true, slot
+      break
+    end
+  end
+  slots[class] = slots[class] or class % n + 1
+  local code = palette[slots[class]]
+  return { (code >> 16) / 255, (code >> 8 & 255) / 255, (code & 255) / 255 }
 end
 
 -- As the eye sees it, from 0 to 1.
@@ -51,7 +55,7 @@ local function clamp(v, low, high) return math.max(low, math.min(high, v)) end
 -- Lines and letters for a picture of that size.
 local function measures(width, height)
   local side = math.sqrt(width * height)
-  return { line = clamp(side / 300, 1.5, 6), text = clamp(side / 38, 11, 44) }
+  return { line = clamp(side / 300, 1.5, 20), text = clamp(side / 38, 11, 160) }
 end
 
 -- ---- labels ----
@@ -97,36 +101,38 @@ local function place(plates, list, b, w, h, width, height, line)
   return best, least / (w * h)
 end
 
--- Letters shrink until the plate is no wider than its box, so that neighbours in a crowd keep
--- theirs; then the score goes.
-local function fit_label(canvas, b, m)
+-- A plate with that text, and what part of it hides other things. Letters of at most that size shrink
+-- until it is no wider than its box, so that neighbours in a crowd keep theirs.
+local function plate_for(canvas, text, most, plates, list, b, m, width, height)
   local least = math.max(9, m.text * .55)
-  local size = clamp(math.sqrt(boxes.area(b)) / 5, least, m.text)
-  local room = math.max(b.x1 - b.x0, 30)
-  local text, extent = b.text, canvas:extent(b.text, size)
+  local size = clamp(math.sqrt(boxes.area(b)) / 5, least, most)
+  local extent, room = canvas:extent(text, size), math.max(b.x1 - b.x0, 30)
   local wide = extent[1] + .64 * size
   if wide > room then
     size = math.max(least, size * room / wide)
     extent = canvas:extent(text, size)
-    if b.short and extent[1] + .64 * size > 1.25 * room then
-      text = b.short
-      extent = canvas:extent(text, size)
-    end
   end
-  return text, size, extent
+  local w, h = extent[1] + .64 * size, extent[2] + .16 * size
+  local plate, hidden = place(plates, list, b, w, h, width, height, m.line)
+  plate.text, plate.size = text, size
+  return plate, hidden
 end
 
+-- The text is the short one where the whole one would hide something.
 local function draw_label(canvas, plates, list, b, m, width, height)
-  local text, size, extent = fit_label(canvas, b, m)
-  local gap = size * .32
-  local w, h = extent[1] + 2 * gap, extent[2] + gap * .5
-  if #list > 20 and w * h > .8 * boxes.area(b) then return end -- larger than its thing
-  local plate, hidden = place(plates, list, b, w, h, width, height, m.line)
+  local plate, hidden = plate_for(canvas, b.text, m.text, plates, list, b, m, width, height)
+  if hidden > 0 and b.short then
+    local other, other_hidden = plate_for(canvas, b.short, plate.size, plates, list, b, m, width,
+                                          height)
+    if other_hidden < hidden then plate, hidden = other, other_hidden end
+  end
+  if #list > 20 and boxes.area(plate) > .8 * boxes.area(b) then return end -- larger than its thing
   if hidden > .45 then return end -- a crowd: the outline must do
   plates[#plates + 1] = plate
-  local colour = M.colour(b.class)
-  canvas:fill({ plate.x0, plate.y0, w, h }, with(colour, .92), size * .18)
-  canvas:text(text, { plate.x0 + gap, plate.y0 + gap * .25 }, size, M.ink(colour))
+  local colour, size = M.colour(b.class), plate.size
+  canvas:fill({ plate.x0, plate.y0, plate.x1 - plate.x0, plate.y1 - plate.y0 }, with(colour, .92),
+              size * .18)
+  canvas:text(plate.text, { plate.x0 + size * .32, plate.y0 + size * .08 }, size, M.ink(colour))
 end
 
 -- ---- pictures ----
@@ -141,8 +147,10 @@ local function draw_points(canvas, b, m)
   local radius = clamp(side / 50, 1.2, 3 * m.line)
   for i = 1, b.points and #b.points or 0, 2 do
     local at = { b.points[i], b.points[i + 1] }
-    canvas:dot(at, radius + .8, { 0, 0, 0, .55 })
-    canvas:dot(at, radius, { 1, 1, 1, .95 })
+    if at[1] == at[1] then -- else it is hidden
+      canvas:dot(at, radius + .8, { 0, 0, 0, .55 })
+      canvas:dot(at, radius, { 1, 1, 1, .95 })
+    end
   end
 end
 
@@ -159,20 +167,23 @@ local function enlarged(list, zoom, text)
   return result
 end
 
--- A canvas with the picture; small pictures are drawn larger, so that letters have pixels.
-local function start(picture, most)
+-- A canvas with the picture; small pictures are drawn larger, so that letters have pixels. `tile`: as
+-- large as fits in there.
+local function start(picture, most, tile)
   local shape = picture:shape()
   local zoom = clamp(math.ceil(480 / math.max(shape[1], shape[2])), 1, most)
-  local height, width = shape[1] * zoom, shape[2] * zoom
+  if tile then zoom = math.min(tile.width / shape[2], tile.height / shape[1]) end
+  local function side(n) return math.max(1, math.floor(n * zoom + .5)) end
+  local height, width = side(shape[1]), side(shape[2])
   local canvas = canvas_for(width, height)
   canvas:picture(picture, { 0, 0, width, height })
   return canvas, width, height, zoom
 end
 
 -- The picture with its boxes; text(box) gives a label, and a shorter one. Small things are drawn over
--- large ones.
-function M.boxes(picture, list, text)
-  local canvas, width, height, zoom = start(picture, 4)
+-- large ones. With M.tile it is as a contact sheet wants it.
+function M.boxes(picture, list, text, tile)
+  local canvas, width, height, zoom = start(picture, 4, tile)
   local m, sorted = measures(width, height), enlarged(list, zoom, text)
   table.sort(sorted, function(a, b)
     local x, y = boxes.area(a), boxes.area(b)
@@ -205,8 +216,8 @@ end
 
 -- The picture with what it is in its lower left corner: lines of { text, score }, best first. A bar
 -- behind each line is as long as its score is high.
-function M.caption(picture, lines)
-  local canvas, width, height = start(picture, 16)
+function M.caption(picture, lines, tile)
+  local canvas, width, height = start(picture, 16, tile)
   local large = clamp(math.min(width, height) / 16, 15, 64)
   local pad, most, scores, shown, tall = large * .5, 0, 0, {}, 0
   for i, line in ipairs(lines) do
@@ -238,20 +249,20 @@ function M.caption(picture, lines)
   return canvas:pixels()
 end
 
--- ---- contact sheets: drawn pictures, made small at once, side by side ----
+-- ---- contact sheets: pictures drawn for M.tile, side by side ----
 
 local Sheet = {}
 Sheet.__index = Sheet
 
-local tile_width, tile_height, margin, title = 440, 330, 14, 26
+M.tile = { width = 440, height = 330 }
+
+local tile_width, tile_height, margin, title = M.tile.width, M.tile.height, 14, 26
 local ground, ink = { .11, .12, .14 }, { .85, .87, .9 }
 
 function M.sheet() return setmetatable({ tiles = {} }, Sheet) end
 
 function Sheet:add(picture, text)
-  local shape = picture:shape()
-  local ratio = math.min(tile_width / shape[2], tile_height / shape[1])
-  local w, h = math.max(1, (shape[2] * ratio + .5) // 1), math.max(1, (shape[1] * ratio + .5) // 1)
+  local h, w = table.unpack(picture:shape())
   local canvas = canvas_for(tile_width, tile_height + title)
   canvas:fill({ 0, 0, tile_width, tile_height + title }, ground)
   canvas:picture(picture, { (tile_width - w) // 2, (tile_height - h) // 2, w, h })
