@@ -1,7 +1,6 @@
 /* cnnrun import: a model of another program to the native file. */
 #include "core/cli/cli.h"
 #include "core/store/store.h"
-#include <errno.h>
 
 typedef struct import {
     const char *out, *labels, *format;
@@ -47,25 +46,14 @@ static cnr_status none_fits(const char *where, const char *what, cnr_error *err)
 
 static cnr_status find(const char *name, const char *path, const cnr_importer **out,
                        cnr_error *err) {
-    uint8_t head[4096];
-    int32_t best = 0;
+    cnri_head head;
+    int32_t score = 0;
     *out = name ? cnri_find(CNR_KIND_IMPORTER, name) : NULL;
     if (*out) return CNR_OK;
     if (name) return none_fits("--format", "no importer has this name", err);
-    FILE *file = fopen(path, "rb");
-    if (!file)
-        return cnri_fail(err, errno == ENOENT ? CNR_E_NOT_FOUND : CNR_E_IO, path,
-                         "can't be opened: %s", strerror(errno));
-    const size_t n = fread(head, 1, sizeof head, file);
-    fclose(file);
-    for (int32_t i = 0; i < cnri_count(CNR_KIND_IMPORTER); i++) {
-        const cnr_importer *importer = cnri_at(CNR_KIND_IMPORTER, i);
-        const int32_t score = importer->accepts(path, head, n);
-        if (score > best) {
-            best = score;
-            *out = importer;
-        }
-    }
+    const cnr_status status = cnri_file_head(path, &head, err);
+    if (status) return status;
+    *out = cnri_importer_for(path, &head, &score);
     return *out ? CNR_OK : none_fits(path, "no importer knows this file", err);
 }
 
@@ -141,15 +129,10 @@ static cnr_status run_importer(const import *im, const cnri_args *args, cnr_grap
         .n_options = args->common.settings.n,
         .options = args->common.settings.at,
     };
-    int64_t seed = 0;
     cnr_status status = find(im->format, args->operands.at[0], &importer, err);
     if (!status) status = importer->import(&how, graph, err);
     if (!status) status = cnri_graph_verdict(graph, false, err);
-    if (status || !weights) return status;
-    if (strncmp(weights, "random:", 7) != 0) return cnri_store_fill(graph, weights, err);
-    if (!cnri_parse_int(weights + 7, &seed))
-        return cnri_fail(err, CNR_E_ARG, "--weights", "wanted random:SEED, got \"%s\"", weights);
-    return cnri_graph_fill_random(graph, (uint64_t)seed, err);
+    return status ? status : cnri_weights_fill(graph, weights, NULL, err);
 }
 
 static void tell(const cnri_args *args, const import *im, const cnr_graph *graph) {

@@ -36,6 +36,46 @@ cnr_status cnri_graph_fill(cnr_graph *g, cnr_value value, const cnr_tensor *data
     return CNR_OK;
 }
 
+/* ---- by name ---- */
+
+static void CNRI_PRINTF(2, 3) misfit(cnri_filling *f, const char *format, ...) {
+    char line[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    cnri_text_add(&f->misfits, "%s%s", f->n++ ? "; " : "", line);
+}
+
+cnr_status cnri_filling_add(cnri_filling *f, const char *name, const cnr_tensor *data,
+                            cnr_error *err) {
+    const cnr_value to = cnri_graph_find(f->graph, name);
+    if (to < 0) {
+        misfit(f, "%s is not in the net", name);
+        return CNR_OK;
+    }
+    const cnr_status status = data ? cnri_graph_fill(f->graph, to, data, err) : CNR_E_FORMAT;
+    if (status == CNR_E_MEMORY) return status;
+    if (status != CNR_OK) misfit(f, "%s: %s", name, err ? err->text : "does not fit");
+    return CNR_OK;
+}
+
+cnr_status cnri_filling_end(cnri_filling *f, cnr_status status, const char *path, cnr_error *err) {
+    const cnr_graph *g = f->graph;
+    if (status != CNR_OK) cnri_fail(err, status, path, "out of memory");
+    for (int32_t i = 0; i < g->values.n && status == CNR_OK; i++)
+        if (g->values.at[i].unfilled && g->values.at[i].uses > 0)
+            misfit(f, "%s is not in the file", g->values.at[i].name);
+    if (status == CNR_OK && f->n > 0) {
+        const char *text = f->misfits.at ? f->misfits.at : "";
+        cnri_log(CNR_LOG_ERROR, path, "weights do not fit the net: %s", text);
+        status = cnri_fail(err, CNR_E_SHAPE, path, "%d weight%s not fit the net: %s", f->n,
+                           f->n == 1 ? " does" : "s do", text);
+    }
+    cnri_text_free(&f->misfits);
+    return status;
+}
+
 /* ---- random numbers: splitmix64, so a seed and a name give the same weights everywhere ---- */
 
 static uint64_t next(uint64_t *state) {

@@ -92,6 +92,13 @@ cnr_status cnri_node_load(cnr_graph *g, const char *op, const char *name, const 
 cnr_value cnri_graph_find(const cnr_graph *g, const char *value_name); /* -1: none */
 /* Copies data into weight `value`, checking dtype and shape. */
 cnr_status cnri_graph_fill(cnr_graph *g, cnr_value value, const cnr_tensor *data, cnr_error *err);
+/* Filling by name, one after the other; what does not fit is told in the end, all together. */
+typedef struct cnri_filling { cnr_graph *graph; cnri_text misfits; int32_t n; } cnri_filling;
+/* Fails only for want of memory. `data` NULL: the one named is no good, as *err says. */
+cnr_status cnri_filling_add(cnri_filling *f, const char *name, const cnr_tensor *data,
+                            cnr_error *err);
+/* Nothing may be left unfilled. `path`: where the weights come from. Frees what f holds. */
+cnr_status cnri_filling_end(cnri_filling *f, cnr_status status, const char *path, cnr_error *err);
 /* Fills every unfilled weight by its init from `seed`, scaled by its fan-in and by what it will
  * meet (spread.c), so that activations neither die nor overflow. */
 cnr_status cnri_graph_fill_random(cnr_graph *g, uint64_t seed, cnr_error *err);

@@ -3,12 +3,13 @@
 #define CNRI_LUA_LOAD_H
 
 #include "core/lua/state.h"
-#include "core/store/store.h"
 
+typedef CNRI_VEC(char *) cnri_lua_words;
 typedef struct cnri_lua_built {
     cnr_graph *graph;
-    char weights[1024]; /* the file that the net names; "" when it names none */
-    char place[256];    /* of c.net */
+    /* the net's `weights`: paths, and "name=value" for whoever imports them */
+    cnri_lua_words files, settings;
+    char place[256]; /* of c.net */
 } cnri_lua_built;
 
 /* The script's result is on top: leaves the net on top. `wanted` may be NULL. Raises. */
@@ -17,7 +18,12 @@ void cnri_lua_pick_net(lua_State *L, const char *wanted);
 void cnri_lua_build(lua_State *L, int net, cnri_lua_built *out);
 /* CNR_OK, or the mistakes, in the order of their lines. */
 cnr_status cnri_lua_verdict(cnr_graph *g, const char *path, cnr_error *err);
-/* Fills the weights: as the options say, else from the file that the net names. */
+/* ---- weights.c ---- */
+/* Reads `weights` of the net's arguments at `args`. */
+void cnri_lua_read_weights(lua_State *L, int args, cnri_lua_built *out);
+/* Frees all but the graph. */
+void cnri_lua_built_free(cnri_lua_built *built);
+/* Fills the weights: as the options say, else from the files that the net names. */
 cnr_status cnri_lua_fill(cnri_lua_built *built, const cnr_load_options *options, cnr_error *err);
 
 #endif

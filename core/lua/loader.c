@@ -1,12 +1,10 @@
-/* The loader of ".lua" files: runs the script, builds the graph of the net it returns, and fills in
- * the weights. */
+/* The loader of ".lua" files: runs the script and builds the graph of the net it returns. */
 #define _GNU_SOURCE /* memmem */
 #include "core/lua/files.h"
 #include "core/lua/layer.h"
 #include "core/lua/load.h"
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* ---- which net ---- */
 
@@ -164,19 +162,7 @@ void cnri_lua_build(lua_State *L, int net, cnri_lua_built *out) {
     cnri_lua_compile(L, net, out->graph);
     add_labels(L, out->graph, args, place);
     add_places(L, out->graph, args, place);
-    const int type = cnri_lua_get(L, args, "weights: a .cnr file beside the script");
-    const char *name = lua_tostring(L, -1), *path = NULL;
-    if (type == LUA_TSTRING) {
-        path = cnri_lua_push_beside(L, name);
-        if (!path || strlen(path) >= sizeof out->weights) {
-            cnri_graph_problem(out->graph, place, "weights: '%s' lies outside the script's folder: "
-                               "give it with --weights, or trust the script (--trust)", name);
-            path = NULL;
-        }
-    } else if (type != LUA_TNIL) {
-        cnri_graph_problem(out->graph, place, "weights: want a file's name");
-    }
-    snprintf(out->weights, sizeof out->weights, "%s", path ? path : "");
+    cnri_lua_read_weights(L, args, out);
     lua_settop(L, top);
 }
 
@@ -221,44 +207,6 @@ cnr_status cnri_lua_verdict(cnr_graph *g, const char *path, cnr_error *err) {
     return status;
 }
 
-/* ---- weights ---- */
-
-static int32_t unfilled(const cnr_graph *g) {
-    int32_t n = 0;
-    for (int32_t i = 0; i < g->values.n; i++) n += g->values.at[i].unfilled;
-    return n;
-}
-
-static cnr_status fill_random(cnr_graph *g, const char *text, cnr_error *err) {
-    int64_t seed = 0;
-    if (*text == ':' && !cnri_parse_int(text + 1, &seed))
-        return cnri_fail(err, CNR_E_ARG, "--weights", "random:%s: want a whole number as seed",
-                         text + 1);
-    return cnri_graph_fill_random(g, (uint64_t)seed, err);
-}
-
-cnr_status cnri_lua_fill(cnri_lua_built *built, const cnr_load_options *options, cnr_error *err) {
-    static const char random[] = "random";
-    cnr_graph *g = built->graph;
-    const char *given = options && CNRI_HAS(options, weights) ? options->weights : NULL;
-    if (given && strcmp(given, "none") == 0) return CNR_OK;
-    if (given && strncmp(given, random, sizeof random - 1) == 0 &&
-        (given[sizeof random - 1] == 0 || given[sizeof random - 1] == ':'))
-        return fill_random(g, given + sizeof random - 1, err);
-    const int32_t n = unfilled(g);
-    if (given) return cnri_store_fill(g, given, err);
-    if (n == 0) return CNR_OK;
-    if (!built->weights[0])
-        return cnri_fail(err, CNR_E_NOT_FOUND, built->place, "the net names no weights for its %d "
-                         "parameters: say weights = \"FILE.cnr\", or give --weights FILE or "
-                         "--weights random:SEED", n);
-    if (access(built->weights, F_OK) != 0)
-        return cnri_fail(err, CNR_E_NOT_FOUND, built->place, "weights: there is no %s yet: train "
-                         "the net, or give --weights FILE or --weights random:SEED",
-                         built->weights);
-    return cnri_store_fill(g, built->weights, err);
-}
-
 /* ---- the loader ---- */
 
 typedef struct job {
@@ -290,6 +238,7 @@ cnr_status cnri_lua_load(cnr_runtime *rt, const char *path, const cnr_load_optio
     cnri_script_close(&s);
     if (!status) status = cnri_lua_verdict(j.built.graph, path, err);
     if (!status) status = cnri_lua_fill(&j.built, options, err);
+    cnri_lua_built_free(&j.built);
     if (!status) *out = j.built.graph;
     else cnri_graph_free(j.built.graph);
     return status;

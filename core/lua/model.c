@@ -112,7 +112,7 @@ static int build_net(lua_State *L) {
 /* The net at index 1, made by this script, becomes a model at once. */
 static cnr_status model_of_net(lua_State *L, const options *o, cnr_model **out, cnr_error *err) {
     cnri_script *s = cnri_script_of(L);
-    cnri_lua_built built;
+    cnri_lua_built built = {0};
     if (!(built.graph = cnri_graph_new("")))
         return cnri_fail(err, CNR_E_MEMORY, s->path, "out of memory");
     lua_pushcfunction(L, build_net);
@@ -120,10 +120,12 @@ static cnr_status model_of_net(lua_State *L, const options *o, cnr_model **out, 
     lua_pushlightuserdata(L, &built);
     if (lua_pcall(L, 2, 0, 0) != LUA_OK) {
         cnri_graph_free(built.graph);
+        cnri_lua_built_free(&built);
         lua_error(L);
     }
     cnr_status status = cnri_lua_verdict(built.graph, s->path, err);
     if (!status) status = cnri_lua_fill(&built, &o->load, err);
+    cnri_lua_built_free(&built);
     if (!status) return cnri_model_from_graph(s->rt, built.graph, &o->load, out, err);
     cnri_graph_free(built.graph);
     return status;

@@ -4,10 +4,10 @@
 
 enum { KEY_NAME, KEY_WEIGHTS, KEY_LABELS, KEY_INPUT, KEY_INPUTS, KEY_OUTPUT, KEY_OUTPUTS, KEY_BODY };
 static const char *const keys[] = {
-    "name: of the net", "weights: a .cnr file beside the script", "labels: a list, or a file",
-    "input: { \"name\", shape = ... }", "inputs: a list of them", "output: a value",
-    "outputs: a list of values", "body: the list of layers, instead of behind the other keys",
-    "place: { layer = where, ... }"};
+    "name: of the net", "weights: a file beside the script, or { files, name = setting }",
+    "labels: a list, or a file", "input: { \"name\", shape = ... }", "inputs: a list of them",
+    "output: a value", "outputs: a list of values",
+    "body: the list of layers, instead of behind the other keys", "place: { layer = where, ... }"};
 
 /* Stack of cnri_lua_net: 1 args, 2 place, 3 private table, 4 inputs, 5 outputs. */
 enum { ARGS = 1, PLACE, PRIVATE, INPUTS, OUTPUTS };

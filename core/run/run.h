@@ -89,6 +89,25 @@ cnr_status cnri_check_process(const cnr_runtime *rt, cnr_error *err);
 cnr_status cnri_load_graph(cnr_runtime *rt, const char *path, const cnr_load_options *options,
                            cnr_graph **out, cnr_error *err);
 
+/* ---- import.c: what plugins' importers make of files ---- */
+typedef struct cnri_head { uint8_t at[4096]; size_t n; } cnri_head;
+/* The first bytes of a file; none of what is no regular one. */
+cnr_status cnri_file_head(const char *path, cnri_head *out, cnr_error *err);
+/* The importer that is surest of a file, if it is surer than *score, which becomes its own. */
+const cnr_importer *cnri_importer_for(const char *path, const cnri_head *head, int32_t *score);
+/* A graph, or an error that tells all problems. */
+cnr_status cnri_import(const cnr_importer *importer, const cnr_import_args *args, cnr_graph **out,
+                       cnr_error *err);
+bool cnri_is_native(const char *path); /* by its name */
+int32_t cnri_count_options(const char *const *options); /* up to a NULL */
+/* Weights as users name them: NULL or "none", "random", "random:SEED", or a file, for whose importer
+ * `options` are: whoever has no use for them refuses them. */
+bool cnri_weights_are_file(const char *weights);
+cnr_status cnri_weights_fill(cnr_graph *net, const char *weights, const char *const *options,
+                             cnr_error *err);
+/* Files of any format, by name: native ones, or what an importer makes of others. */
+cnr_status cnri_weights_import(cnr_graph *net, const cnr_import_args *files, cnr_error *err);
+
 /* ---- preprocess.c: a picture (u8 H W C) to a net's input. Kept as metadata of the graph, keys
  * "input.<name>.resize", ".crop", ".mean", ".std", ".scale", ".channels"; from flags too. ---- */
 typedef struct cnri_preprocess {

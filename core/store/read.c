@@ -131,26 +131,8 @@ cnr_status cnri_store_read(const char *path, cnr_graph **out, cnr_error *err) {
 
 /* ---- filling another graph ---- */
 
-/* What does not fit between a graph and a file of weights. */
-typedef struct misfit { cnri_text text; int32_t n; } misfit;
-
-static void CNRI_PRINTF(2, 3) misfits(misfit *m, const char *format, ...) {
-    char line[512];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    cnri_text_add(&m->text, "%s%s", m->n++ ? "; " : "", line);
-}
-
-static cnr_status fill_one(cnr_graph *g, const cnri_stored *s, const cnri_stored_value *v,
-                           misfit *m) {
-    const cnr_value to = cnri_graph_find(g, v->name);
+static cnr_status fill_one(cnri_filling *f, const cnri_stored *s, const cnri_stored_value *v) {
     cnr_error err = CNR_ERROR_INIT;
-    if (to < 0) {
-        misfits(m, "%s is not in the net", v->name);
-        return CNR_OK;
-    }
     cnr_tensor type = v->type;
     cnr_status status = CNR_OK;
     if (v->encoding) {
@@ -159,10 +141,8 @@ static cnr_status fill_one(cnr_graph *g, const cnri_stored *s, const cnri_stored
         type.encoding = cnri_intern(name);
         status = encoding->check(&type, &err);
     }
-    if (status == CNR_OK) status = cnri_graph_fill(g, to, &type, &err);
     if (status == CNR_E_MEMORY) return status;
-    if (status != CNR_OK) misfits(m, "%s: %s", v->name, err.text);
-    return CNR_OK;
+    return cnri_filling_add(f, v->name, status ? NULL : &type, &err);
 }
 
 static cnr_status check_fill_needs(const cnri_stored *s, cnr_error *err) {
@@ -173,27 +153,16 @@ static cnr_status check_fill_needs(const cnri_stored *s, cnr_error *err) {
 
 cnr_status cnri_store_fill(cnr_graph *graph, const char *path, cnr_error *err) {
     cnri_stored s;
-    misfit m = {0};
+    cnri_filling filling = {.graph = graph};
     cnr_status status = cnri_store_parse(path, &s, err);
     if (status != CNR_OK) return status;
     status = check_fill_needs(&s, err);
-    if (status != CNR_OK) goto out;
-    for (int32_t i = 0; i < s.n_values && status == CNR_OK; i++)
-        if (s.values[i].kind == CNRI_STORED_WEIGHT) status = fill_one(graph, &s, &s.values[i], &m);
-    if (status != CNR_OK) {
-        cnri_fail(err, status, path, "out of memory");
-        goto out;
+    if (status == CNR_OK) {
+        for (int32_t i = 0; i < s.n_values && status == CNR_OK; i++)
+            if (s.values[i].kind == CNRI_STORED_WEIGHT)
+                status = fill_one(&filling, &s, &s.values[i]);
+        status = cnri_filling_end(&filling, status, path, err);
     }
-    for (int32_t i = 0; i < graph->values.n; i++)
-        if (graph->values.at[i].unfilled && graph->values.at[i].uses > 0)
-            misfits(&m, "%s is not in the file", graph->values.at[i].name);
-    if (m.n > 0) {
-        cnri_log(CNR_LOG_ERROR, path, "weights do not fit the net: %s", m.text.at);
-        status = cnri_fail(err, CNR_E_SHAPE, path, "%d weight%s not fit the net: %s", m.n,
-                           m.n == 1 ? " does" : "s do", m.text.at ? m.text.at : "");
-    }
-out:
-    cnri_text_free(&m.text);
     cnri_store_release(&s);
     return status;
 }

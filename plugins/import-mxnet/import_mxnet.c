@@ -1,5 +1,6 @@
 /* MXNet: NET-symbol.json with NET-0000.params, or the parameters alone, into a graph. */
 #include "mxnet.h"
+#include "weights.h"
 
 #include <stdio.h>
 
@@ -169,6 +170,42 @@ static void constants_alone(mx_net *net) {
     }
 }
 
+/* ---- the same for a net that is described elsewhere ---- */
+
+static cnr_status load(void *owner, int32_t i, void **data, cnr_error *err) {
+    const mx_array *a = &((const mx_params *)owner)->at[i];
+    *data = imp_host->alloc((size_t)mx_array_count(a) * sizeof(float) + 1);
+    if (!*data) return imp_host->fail(err, CNR_E_MEMORY, "mxnet", "out of memory");
+    mx_array_floats(a, (float *)*data);
+    return CNR_OK;
+}
+
+static double get(const void *owner, int32_t i, const void *data, int64_t at) {
+    (void)owner, (void)i;
+    return (double)((const float *)data)[at];
+}
+
+static cnr_status weights_for_net(mx_net *net, cnr_error *err) {
+    const mx_params *p = net->params;
+    enum { NAME = 300 };
+    imp_array *list = (imp_array *)imp_host->alloc((size_t)p->n * (sizeof *list + NAME) + 1);
+    if (!list) return imp_host->fail(err, CNR_E_MEMORY, net->b.path, "out of memory");
+    char *name = (char *)(list + p->n);
+    for (int32_t i = 0; i < p->n; i++, name += NAME) {
+        const mx_array *a = &p->at[i];
+        int64_t step = 1;
+        list[i] = (imp_array){.name = name, .file = net->b.path, .rank = a->rank};
+        snprintf(name, NAME, "%.*s", (int)(a->n_name < 250 ? a->n_name : 250), a->name);
+        memcpy(list[i].dim, a->dim, sizeof a->dim);
+        for (int32_t k = a->rank - 1; k >= 0; step *= a->dim[k--]) list[i].stride[k] = step;
+    }
+    const imp_arrays arrays = {.at = list, .n = p->n, .owner = net->params, .load = load,
+                               .get = get};
+    const cnr_status status = imp_weights(net->args, &net->b, &arrays, err);
+    imp_host->free(list);
+    return status;
+}
+
 static cnr_status from_json(mx_net *net, const char *text, size_t bytes, cnr_error *err) {
     json_error_t why;
     json_t *root = json_loadb(text, bytes, 0, &why);
@@ -199,7 +236,8 @@ static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, c
         status = mx_params_read(&params, alone ? text : data, alone ? bytes : n,
                                 args->paths[args->n_paths - 1], err);
     }
-    if (!status && alone) constants_alone(&net);
+    if (!status && alone && imp_net_of(args)) status = weights_for_net(&net, err);
+    else if (!status && alone) constants_alone(&net);
     else if (!status) status = from_json(&net, (const char *)text, bytes, err);
     if (net.b.status) status = imp_host->fail(err, net.b.status, net.b.path, "out of memory");
     imp_host->free(net.values);

@@ -14,9 +14,11 @@ typedef struct cnr_import_args {
     uint32_t size;
     int32_t n_paths;
     const char *const *paths; /* the model, then its weights where they are apart */
-    int32_t n_options;
-    int32_t reserved;
+    int32_t n_options, reserved;
     const char *const *options; /* "name=value" */
+    /* NULL, or a net that wants weights of these files: the graph is then to hold constants of the
+     * names and types of its parameters. Files that name theirs alike need not look at it. */
+    const struct cnr_graph *net;
 } cnr_import_args;
 
 typedef struct cnr_importer {

@@ -1,0 +1,127 @@
+/* Importers: which of them reads a file, what it builds, and weights for a net out of its files. */
+#include "core/run/run.h"
+#include "core/store/store.h"
+#include <errno.h>
+#include <sys/stat.h>
+
+/* ---- which ---- */
+
+cnr_status cnri_file_head(const char *path, cnri_head *out, cnr_error *err) {
+    struct stat info;
+    out->n = 0;
+    if (stat(path, &info) != 0) return cnri_fail(err, CNR_E_NOT_FOUND, path, "no such file");
+    if (!S_ISREG(info.st_mode)) return CNR_OK;
+    FILE *file = fopen(path, "rb");
+    if (!file) return cnri_fail(err, CNR_E_IO, path, "can't be opened: %s", strerror(errno));
+    out->n = fread(out->at, 1, sizeof out->at, file);
+    fclose(file);
+    return CNR_OK;
+}
+
+const cnr_importer *cnri_importer_for(const char *path, const cnri_head *head, int32_t *score) {
+    const cnr_importer *best = NULL;
+    for (int32_t i = 0; i < cnri_count(CNR_KIND_IMPORTER); i++) {
+        const cnr_importer *one = cnri_at(CNR_KIND_IMPORTER, i);
+        const int32_t s = one->accepts(path, head->at, head->n);
+        if (s > *score) {
+            *score = s;
+            best = one;
+        }
+    }
+    return best;
+}
+
+/* ---- graphs ---- */
+
+cnr_status cnri_import(const cnr_importer *importer, const cnr_import_args *args, cnr_graph **out,
+                       cnr_error *err) {
+    const char *path = args->paths[0], *slash = strrchr(path, '/');
+    cnr_graph *g = cnri_graph_new(slash ? slash + 1 : path);
+    *out = NULL;
+    if (!g) return cnri_fail(err, CNR_E_MEMORY, path, "out of memory");
+    cnr_status status = importer->import(args, g, err);
+    if (g->problems.n || g->out_of_memory)
+        status = cnri_graph_verdict(g, false, err); /* all that is wrong, not the last */
+    else if (status && err && err->code != (int32_t)status) /* failed without a word */
+        cnri_fail(err, status, path, "%s", cnr_status_text(status));
+    if (status) cnri_graph_free(g);
+    else *out = g;
+    return status;
+}
+
+/* ---- weights ---- */
+
+bool cnri_is_native(const char *path) {
+    const size_t n = strlen(path);
+    return n > 4 && strcmp(path + n - 4, ".cnr") == 0;
+}
+
+bool cnri_weights_are_file(const char *weights) {
+    return strcmp(weights, "none") != 0 &&
+           (strncmp(weights, "random", 6) != 0 || (weights[6] && weights[6] != ':'));
+}
+
+int32_t cnri_count_options(const char *const *options) {
+    int32_t n = 0;
+    while (options && options[n]) n++;
+    return n;
+}
+
+static cnr_status refuse_options(const char *path, const char *const *options, int32_t n,
+                                 cnr_error *err) {
+    if (n == 0) return CNR_OK;
+    return cnri_fail(err, CNR_E_ARG, path, "takes no option \"%s\": no importer reads it",
+                     options[0]);
+}
+
+cnr_status cnri_weights_fill(cnr_graph *net, const char *weights, const char *const *options,
+                             cnr_error *err) {
+    int64_t seed = 0;
+    const cnr_import_args files = {.size = sizeof files, .n_paths = 1, .paths = &weights,
+                                   .options = options, .n_options = cnri_count_options(options)};
+    if (weights && cnri_weights_are_file(weights)) return cnri_weights_import(net, &files, err);
+    const cnr_status status = refuse_options(net->name, options, files.n_options, err);
+    if (status || !weights || strcmp(weights, "none") == 0) return status; /* to be looked at */
+    if (weights[6] && !cnri_parse_int(weights + 7, &seed))
+        return cnri_fail(err, CNR_E_ARG, weights, "want random:SEED with a whole number as seed");
+    return cnri_graph_fill_random(net, (uint64_t)seed, err);
+}
+
+/* Both graphs hold the weights of a large net only for a moment. */
+static cnr_status take_constants(cnr_graph *net, cnr_graph *from, const char *path,
+                                 cnr_error *err) {
+    cnri_filling filling = {.graph = net};
+    cnr_status status = CNR_OK;
+    for (int32_t i = 0; i < from->values.n && status == CNR_OK; i++) {
+        cnri_value *v = &from->values.at[i];
+        if (v->producer >= 0 || v->is_input || !v->type->data) continue;
+        status = cnri_filling_add(&filling, v->name, v->type, err);
+        if (!v->borrowed) cnri_free(v->type->data);
+        v->type->data = NULL;
+    }
+    return cnri_filling_end(&filling, status, path, err);
+}
+
+cnr_status cnri_weights_import(cnr_graph *net, const cnr_import_args *files, cnr_error *err) {
+    cnri_head head;
+    cnr_graph *from = NULL;
+    int32_t score = 0;
+    const char *path = files->paths[0];
+    cnr_import_args args = *files;
+    args.net = net;
+    cnr_status status = cnri_file_head(path, &head, err);
+    if (status) return status;
+    const cnr_importer *importer =
+        cnri_is_native(path) ? NULL : cnri_importer_for(path, &head, &score);
+    if (!importer && files->n_paths > 1)
+        return cnri_fail(err, CNR_E_ARG, files->paths[1],
+                         "is one file too many: %s is not in a format that comes in several", path);
+    if (!importer) {
+        status = refuse_options(path, files->options, files->n_options, err);
+        return status ? status : cnri_store_fill(net, path, err); /* says itself what is wrong */
+    }
+    status = cnri_import(importer, &args, &from, err);
+    if (!status) status = take_constants(net, from, path, err);
+    cnri_graph_free(from);
+    return status;
+}

@@ -1,0 +1,40 @@
+/* NumPy's arrays: what the parts of the importer share. */
+#ifndef IMPORT_NUMPY_H
+#define IMPORT_NUMPY_H
+
+#include "weights.h"
+
+/* ---- npy.c: the head of an array
+ *
+ *   "\x93NUMPY" major minor | length of the text (2 bytes; from version 2 on 4), little-endian
+ *   {'descr': '<f4', 'fortran_order': False, 'shape': (20, 1, 5, 5), }    spaces, newline
+ *
+ * and behind it the elements. The text is a Python literal, of which exactly this form is read. ---- */
+enum { NP_FIRST = 10, NP_MOST_TEXT = 1 << 16 };
+
+typedef struct np_head {
+    char kind; /* f, i, u or b */
+    int32_t width, rank;
+    int swapped, fortran;
+    int64_t dim[CNR_MAX_RANK], count;
+    size_t offset; /* of the elements */
+} np_head;
+
+/* From the first NP_FIRST bytes: the text's length is in bytes [8, *from). 0: no such array. */
+int np_begins(const uint8_t *first, size_t *from);
+/* NULL, or what is wrong with it. `why` has room for a sentence. */
+const char *np_read_head(const char *text, size_t n, np_head *out, char why[200]);
+double np_element(const np_head *h, const void *data, int64_t i);
+
+/* ---- files.c: files, archives and folders of arrays ---- */
+
+typedef struct np_set np_set;
+np_set *np_set_new(void); /* NULL: no memory */
+void np_set_free(np_set *s);
+/* Adds what lies at `path`. Arrays that nothing can be made of become problems of the graph. */
+cnr_status np_set_add(np_set *s, imp_net *net, const char *path, cnr_error *err);
+/* Borrowed from the set. */
+imp_arrays np_set_arrays(np_set *s);
+int np_is_folder(const char *path); /* of arrays */
+
+#endif
