@@ -67,8 +67,7 @@ static size_t clean_length(const char *name) {
 
 int imp_name_level(const char *array, const imp_parameter *p, int *inverse) {
     const size_t n = clean_length(array);
-    const int whole = is_named(array, n, p->name);
-    int best = whole == 2 ? 3 : whole;
+    int best = is_named(array, n, p->name);
     const char *word = row_of(p->port);
     *inverse = 0;
     for (size_t k = 0; best < 2 && (k = next_word(&word, k)) > 0;) {

@@ -97,7 +97,7 @@ static void choose(job *j, imp_parameter *p, int32_t array, int inverse) {
 /* How many found theirs; the surest first. */
 static int32_t match_names(job *j) {
     int32_t found = 0;
-    for (int level = 3; level > 0; level--)
+    for (int level = 2; level > 0; level--)
         for (int32_t i = 0; i < j->n; i++) {
             imp_parameter *p = &j->at[i];
             if (p->array >= 0) continue; /* at a surer level */

@@ -3,7 +3,7 @@
 
     tests/fuzz/make_corpus.py [BUILD]
 """
-import os, struct, subprocess, sys, tempfile, zlib
+import io, os, struct, subprocess, sys, tempfile, zipfile, zlib
 
 build = sys.argv[1] if len(sys.argv) > 1 else "build"
 here = os.path.dirname(os.path.abspath(__file__))
@@ -168,6 +168,44 @@ put("source-mnist", "tiny.pair", pair(struct.pack(">IIII", 0x803, 2, 4, 4) + byt
 # ---- attributes ----
 put("schema", "conv.bin",
     bytes([6, 0, 3, 3, 1, 0, 64, 0, 0, 0, 0, 1, 66, 2, 5, 64, 0, 0, 0, 2, 65, 8, 66, 8]))
+
+# ---- weights for the net of tiny.lua: NumPy's by name and by place, MXNet's ----
+WEIGHTS = {"conv1.weight": (4, 1, 3, 3), "conv1.bias": (4,), "bn1.beta": (4,), "bn1.gamma": (4,),
+           "bn1.mean": (4,), "bn1.inv_std": (4,), "fc.weight": (36, 3), "fc.bias": (3,)}
+
+
+def count(shape):
+    return count(shape[1:]) * shape[0] if shape else 1
+
+
+def npy(shape, kind, order="False"):
+    head = "{'descr': '%s', 'fortran_order': %s, 'shape': %r, }" % (kind, order, shape)
+    head += " " * (-(len(head) + 11) % 64) + "\n"
+    code = "%s%d%s" % (kind[0], count(shape), {"2": "e", "4": "f", "8": "d"}[kind[2]])
+    values = struct.pack(code, *[1 + i / 8 for i in range(count(shape))])
+    return b"\x93NUMPY\x01\0" + struct.pack("<H", len(head)) + head.encode() + values
+
+
+def archive(names, method, kind, order="False"):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as members:
+        for name, shape in zip(names, WEIGHTS.values()):
+            members.writestr(zipfile.ZipInfo(name + ".npy"), npy(shape, kind, order), method)
+    return out.getvalue()
+
+
+put("weights", "named.npz", archive(WEIGHTS, zipfile.ZIP_DEFLATED, "<f4"))
+put("weights", "placed.npz",
+    archive(["arr_%d" % i for i in range(8)], zipfile.ZIP_STORED, ">f2", "True"))
+params = struct.pack("<QQQ", 0x112, 0, 8)
+for shape in WEIGHTS.values():
+    params += struct.pack("<IiI%dqiii" % len(shape), 0xF993FAC9, 0, len(shape), *shape, 1, 0, 0)
+    params += struct.pack("<%df" % count(shape), *[1.5] * count(shape))
+params += struct.pack("<Q", 8)
+for name in WEIGHTS:
+    name = "arg:" + name.replace(".", "_")
+    params += struct.pack("<Q", len(name)) + name.encode()
+put("weights", "tiny.params", params)
 
 # ---- ours ----
 with open(os.path.join(here, "tiny.lua"), encoding="utf8") as script:

@@ -2,8 +2,8 @@
  * found, and damaged models all go by here.
  *
  * A road is named "import-NAME" or "source-NAME" for each registered importer and source, so that
- * new ones are covered as they come; and "load" (whatever the content says), "native" (.cnr),
- * "plan-cache", "lua" and "schema" (attributes).
+ * new ones are covered as they come; and "load" (whatever the content says), "weights" (the same, for
+ * a net in Lua), "native" (.cnr), "plan-cache", "lua" and "schema" (attributes).
  *
  * Bytes are one file, or two when they begin with "PAIR" and a little-endian u32: the length of the
  * first; the rest is the second. */
@@ -163,6 +163,26 @@ static int roads_load(const uint8_t *data, size_t n, const char *name, const cha
     return good;
 }
 
+/* The parameters of tiny.lua. */
+static int roads_weights(const uint8_t *data, size_t n) {
+    static const char net[] =
+        "local c = require 'cnnrun'\n"
+        "return c.net { input = { 'data', shape = { 'batch', 2, 6, 6 } },\n"
+        "  c.conv2d { 'conv1', out = 4, kernel = 3, pad = 1, group = 2 }, c.batch_norm { 'bn1' },\n"
+        "  c.relu {}, c.maxpool { kernel = 2, stride = 2 }, c.dense { 'fc', out = 3 } }\n";
+    static const char *const settings[] = {"batch_norm=beta,gamma,mean,inv_std", NULL};
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_graph *g = NULL;
+    roads_files(data, n, "weights", "net.lua");
+    roads_write(roads.second, (const uint8_t *)net, sizeof net - 1);
+    const cnr_load_options options = {.size = sizeof options, .weights = roads.first,
+                                      .import_options = settings};
+    const cnr_status status = cnri_load_graph(roads.rt, roads.second, &options, &g, &err);
+    const int good = status ? roads_refused(status, &err) : roads_use(g);
+    cnri_graph_free(g);
+    return good;
+}
+
 static int roads_native(const uint8_t *data, size_t n) {
     cnr_error err = CNR_ERROR_INIT;
     int32_t bad = 0;
@@ -280,6 +300,7 @@ ROADS_UNUSED int roads_run(const char *name, const uint8_t *data, size_t n) {
     }
     if (strcmp(name, "load") == 0)
         return roads_load(data, n, roads.name ? roads.name : "model", NULL);
+    if (strcmp(name, "weights") == 0) return roads_weights(data, n);
     if (strcmp(name, "lua") == 0) return roads_load(data, n, "net.lua", "none");
     if (strcmp(name, "native") == 0) return roads_native(data, n);
     if (strcmp(name, "plan-cache") == 0) return roads_plan_cache(data, n);
@@ -292,7 +313,7 @@ ROADS_UNUSED void roads_list(FILE *to) {
                 cnri_item_name(CNR_KIND_IMPORTER, cnri_at(CNR_KIND_IMPORTER, i)));
     for (int32_t i = 0; i < cnri_count(CNR_KIND_SOURCE); i++)
         fprintf(to, "source-%s\n", cnri_item_name(CNR_KIND_SOURCE, cnri_at(CNR_KIND_SOURCE, i)));
-    fprintf(to, "lua\nnative\nplan-cache\nschema\n");
+    fprintf(to, "lua\nnative\nplan-cache\nschema\nweights\n");
 }
 
 /* A whole file; NULL when it cannot be read. */

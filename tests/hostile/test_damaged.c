@@ -242,6 +242,7 @@ int main(void) {
     if (!roads_open(CNRT_BUILD_DIR "/plugins")) return 1;
     one_model(CNRT_SOURCE_DIR, "scripts/nets/lenet5.cnr", NULL, many);
     one_model(CNRT_SOURCE_DIR, "tests/fuzz/corpus/native/tiny.cnr", NULL, 10 * many);
+    one_model(CNRT_SOURCE_DIR, "tests/fuzz/tiny.lua", "tests/fuzz/corpus/weights/named.npz", many);
     if (!shared) skip("real models", "no ../shared/data");
     for (size_t i = 0; shared && i < sizeof known / sizeof known[0]; i++) {
         /* in a plain run no longer than the suite may take; with a number asked for, all of it */

@@ -41,7 +41,7 @@ static int CNRT_UNUSED cnrt_end(void) {
     return done();
 }
 
-static const char *CNRT_UNUSED cnrt_path(const char *name) { /* in a folder of this test's own */
+CNRT_UNUSED static const char *cnrt_path(const char *name) { /* in a folder of this test's own */
     static char path[4][256];
     static int next;
     char *out = path[next++ & 3];
@@ -55,7 +55,7 @@ static void CNRT_UNUSED cnrt_write(const char *path, const void *data, size_t by
     if (file) fclose(file);
 }
 
-static void *CNRT_UNUSED cnrt_read(const char *path, size_t *bytes) {
+CNRT_UNUSED static void *cnrt_read(const char *path, size_t *bytes) {
     char *data = NULL;
     if (cnri_read_file(path, 1 << 28, &data, bytes, &cnrt_err) != CNR_OK) {
         ok(0, "%s is read: %s", path, cnrt_err.text);
@@ -65,7 +65,7 @@ static void *CNRT_UNUSED cnrt_read(const char *path, size_t *bytes) {
 }
 
 /* Imports; NULL with cnrt_err filled: the importer's error, or the graph's problems. */
-static cnr_graph *CNRT_UNUSED cnrt_import(const char *importer, const char *const *paths,
+CNRT_UNUSED static cnr_graph *cnrt_import(const char *importer, const char *const *paths,
                                           int32_t n_paths, const char *const *options,
                                           int32_t n_options) {
     const cnr_importer *i = cnri_find(CNR_KIND_IMPORTER, importer);
@@ -81,7 +81,7 @@ static cnr_graph *CNRT_UNUSED cnrt_import(const char *importer, const char *cons
 }
 
 /* One file and at most one option (NULL: none), as a model that runs; NULL as above. */
-static cnr_model *CNRT_UNUSED cnrt_model(const char *importer, const char *path,
+CNRT_UNUSED static cnr_model *cnrt_model(const char *importer, const char *path,
                                          const char *weights, const char *option) {
     const char *paths[] = {path, weights};
     cnr_model *m = NULL;
@@ -91,7 +91,7 @@ static cnr_model *CNRT_UNUSED cnrt_model(const char *importer, const char *path,
 }
 
 /* Output 0 of a run on `n` floats as the first input; NULL with a note when it fails. */
-static const cnr_tensor *CNRT_UNUSED cnrt_run(cnr_model *m, const float *data, const int64_t *dim,
+CNRT_UNUSED static const cnr_tensor *cnrt_run(cnr_model *m, const float *data, const int64_t *dim,
                                               int32_t rank) {
     cnr_tensor t = {.size = sizeof t, .dtype = CNR_f32, .rank = rank, .data = (void *)data};
     const cnr_tensor *in = &t, *out = NULL;
