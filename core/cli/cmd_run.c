@@ -260,8 +260,10 @@ static cnr_status try_main(const cnri_args *args, const char *path, int argc, ch
     cnr_runtime *rt = NULL;
     cnr_status status = cnri_args_open(args, &rt, err);
     if (!status) status = cnri_lua_is_main(rt, path, is, err);
-    if (!status && *is)
-        status = cnri_lua_main(rt, path, argc, argv, args->common.trust, code, err);
+    if (!status && *is) {
+        cnri_signals_patient(); /* a file that is being written is written to its end */
+        status = cnri_lua_main(rt, path, argc, argv, args->common.trust, cnri_cancelled, code, err);
+    }
     cnr_close(rt);
     return status;
 }

@@ -35,13 +35,14 @@ static int run_main(lua_State *L) {
 }
 
 cnr_status cnri_lua_main(cnr_runtime *rt, const char *path, int argc, char **argv, bool trust,
-                         int *exit_code, cnr_error *err) {
+                         bool (*cancelled)(void), int *exit_code, cnr_error *err) {
     cnri_script s;
     job j = {0};
     cnr_status status = cnri_script_open(&s, rt, path, trust, err);
     if (status) return status;
     s.args = (const char *const *)argv;
     s.n_args = argc;
+    s.cancelled = cancelled;
     status = cnri_script_guard(&s, run_main, &j, 0, err);
     cnri_script_close(&s);
     if (status) return status;

@@ -17,9 +17,10 @@ cnr_status cnri_lua_load(cnr_runtime *rt, const char *path, const cnr_load_optio
  * args[1] .. the words of argv. E_NOT_FOUND, with nothing run but the script's top level, when it
  * returns something else (a net). `trust`: any file may be read and written, and no limit of
  * instructions holds; else only paths that argv names. *exit_code (may be NULL): the whole number
- * that main returned, else 0. */
+ * that main returned, else 0. `cancelled` (may be NULL) is asked now and then: true ends it, between
+ * two calls of ours, with E_CANCELLED. */
 cnr_status cnri_lua_main(cnr_runtime *rt, const char *path, int argc, char **argv, bool trust,
-                         int *exit_code, cnr_error *err);
+                         bool (*cancelled)(void), int *exit_code, cnr_error *err);
 
 /* Whether `path` is an experiment, by running its top level. */
 cnr_status cnri_lua_is_main(cnr_runtime *rt, const char *path, bool *out, cnr_error *err);

@@ -58,23 +58,30 @@ static bool late(cnri_script *s) {
     return cpu_ns() - s->cpu_excepted_ns > s->cpu_limit_ns;
 }
 
+/* Why a script is at its end. */
+static const char *reason(const cnri_script *s) {
+    return s->cancelled && s->cancelled()
+               ? "stopped"
+               : "the script ran for longer than it may (its limit of instructions)";
+}
+
 static int stop(lua_State *L) {
-    return luaL_error(L, "the script ran for longer than it may (its limit of instructions)");
+    return luaL_error(L, "%s", reason(cnri_script_of(L)));
 }
 
 static void hook(lua_State *L, lua_Debug *ar) {
     cnri_script *s = cnri_script_of(L);
     if (!s->stopped) {
-        s->budget -= HOOK_EVERY;
-        if (s->budget >= 0 && !late(s)) return;
+        if (!s->trust) s->budget -= HOOK_EVERY;
+        const bool wanted = !s->cancelled || !s->cancelled();
+        if (wanted && s->budget >= 0 && !late(s)) return;
         s->stopped = true;
     }
     /* Stay armed: a pcall in a loop must not get another 200 instructions each time. */
     lua_sethook(L, hook, LUA_MASKLINE | LUA_MASKCOUNT, 1);
     /* luaL_error has no position inside a hook. */
     lua_getinfo(L, "Sl", ar);
-    lua_pushfstring(L, "%s:%d: the script ran for longer than it may (its limit of instructions)",
-                    ar->short_src, ar->currentline);
+    lua_pushfstring(L, "%s:%d: %s", ar->short_src, ar->currentline, reason(s));
     lua_error(L);
 }
 
@@ -155,6 +162,8 @@ static cnr_status report(cnri_script *s, int status, cnr_error *err) {
     if (status == LUA_ERRMEM)
         return cnri_fail(err, CNR_E_LIMIT, s->path, "the script wants more memory than the %zu MiB "
                          "it may have", s->limit >> 20);
+    if (s->stopped && s->cancelled && s->cancelled())
+        return cnri_fail(err, CNR_E_CANCELLED, s->path, "stopped");
     size_t n = place_length(text);
     if (n == 0 || n >= sizeof place) return cnri_fail(err, CNR_E_SCRIPT, s->path, "%s", text);
     memcpy(place, text, n);
@@ -214,7 +223,7 @@ cnr_status cnri_script_open(cnri_script *s, cnr_runtime *rt, const char *path, b
         return cnri_fail(err, CNR_E_MEMORY, path, "out of memory");
     }
     *(cnri_script **)lua_getextraspace(s->L) = s;
-    if (!trust) lua_sethook(s->L, hook, LUA_MASKCOUNT, HOOK_EVERY);
+    lua_sethook(s->L, hook, LUA_MASKCOUNT, HOOK_EVERY);
     const cnr_status status = cnri_script_guard(s, open_libraries, NULL, 0, err);
     if (status) cnri_script_close(s);
     return status;

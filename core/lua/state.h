@@ -31,6 +31,7 @@ typedef struct cnri_script {
     int64_t budget;
     uint64_t cpu_limit_ns, cpu_excepted_ns, checked_ns;
     bool stopped;
+    bool (*cancelled)(void); /* somebody wants an end: as a used-up budget. NULL: nobody can */
     int32_t n_nodes; /* values made so far: layer.c */
 } cnri_script;
 

@@ -166,6 +166,35 @@ kill INT => $pid;
 waitpid $pid, 0;
 ok $? >> 8 == 12 && time - $begin < 10, 'interrupted: ends soon with its own code';
 
+# A script that writes pictures: what it has begun is finished, and nothing else is left.
+if (`$build/cnnrun plugins` =~ /^source-images /m) {
+    open my $busy, '>', "$dir/busy.lua" or die;
+    print $busy <<'LUA';
+local c = require "cnnrun"
+return function(args)
+  local picture = c.tensor { shape = { 900, 900, 3 }, dtype = "u8" }
+  for i = 1, 100000 do pcall(function() picture:save(args[1] .. "/" .. i .. ".png") end) end
+end
+LUA
+    close $busy;
+    mkdir "$dir/pictures";
+    for my $flags ([], ['--trust']) {
+        $pid = fork // die;
+        if (!$pid) {
+            open STDERR, '>', "$dir/err" or die;
+            exec "$build/cnnrun", 'run', @$flags, "$dir/busy.lua", "$dir/pictures" or die;
+        }
+        sleep 1;
+        kill INT => $pid;
+        waitpid $pid, 0;
+        my @half = glob "$dir/pictures/*.part";
+        my @whole = glob "$dir/pictures/*.png";
+        ok $? >> 8 == 12 && !@half && @whole, "a script is stopped between two pictures @$flags";
+    }
+} else {
+    pass "scripts stopped # SKIP source-images is not there" for 1 .. 2;
+}
+
 # ---- eval ----
 SKIP: {
     skip "no $shared/mnist", 3 unless -d "$shared/mnist";
