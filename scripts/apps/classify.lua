@@ -15,10 +15,12 @@ local spec = {
   flags = {
     { "-o, --output PATH", "draw: a .png for one picture, a folder for several" },
     { "--contact FILE", "all drawn pictures, small, on one sheet" },
-    { "--json", "one object a picture" },
+    { "--json", "one object a picture, a line each" },
+    { "-q, --quiet", "no progress" },
     { "--labels FILE", "names of the classes, one a line" },
     { "--top NUMBER", "how many classes (3)" },
     { "--background NUMBER", "so many classes in front of the labels' first are none of them (0)" },
+    { "--option TEXT", "NAME=VALUE for the importer, such as shape=3,224,224", many = true },
     { "--device NAME", "where to run: cpu, opencl:0 (the best)" },
     { "--resize SIZE", "HxW, or the shorter side" },
     { "--crop SIZE", "the middle: HxW, N, or a part such as 0.875" },
@@ -43,10 +45,8 @@ local function parts(t)
   return function(v) return math.exp(v - top) / all end
 end
 
-return function(words)
-  local options, code = args.parse(words, spec)
-  if not options then return code end
-  local drawing = options.output or options.contact
+local function work(options)
+  local drawing, code = options.output or options.contact, nil
   if drawing then
     local able, why = draw.available()
     if not able then
@@ -54,6 +54,7 @@ return function(words)
       drawing, code = nil, 1
     end
   end
+  pictures.refuse(options[1])
   local net, how = nets.open(options[1], options), {}
   local names = options.labels and labels.read(options.labels)
   for _, step in ipairs(steps) do how[step] = options[step] end
@@ -66,7 +67,7 @@ return function(words)
   local list = pictures.list({ table.unpack(options, 2) })
   local place = drawing and options.output and pictures.places(options.output, #list)
   local sheet = drawing and options.contact and draw.sheet()
-  local failed = pictures.each(list, function(name, picture)
+  local failed = pictures.each(list, options.quiet, function(name, picture)
     local scores = net:run((net.model:prepare(picture, how)))[1]
     local best, part, lines = scores:topk(math.tointeger(options.top or 3)), parts(scores), {}
     for i, one in ipairs(best) do lines[i] = { label(one.index), part(one.score), one.index } end
@@ -87,3 +88,5 @@ return function(words)
   if sheet then sheet:picture():save(options.contact) end
   return code or failed
 end
+
+return function(words) return args.main(words, spec, work) end

@@ -17,7 +17,8 @@ local spec = {
   flags = {
     { "-o, --output PATH", "draw: a .png for one picture, a folder for several" },
     { "--contact FILE", "all drawn pictures, small, on one sheet" },
-    { "--json", "one object a picture" },
+    { "--json", "one object a picture, a line each" },
+    { "-q, --quiet", "no progress" },
     { "--labels FILE", "names of the classes, one a line" },
     { "--score NUMBER", "at least this score (the family's)" },
     { "--overlap NUMBER", "boxes of a class share at most this part (the family's)" },
@@ -74,10 +75,8 @@ local function has_one_class(list)
   return true
 end
 
-return function(words)
-  local options, code = args.parse(words, spec)
-  if not options then return code end
-  local drawing = options.output or options.contact
+local function work(options)
+  local drawing, code = options.output or options.contact, nil
   if drawing then
     local able, why = draw.available()
     if not able then
@@ -85,12 +84,13 @@ return function(words)
       drawing, code = nil, 1
     end
   end
+  pictures.refuse(options[1])
   local find = detector.open(options[1], options)
   if options.labels then find.names = labels.read(options.labels) end
   local list = pictures.list({ table.unpack(options, 2) })
   local place = drawing and options.output and pictures.places(options.output, #list)
   local sheet = drawing and options.contact and draw.sheet()
-  local failed = pictures.each(list, function(name, picture)
+  local failed = pictures.each(list, options.quiet, function(name, picture)
     local shape, found = picture:shape(), find:find(picture)
     if options.json then print(json.encode(as_object(name, shape, found, find)))
     else show(name, shape, found, find) end
@@ -108,3 +108,5 @@ return function(words)
   if sheet then sheet:picture():save(options.contact) end
   return code or failed
 end
+
+return function(words) return args.main(words, spec, work) end

@@ -6,6 +6,9 @@
 --               { "--score NUMBER", "at least this score" } } })
 --   options[1], options.output, options.json, options.score
 --
+-- args.main(words, spec, work) does it with what a program does around it: work(options) gives the exit
+-- code, and an error in it is told in a line.
+--
 -- A flag with a word in capitals behind it takes a value; NUMBER is checked. With `many = true` in
 -- its row it may come again, and its option is a list. Gives nil and an exit code after --help or a
 -- mistake.
@@ -104,6 +107,20 @@ function M.parse(words, spec)
   end
   if #options < (spec.least or 0) then return wrong("usage: cnnrun " .. spec.usage) end
   return options
+end
+
+-- An error's text without the place in the script that raised it: users look at their files first.
+function M.plain(why)
+  return (tostring(why):gsub("^[^\n:]+%.lua:%d+: ", ""))
+end
+
+function M.main(words, spec, work)
+  local options, code = M.parse(words, spec)
+  if not options then return code end
+  local good, result = pcall(work, options)
+  if good then return result end
+  c.note((words[0] or "script") .. ": " .. M.plain(result))
+  return M.mistake
 end
 
 return M

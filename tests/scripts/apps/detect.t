@@ -93,6 +93,11 @@ echo "no picture" >"$work/in/bad.jpg"
 "$build/cnnrun" "$app/detect.lua" "$net" "$work/in" >"$work/out" 2>"$work/log"
 [ $? = 1 ] && [ "$(grep -c found "$work/out")" = 2 ] && grep -q "bad.jpg" "$work/log"
 ok $? "a damaged picture is told, the others are done"
+"$build/cnnrun" "$app/detect.lua" "$net" "$work/none.jpg" "$work/in/bad.jpg" "$work/in/fish-bike.jpg" \
+    -q >"$work/out" 2>"$work/log"
+[ $? = 1 ] && [ "$(grep -c found "$work/out")" = 1 ] && grep -q "none.jpg" "$work/log" &&
+    ! grep -q '^\[' "$work/log"
+ok $? "so is a missing one; no progress with -q"
 rm "$work/in/bad.jpg"
 if "$build/cnnrun" plugins | grep -q '^draw-cairo'; then
     "$build/cnnrun" "$app/detect.lua" "$net" "$work/in" -o "$work/drawn" --contact "$work/sheet.png" \
@@ -114,6 +119,22 @@ fi
     >"$work/out" 2>"$work/log"
 [ $? != 0 ]
 ok $? "a folder that is not there"
+# refused TEXT WORDS... -- one line that says so, and nothing is written
+refused() {
+    text=$1
+    shift
+    "$build/cnnrun" "$app/detect.lua" "$@" >"$work/out" 2>"$work/log"
+    [ $? = 1 ] && [ ! -s "$work/out" ] && [ "$(wc -l <"$work/log")" = 1 ] && grep -q "$text" "$work/log"
+    ok $? "refused: $text"
+}
+one=$work/in/fish-bike.jpg
+refused "comes first" "$one" "$net"
+refused "no such file" "$work/none.onnx" "$one"
+refused "there are darknet, yolox" "$net" "$one" --family none
+refused "say --family NAME" "$app/../nets/lenet5.lua" "$one"
+refused "takes 320x320 only" "$net" "$one" --size 320x640
+refused "several pictures want a folder" "$net" "$work/in" -o "$work/a.png"
+refused "written as .png" "$net" "$one" -o "$work/a.jpg"
 "$build/cnnrun" "$app/detect.lua" "$net" >"$work/out" 2>"$work/log"
 [ $? = 1 ] && grep -q usage "$work/log"
 ok $? "too few words"
