@@ -78,6 +78,20 @@ static void build(t7_net *net, const t7_value *root, const cnr_import_args *args
     }
 }
 
+/* Again with longs of 4 bytes; what was wrong before stays the error if that is no better. */
+static const t7_value *read_narrow(t7_file *f) {
+    cnr_error *err = f->err, ignored = CNR_ERROR_INIT;
+    t7_file again = {.path = f->path, .data = f->data, .bytes = f->bytes, .long_bytes = 4,
+                     .err = &ignored};
+    const t7_value *root = t7_read(&again);
+    t7_release(root ? f : &again);
+    if (root) {
+        *f = again;
+        f->err = err;
+    }
+    return root;
+}
+
 static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, cnr_error *err) {
     uint8_t *data = NULL;
     t7_file f = {.path = args->paths[0], .long_bytes = 8, .err = err};
@@ -95,6 +109,8 @@ static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, c
     if (status) return status;
     f.data = data;
     const t7_value *root = t7_read(&f);
+    if (!root && f.err->code == CNR_E_FORMAT && !long_bytes && !f.ascii)
+        root = read_narrow(&f); /* perhaps of a 32-bit machine */
     if (root) {
         net.budget = 4 * (int64_t)(f.bytes / 2);
         build(&net, root, args);

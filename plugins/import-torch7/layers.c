@@ -20,13 +20,13 @@ void t7_give(t7_job *j, cnr_value v) {
     j->out->is_table = 0;
 }
 
-static cnr_value node(t7_job *j, const char *op, const char *suffix, const cnr_value *in,
-                      int32_t n_in, const imp_attrs *attrs) {
+cnr_value t7_op(t7_job *j, const char *op, const char *suffix, const cnr_value *in, int32_t n_in,
+                const imp_attrs *attrs) {
     return imp_node(&j->net->b, op, j->name, suffix, in, n_in, attrs);
 }
 
-static void give_node(t7_job *j, const char *op, const imp_attrs *attrs) {
-    t7_give(j, node(j, op, "", &j->x, 1, attrs));
+void t7_give_op(t7_job *j, const char *op, const imp_attrs *attrs) {
+    t7_give(j, t7_op(j, op, "", &j->x, 1, attrs));
 }
 
 /* Field `field` as a weight of those dims; it must hold as many numbers. */
@@ -52,16 +52,14 @@ static cnr_value weight(t7_job *j, const char *field, const char *suffix, const 
     return v;
 }
 
-/* Channels of the input (axis 1), or 0 with the layer failed. */
-static int64_t channels_of(t7_job *j) {
+int64_t t7_channels(t7_job *j) {
     const cnr_tensor *x = imp_type(&j->net->b, j->x);
     if (x && x->rank >= 2 && x->dim[1] > 0) return x->dim[1];
     t7_problem(j, "the channels of its input are not known");
     return 0;
 }
 
-/* The window's fields of two axes: kH kW dH dW padH padW. */
-static int window(t7_job *j, imp_attrs *l, int64_t kernel[2], int64_t stride[2], int64_t pad[4]) {
+int t7_window(t7_job *j, imp_attrs *l, int64_t kernel[2], int64_t stride[2], int64_t pad[4]) {
     kernel[0] = t7_int(j->m, "kH", 0), kernel[1] = t7_int(j->m, "kW", 0);
     stride[0] = t7_int(j->m, "dH", 1), stride[1] = t7_int(j->m, "dW", 1);
     pad[0] = pad[2] = t7_int(j->m, "padH", t7_int(j->m, "padding", 0));
@@ -83,7 +81,7 @@ static void convolution(t7_job *j) {
     const int64_t in = t7_int(j->m, "nInputPlane", 0), out = t7_int(j->m, "nOutputPlane", 0);
     const int64_t group = t7_int(j->m, "groups", 1);
     imp_attrs l = {.n = 0};
-    if (!window(j, &l, kernel, stride, pad)) return;
+    if (!t7_window(j, &l, kernel, stride, pad)) return;
     if (in < 1 || out < 1 || group < 1 || in % group || out % group || in > 1 << 24 ||
         out > 1 << 24)
         return t7_problem(j, "nInputPlane, nOutputPlane or groups is wrong");
@@ -98,7 +96,7 @@ static void convolution(t7_job *j) {
     imp_bool(&l, "bias", with_bias);
     adjust[0] = t7_int(j->m, "adjH", 0), adjust[1] = t7_int(j->m, "adjW", 0);
     if (turned) imp_ints(&l, "output_padding", adjust, 2);
-    t7_give(j, node(j, turned ? "conv_transpose" : "conv", "", from, 3, &l));
+    t7_give(j, t7_op(j, turned ? "conv_transpose" : "conv", "", from, 3, &l));
 }
 
 static void linear(t7_job *j) {
@@ -113,7 +111,7 @@ static void linear(t7_job *j) {
     if (j->failed) return;
     imp_attrs l = {.n = 0};
     imp_bool(&l, "bias", with_bias);
-    t7_give(j, node(j, "dense", "", from, 3, &l));
+    t7_give(j, t7_op(j, "dense", "", from, 3, &l));
 }
 
 /* Files before 2015 keep 1 / sqrt(var + eps) as running_std. */
@@ -135,7 +133,7 @@ static cnr_value variance(t7_job *j, int64_t c, double eps) {
 }
 
 static void batch_norm(t7_job *j) {
-    const int64_t c = channels_of(j);
+    const int64_t c = t7_channels(j);
     const double eps = t7_number(j->m, "eps", 1e-5);
     const int affine = t7_field(j->m, "weight") != NULL;
     if (j->failed) return;
@@ -150,11 +148,21 @@ static void batch_norm(t7_job *j) {
     if (j->failed) return;
     imp_attrs l = {.n = 0};
     imp_float(&l, "epsilon", eps);
-    t7_give(j, node(j, "batch_normalization", "", from, 5, &l));
+    t7_give(j, t7_op(j, "batch_normalization", "", from, 5, &l));
+}
+
+static void instance_norm(t7_job *j) { /* of the nets for fast neural style */
+    const int64_t c = t7_channels(j);
+    imp_attrs l = {.n = 0};
+    imp_float(&l, "epsilon", t7_number(j->m, "eps", 1e-5));
+    if (j->failed) return;
+    const cnr_value from[] = {j->x, weight(j, "weight", ".scale", &c, 1),
+                              weight(j, "bias", ".shift", &c, 1)};
+    if (!j->failed) t7_give(j, t7_op(j, "instance_normalization", "", from, 3, &l));
 }
 
 static void prelu(t7_job *j) {
-    const int64_t n = t7_int(j->m, "nOutputPlane", 0), c = n ? channels_of(j) : 1;
+    const int64_t n = t7_int(j->m, "nOutputPlane", 0), c = n ? t7_channels(j) : 1;
     const cnr_tensor *x = imp_type(&j->net->b, j->x);
     if (j->failed) return;
     if (n && n != c) return t7_problem(j, "nOutputPlane is not the channels of its input");
@@ -162,7 +170,7 @@ static void prelu(t7_job *j) {
     const int32_t rank = x && n ? x->rank - 1 : 1; /* from the channels on */
     const cnr_value slope = weight(j, "weight", ".slope", dim, rank);
     if (j->failed) return;
-    t7_give(j, node(j, "prelu", "", (cnr_value[]){j->x, slope}, 2, NULL));
+    t7_give(j, t7_op(j, "prelu", "", (cnr_value[]){j->x, slope}, 2, NULL));
 }
 
 /* CMul, CAdd: a weight of its own shape, sizes from the batch (1) on or without it. */
@@ -174,7 +182,7 @@ static void per_element(t7_job *j) {
         return t7_problem(j, "%s is no tensor", field);
     const cnr_value w = weight(j, field, add ? ".shift" : ".factor", t->dim, t->rank);
     if (j->failed) return;
-    t7_give(j, node(j, add ? "add" : "mul", "", (cnr_value[]){j->x, w}, 2, NULL));
+    t7_give(j, t7_op(j, add ? "add" : "mul", "", (cnr_value[]){j->x, w}, 2, NULL));
 }
 
 static void one_factor(t7_job *j) { /* nn.Mul, nn.Add of a single number */
@@ -183,141 +191,7 @@ static void one_factor(t7_job *j) { /* nn.Mul, nn.Add of a single number */
     const int64_t n = t7_count(t);
     const cnr_value w = weight(j, add ? "bias" : "weight", add ? ".shift" : ".factor", &n, 1);
     if (j->failed) return;
-    t7_give(j, node(j, add ? "add" : "mul", "", (cnr_value[]){j->x, w}, 2, NULL));
-}
-
-/* ---- pooling and sizes ---- */
-
-static void pooling(t7_job *j) {
-    const int max = strcmp(j->kind, "SpatialMaxPooling") == 0;
-    int64_t kernel[2], stride[2], pad[4];
-    imp_attrs l = {.n = 0};
-    if (!window(j, &l, kernel, stride, pad)) return;
-    imp_bool(&l, "ceil_mode", t7_bool(j->m, "ceil_mode", 0));
-    if (!max) imp_bool(&l, "count_include_pad", t7_bool(j->m, "count_include_pad", 1));
-    const int divide = max || t7_bool(j->m, "divide", 1);
-    if (!divide && (pad[0] || pad[1] || t7_bool(j->m, "ceil_mode", 0)))
-        return t7_problem(j, "sums over a border are not supported");
-    cnr_value y = node(j, max ? "max_pool" : "average_pool", divide ? "" : ".mean", &j->x, 1, &l);
-    if (!divide) y = imp_affine(&j->net->b, j->name, y, (double)(kernel[0] * kernel[1]), 0);
-    t7_give(j, y);
-}
-
-static void adaptive_pooling(t7_job *j) {
-    if (t7_int(j->m, "W", 0) != 1 || t7_int(j->m, "H", 0) != 1)
-        return t7_problem(j, "sizes other than 1 x 1 are not supported");
-    give_node(j, strstr(j->kind, "Max") ? "global_max_pool" : "global_average_pool", NULL);
-}
-
-static void padding(t7_job *j) {
-    static const char *const modes[][2] = {{"SpatialReflectionPadding", "reflect"},
-                                           {"SpatialReplicationPadding", "edge"}};
-    const int64_t l = t7_int(j->m, "pad_l", 0), r = t7_int(j->m, "pad_r", 0);
-    const int64_t t = t7_int(j->m, "pad_t", 0), b = t7_int(j->m, "pad_b", 0);
-    const int64_t pads[] = {0, 0, t, l, 0, 0, b, r};
-    imp_attrs a = {.n = 0};
-    imp_ints(&a, "pads", pads, 8);
-    for (int i = 0; i < 2; i++)
-        if (strcmp(modes[i][0], j->kind) == 0) imp_enum(&a, "mode", modes[i][1]);
-    give_node(j, "pad", &a);
-}
-
-static void upsampling(t7_job *j) {
-    const int64_t scale = t7_int(j->m, "scale_factor", 0);
-    if (scale < 1 || scale > 1 << 10) return t7_problem(j, "scale_factor is wrong");
-    t7_give(j, imp_upscale(&j->net->b, j->name, j->x, scale, strstr(j->kind, "Bilinear") != NULL));
-}
-
-/* Sizes of View and Reshape count one sample, unless the first is -1 and stands for the batch. */
-static void view(t7_job *j) {
-    int64_t size[CNR_MAX_RANK + 1], shape[CNR_MAX_RANK + 1];
-    const int32_t n = t7_ints(t7_field(j->m, "size"), size, CNR_MAX_RANK - 1);
-    int32_t from = 0, holes = 0;
-    if (n < 1) return t7_problem(j, "size is missing or has too many axes");
-    const int64_t inner = t7_int(j->m, "numInputDims", 0);
-    if (n > 1 && size[0] == -1 && inner == 0) from = 1;
-    /* Reshape(n, ..., false): the batch is among the sizes */
-    if (n > 1 && strcmp(j->kind, "Reshape") == 0 && t7_field(j->m, "batchMode") &&
-        !t7_bool(j->m, "batchMode", 1))
-        from = 1;
-    shape[0] = 0;
-    for (int32_t i = from; i < n; i++) {
-        if (size[i] < -1 || size[i] == 0 || (size[i] == -1 && holes++))
-            return t7_problem(j, "its sizes are wrong");
-        shape[1 + i - from] = size[i];
-    }
-    t7_give(j, imp_reshape(&j->net->b, j->name, "", j->x, shape, 1 + n - from));
-}
-
-/* An axis counted from 1 in a sample of nInputDims axes, or in the batch: ours, or -1. */
-static int64_t axis_of(t7_job *j, int64_t dimension, int64_t inner) {
-    const cnr_tensor *x = imp_type(&j->net->b, j->x);
-    if (!x) return -1;
-    int64_t axis = dimension < 0 ? dimension + x->rank : dimension - 1;
-    if (inner > 0 && dimension > 0) axis += x->rank - inner;
-    if (axis < 1 || axis >= x->rank) {
-        t7_problem(j, "dimension %lld of %d is the batch's or none", (long long)dimension,
-                   (int)x->rank);
-        return -1;
-    }
-    return axis;
-}
-
-static void squeeze(t7_job *j) {
-    const int64_t dimension = t7_int(j->m, "dim", 0), inner = t7_int(j->m, "numInputDims", 0);
-    const cnr_tensor *x = imp_type(&j->net->b, j->x);
-    int64_t axes[CNR_MAX_RANK], n = 0;
-    if (dimension) axes[n++] = axis_of(j, dimension, inner);
-    else
-        for (int32_t i = 1; x && i < x->rank; i++)
-            if (x->dim[i] == 1) axes[n++] = i;
-    if (j->failed) return;
-    if (n == 0) return t7_give(j, j->x);
-    imp_attrs l = {.n = 0};
-    imp_ints(&l, "axes", axes, n);
-    give_node(j, "squeeze", &l);
-}
-
-static void transpose(t7_job *j) { /* a list of pairs of axes that change places */
-    const t7_value *pairs = t7_field(j->m, "permutations");
-    const cnr_tensor *x = imp_type(&j->net->b, j->x);
-    const int64_t inner = t7_int(j->m, "numInputDims", 0);
-    int64_t perm[CNR_MAX_RANK], pair[2];
-    for (int32_t i = 0; x && i < x->rank; i++) perm[i] = i;
-    for (int64_t i = 1; pairs && x && t7_item(pairs, i); i++) {
-        if (t7_ints(t7_item(pairs, i), pair, 2) != 2 || i > 64)
-            return t7_problem(j, "permutations are wrong");
-        const int64_t a = axis_of(j, pair[0], inner), b = axis_of(j, pair[1], inner);
-        if (j->failed) return;
-        const int64_t keep = perm[a];
-        perm[a] = perm[b];
-        perm[b] = keep;
-    }
-    if (!x) return;
-    t7_give(j, imp_transpose(&j->net->b, j->name, "", j->x, perm, x->rank));
-}
-
-static void narrow(t7_job *j) {
-    const int64_t axis = axis_of(j, t7_int(j->m, "dimension", 0), 0);
-    const int64_t from = t7_int(j->m, "index", 1) - 1, length = t7_int(j->m, "length", 1);
-    if (j->failed) return;
-    if (from < 0 || length < 1) return t7_problem(j, "index or length is not supported");
-    t7_give(j, imp_slice(&j->net->b, j->name, "", j->x, axis, from, from + length));
-}
-
-static void reduction(t7_job *j) {
-    static const char *const ops[][2] = {
-        {"Mean", "reduce_mean"}, {"Sum", "reduce_sum"}, {"Max", "reduce_max"},
-        {"Min", "reduce_min"}};
-    const int64_t axis = axis_of(j, t7_int(j->m, "dimension", 1), t7_int(j->m, "nInputDims", 0));
-    if (j->failed) return;
-    imp_attrs l = {.n = 0};
-    imp_ints(&l, "axes", &axis, 1);
-    imp_bool(&l, "keepdims", 0);
-    const char *op = t7_bool(j->m, "sizeAverage", 0) ? "reduce_mean" : NULL;
-    for (size_t i = 0; i < 4 && !op; i++)
-        if (strcmp(ops[i][0], j->kind) == 0) op = ops[i][1];
-    give_node(j, op, &l);
+    t7_give(j, t7_op(j, add ? "add" : "mul", "", (cnr_value[]){j->x, w}, 2, NULL));
 }
 
 /* ---- element by element ---- */
@@ -326,50 +200,80 @@ static void leaky(t7_job *j) {
     const double slope = t7_number(j->m, "negval", 1.0 / 100);
     imp_attrs l = {.n = 0};
     imp_float(&l, "alpha", slope);
-    give_node(j, "leaky_relu", &l);
+    t7_give_op(j, "leaky_relu", &l);
 }
 
 static void rrelu(t7_job *j) { /* at inference: the middle of its slopes */
     const double low = t7_number(j->m, "lower", 1.0 / 8), high = t7_number(j->m, "upper", 1.0 / 3);
     imp_attrs l = {.n = 0};
     imp_float(&l, "alpha", (low + high) / 2);
-    give_node(j, "leaky_relu", &l);
+    t7_give_op(j, "leaky_relu", &l);
 }
 
 static void elu(t7_job *j) {
     imp_attrs l = {.n = 0};
     imp_float(&l, "alpha", t7_number(j->m, "alpha", 1));
-    give_node(j, "elu", &l);
+    t7_give_op(j, "elu", &l);
 }
 
 static void threshold(t7_job *j) { /* x > threshold ? x : val */
     const double at = t7_number(j->m, "threshold", 1e-6), value = t7_number(j->m, "val", 0);
+    imp_net *b = &j->net->b;
     imp_attrs l = {.n = 0};
-    if (at == 0 && value == 0) return give_node(j, "relu", NULL);
-    if (value != 0 && value != at) return t7_problem(j, "val other than 0 or threshold");
-    imp_float(&l, value == at ? "min" : "alpha", at);
-    give_node(j, value == at ? "clip" : "thresholded_relu", &l);
+    if (at == 0 && value == 0) return t7_give_op(j, "relu", NULL);
+    if (value == 0 || value == at) {
+        imp_float(&l, value == at ? "min" : "alpha", at);
+        return t7_give_op(j, value == at ? "clip" : "thresholded_relu", &l);
+    }
+    const cnr_value limit = imp_scalar(b, j->name, ".threshold", at);
+    const cnr_value above = t7_op(j, "greater", ".above", (cnr_value[]){j->x, limit}, 2, NULL);
+    const cnr_value other = imp_scalar(b, j->name, ".val", value);
+    t7_give(j, t7_op(j, "where", "", (cnr_value[]){above, j->x, other}, 3, NULL));
 }
 
 static void clamp(t7_job *j) {
+    const int relu = strcmp(j->kind, "ClippedReLU") == 0;
     imp_attrs l = {.n = 0};
-    imp_float(&l, "min", t7_number(j->m, "min_val", -1));
-    imp_float(&l, "max", t7_number(j->m, "max_val", 1));
-    give_node(j, "clip", &l);
+    imp_float(&l, "min", relu ? 0 : t7_number(j->m, "min_val", -1));
+    imp_float(&l, "max", t7_number(j->m, relu ? "ceiling" : "max_val", 1));
+    t7_give_op(j, "clip", &l);
 }
 
-static void soft_plus(t7_job *j) {
-    if (t7_number(j->m, "beta", 1) != 1) return t7_problem(j, "beta other than 1");
-    give_node(j, "softplus", NULL);
+/* x * factor + shift under a name of its own. */
+static cnr_value affine(t7_job *j, const char *suffix, cnr_value x, double factor, double shift) {
+    char name[300];
+    snprintf(name, sizeof name, "%.250s%s", j->name, suffix);
+    return imp_affine(&j->net->b, name, x, factor, shift);
+}
+
+static void soft_plus(t7_job *j) { /* log(1 + exp(beta x)) / beta */
+    const double beta = t7_number(j->m, "beta", 1);
+    if (!(beta > 0)) return t7_problem(j, "beta is wrong");
+    const cnr_value x = affine(j, ".beta", j->x, beta, 0);
+    t7_give(j, affine(j, "", t7_op(j, "softplus", beta == 1 ? "" : ".steep", &x, 1, NULL), 1 / beta,
+                      0));
+}
+
+static void shrink(t7_job *j) {
+    const double lambda = t7_number(j->m, "lambda", 0.5);
+    imp_attrs l = {.n = 0};
+    imp_float(&l, "lambd", lambda);
+    if (strcmp(j->kind, "SoftShrink") == 0) imp_float(&l, "bias", lambda);
+    t7_give_op(j, "shrink", &l);
+}
+
+static void tanh_shrink(t7_job *j) {
+    const cnr_value t = t7_op(j, "tanh", ".tanh", &j->x, 1, NULL);
+    t7_give(j, t7_op(j, "sub", "", (cnr_value[]){j->x, t}, 2, NULL));
 }
 
 static void power(t7_job *j) {
     const cnr_value p = imp_scalar(&j->net->b, j->name, ".power", t7_number(j->m, "pow", 1));
-    t7_give(j, node(j, "pow", "", (cnr_value[]){j->x, p}, 2, NULL));
+    t7_give(j, t7_op(j, "pow", "", (cnr_value[]){j->x, p}, 2, NULL));
 }
 
 static void square(t7_job *j) {
-    t7_give(j, node(j, "mul", "", (cnr_value[]){j->x, j->x}, 2, NULL));
+    t7_give(j, t7_op(j, "mul", "", (cnr_value[]){j->x, j->x}, 2, NULL));
 }
 
 static void constant_scalar(t7_job *j) {
@@ -393,18 +297,19 @@ static void plain(t7_job *j) {
         {"Abs", "abs"}, {"Exp", "exp"}, {"Log", "log"}, {"Sqrt", "sqrt"}, {"SoftSign", "softsign"},
     };
     for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
-        if (strcmp(ops[i][0], j->kind) == 0) return give_node(j, ops[i][1], NULL);
+        if (strcmp(ops[i][0], j->kind) == 0) return t7_give_op(j, ops[i][1], NULL);
 }
 
 static void softmax(t7_job *j) {
     imp_attrs l = {.n = 0};
     imp_int(&l, "axis", 1);
-    give_node(j, strcmp(j->kind, "LogSoftMax") == 0 ? "log_softmax" : "softmax", &l);
+    const cnr_value x = affine(j, ".turned", j->x, strcmp(j->kind, "SoftMin") == 0 ? -1 : 1, 0);
+    t7_give(j, t7_op(j, strstr(j->kind, "LogSoftMax") ? "log_softmax" : "softmax", "", &x, 1, &l));
 }
 
 static void log_sigmoid(t7_job *j) {
-    const cnr_value s = node(j, "sigmoid", ".sigmoid", &j->x, 1, NULL);
-    t7_give(j, node(j, "log", "", &s, 1, NULL));
+    const cnr_value s = t7_op(j, "sigmoid", ".sigmoid", &j->x, 1, NULL);
+    t7_give(j, t7_op(j, "log", "", &s, 1, NULL));
 }
 
 static void lrn(t7_job *j) {
@@ -413,14 +318,16 @@ static void lrn(t7_job *j) {
     imp_float(&l, "alpha", t7_number(j->m, "alpha", 1e-4));
     imp_float(&l, "beta", t7_number(j->m, "beta", 0.75));
     imp_float(&l, "bias", t7_number(j->m, "k", 1));
-    give_node(j, "lrn", &l);
+    t7_give_op(j, "lrn", &l);
 }
 
 static void normalize(t7_job *j) {
-    if (t7_number(j->m, "p", 2) != 2) return t7_problem(j, "norms other than the second");
+    const double p = t7_number(j->m, "p", 2);
+    if (p != 2 && p != 1) return t7_problem(j, "norms other than the first and the second");
     imp_attrs l = {.n = 0};
+    imp_int(&l, "p", (int64_t)p);
     imp_int(&l, "axis", 1);
-    give_node(j, "lp_normalization", &l);
+    t7_give_op(j, "lp_normalization", &l);
 }
 
 static void nothing(t7_job *j) {
@@ -429,33 +336,31 @@ static void nothing(t7_job *j) {
 
 /* ---- the table ---- */
 
-static const struct {
-    const char *kind;
-    t7_convert convert;
-} rows[] = {
+static const t7_row rows[] = {
     {"Abs", plain}, {"Add", one_factor}, {"AddConstant", constant_scalar},
     {"BatchNormalization", batch_norm}, {"CAdd", per_element}, {"CMul", per_element},
-    {"Clamp", clamp}, {"Contiguous", nothing}, {"Copy", nothing}, {"Dropout", dropout},
-    {"ELU", elu}, {"Exp", plain}, {"GradientReversal", nothing}, {"HardTanh", clamp},
-    {"Identity", nothing}, {"LeakyReLU", leaky}, {"Linear", linear}, {"Log", plain},
-    {"LogSigmoid", log_sigmoid}, {"LogSoftMax", softmax}, {"Max", reduction}, {"Mean", reduction},
-    {"Min", reduction}, {"Mul", one_factor}, {"MulConstant", constant_scalar}, {"Narrow", narrow},
-    {"Normalize", normalize}, {"PReLU", prelu}, {"Power", power}, {"RReLU", rrelu},
-    {"ReLU", plain}, {"ReLU6", plain}, {"Reshape", view}, {"Sigmoid", plain}, {"SoftMax", softmax},
-    {"SoftPlus", soft_plus}, {"SoftSign", plain},
-    {"SpatialAdaptiveAveragePooling", adaptive_pooling},
-    {"SpatialAdaptiveMaxPooling", adaptive_pooling}, {"SpatialAveragePooling", pooling},
-    {"SpatialBatchNormalization", batch_norm}, {"SpatialConvolution", convolution},
-    {"SpatialConvolutionMM", convolution}, {"SpatialCrossMapLRN", lrn},
-    {"SpatialDilatedConvolution", convolution}, {"SpatialDropout", dropout},
-    {"SpatialFullConvolution", convolution}, {"SpatialLogSoftMax", softmax},
-    {"SpatialMaxPooling", pooling}, {"SpatialReflectionPadding", padding},
-    {"SpatialReplicationPadding", padding}, {"SpatialSoftMax", softmax},
-    {"SpatialUpSamplingBilinear", upsampling}, {"SpatialUpSamplingNearest", upsampling},
-    {"SpatialZeroPadding", padding}, {"Sqrt", plain}, {"Square", square}, {"Squeeze", squeeze},
-    {"Sum", reduction}, {"Tanh", plain}, {"Threshold", threshold}, {"Transpose", transpose},
-    {"View", view},
+    {"Clamp", clamp}, {"ClippedReLU", clamp}, {"Contiguous", nothing}, {"Copy", nothing},
+    {"Dropout", dropout}, {"ELU", elu}, {"Exp", plain}, {"GradientReversal", nothing},
+    {"HardShrink", shrink}, {"HardTanh", clamp}, {"Identity", nothing},
+    {"InstanceNormalization", instance_norm}, {"LeakyReLU", leaky},
+    {"Linear", linear}, {"Log", plain}, {"LogSigmoid", log_sigmoid}, {"LogSoftMax", softmax},
+    {"Mul", one_factor}, {"MulConstant", constant_scalar}, {"Normalize", normalize},
+    {"PReLU", prelu}, {"Power", power}, {"RReLU", rrelu}, {"ReLU", plain}, {"ReLU6", plain},
+    {"Sigmoid", plain}, {"SoftMax", softmax}, {"SoftMin", softmax}, {"SoftPlus", soft_plus},
+    {"SoftShrink", shrink}, {"SoftSign", plain}, {"SpatialBatchNormalization", batch_norm},
+    {"SpatialConvolution", convolution}, {"SpatialConvolutionMM", convolution},
+    {"SpatialCrossMapLRN", lrn}, {"SpatialDilatedConvolution", convolution},
+    {"SpatialDropout", dropout}, {"SpatialFullConvolution", convolution},
+    {"SpatialLogSoftMax", softmax}, {"SpatialSoftMax", softmax}, {"Sqrt", plain},
+    {"Square", square}, {"Tanh", plain}, {"TanhShrink", tanh_shrink}, {"Threshold", threshold},
+    {"TotalVariation", nothing},
 };
+
+t7_convert t7_find_row(const t7_row *list, size_t n, const char *kind) {
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(list[i].kind, kind) == 0) return list[i].convert;
+    return NULL;
+}
 
 static void convert(t7_net *net, const t7_value *m, const char *path, const t7_flow *in,
                     t7_flow *out) {
@@ -473,15 +378,13 @@ static void convert(t7_net *net, const t7_value *m, const char *path, const t7_f
                           (int)(m && m->text && m->n_text < 80 ? m->n_text : 0),
                           m && m->text ? m->text : "");
     if (table) return table(&j);
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (strcmp(rows[i].kind, kind) != 0) continue;
-        if (in->is_table && rows[i].convert != nothing)
-            return t7_problem(&j, "its input is a table");
-        j.x = in->is_table ? -1 : in->at[0];
-        if (j.x >= 0 || rows[i].convert == nothing) rows[i].convert(&j);
-        return;
-    }
-    t7_problem(&j, "nn.%s is not supported", kind);
+    t7_convert layer = t7_find_row(rows, sizeof rows / sizeof rows[0], kind);
+    if (!layer) layer = t7_window_row(kind);
+    if (!layer) layer = t7_shape_row(kind);
+    if (!layer) return t7_problem(&j, "nn.%s is not supported", kind);
+    if (in->is_table && layer != nothing) return t7_problem(&j, "its input is a table");
+    j.x = in->is_table ? -1 : in->at[0];
+    if (j.x >= 0 || layer == nothing) layer(&j);
 }
 
 void t7_module(t7_net *net, const t7_value *m, const char *path, const t7_flow *in, t7_flow *out) {

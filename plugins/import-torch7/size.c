@@ -9,7 +9,7 @@ typedef enum verdict { GO_ON, FITS, NO_FIT, UNKNOWN } verdict;
 
 typedef struct trial {
     int64_t c, h, w, joined; /* joined: channels of all branches together */
-    int flat, exact, steps, depth;
+    int flat, exact, closed, steps, depth; /* closed: sizes must be known, whatever they are */
 } trial;
 
 static int is_one_of(const char *kind, const char *const *list) {
@@ -23,7 +23,11 @@ static const char *const same_size[] = {
     "HardTanh", "Clamp", "SoftPlus", "SoftSign", "Dropout", "SpatialDropout", "Identity", "Copy",
     "Contiguous", "SpatialBatchNormalization", "BatchNormalization", "SpatialCrossMapLRN",
     "MulConstant", "AddConstant", "Mul", "Square", "Sqrt", "Power", "CAddTable", "CMulTable",
-    "CMaxTable", "SoftMax", "LogSoftMax", "SpatialSoftMax", NULL};
+    "CMaxTable", "SoftMax", "LogSoftMax", "SpatialSoftMax", "InstanceNormalization", "TotalVariation",
+    "ClippedReLU", NULL};
+
+static const char *const in_a_row[] = {"Sequential", "Inception", "SpatialLPPooling", "Decorator",
+                                       "DontCast", NULL};
 
 static int64_t windows(trial *t, const t7_value *m, char axis, int64_t n) {
     char k[] = "kW", d[] = "dW", pad[] = "padW", dil[] = "dilationW";
@@ -84,11 +88,12 @@ static verdict reshape(const t7_value *m, trial *t) {
 
 static verdict walk_kind(const t7_value *m, const char *kind, trial *t) {
     if (is_one_of(kind, same_size)) return GO_ON;
-    if (strcmp(kind, "Sequential") == 0) return walk_list(m, t);
+    if (is_one_of(kind, in_a_row)) return walk_list(m, t);
     if (strcmp(kind, "ConcatTable") == 0) return walk_branches(m, t);
     if (strcmp(kind, "Concat") == 0 || strcmp(kind, "DepthConcat") == 0) {
         const verdict v = walk_branches(m, t);
         t->c = t->joined;
+        t->closed |= strcmp(kind, "DepthConcat") == 0; /* it looks which is the largest */
         return v;
     }
     if (strcmp(kind, "JoinTable") == 0) {
@@ -106,13 +111,19 @@ static verdict walk_kind(const t7_value *m, const char *kind, trial *t) {
         t->w += t7_int(m, "pad_l", 0) + t7_int(m, "pad_r", 0);
         return t->h > 0 && t->w > 0 ? GO_ON : NO_FIT;
     }
+    if (strcmp(kind, "ShaveImage") == 0) {
+        t->h -= 2 * t7_int(m, "size", 0);
+        t->w -= 2 * t7_int(m, "size", 0);
+        return t->h > 0 && t->w > 0 ? GO_ON : NO_FIT;
+    }
     if (strncmp(kind, "SpatialUpSampling", 17) == 0) {
         t->h *= t7_int(m, "scale_factor", 1);
         t->w *= t7_int(m, "scale_factor", 1);
         return t->h < 1 << 20 && t->h > 0 ? GO_ON : UNKNOWN;
     }
     if (strncmp(kind, "SpatialAdaptive", 15) == 0) {
-        t->h = t->w = 1; /* other sizes are not supported */
+        t->h = t7_int(m, "H", 1), t->w = t7_int(m, "W", 1);
+        t->closed |= t->h != 1 || t->w != 1;
         return GO_ON;
     }
     static const char *const windowed[] = {"SpatialConvolution", "SpatialConvolutionMM",
@@ -169,6 +180,7 @@ static void try_squares(const t7_value *m, int64_t channels, t7_size *out) {
         trial t = {.c = channels, .h = s, .w = s, .exact = 1};
         const verdict v = walk(m, &t);
         if (v == UNKNOWN) return;
+        if (v == GO_ON && t.closed) return;
         if (v == GO_ON) { /* nothing behind it counts pixels */
             out->open = 1;
             out->rank = 3;

@@ -24,12 +24,23 @@ static void sequential(t7_job *j) {
     char path[256];
     t7_flow flow[2];
     int now = 0;
+    if (strcmp(j->kind, "Sequential") != 0 && !t7_item(modules, 1))
+        return t7_problem(j, "it holds no modules");
     flow[0] = *j->in;
     for (int64_t i = 1; (m = t7_item(modules, i)) != NULL; i++, now ^= 1) {
         path_of(j, i, path, sizeof path);
         t7_module(j->net, m, path, &flow[now], &flow[now ^ 1]);
     }
     *j->out = flow[now];
+}
+
+/* The modules of a DataParallelTable are copies of one, for a device each. */
+static void first_only(t7_job *j) {
+    const t7_value *m = t7_item(modules_of(j), 1);
+    char path[256];
+    if (!m) return t7_problem(j, "it holds no modules");
+    path_of(j, 1, path, sizeof path);
+    t7_module(j->net, m, path, j->in, j->out);
 }
 
 /* Runs every branch: on the whole input, or on its own item of the table. */
@@ -104,24 +115,34 @@ static void depth_concat(t7_job *j) {
     t7_give(j, imp_concat(b, j->name, flow.at, flow.n, 1));
 }
 
-/* Item i of one axis to branch i; what they give is joined along another. */
-static void parallel(t7_job *j) {
-    const int64_t axis = t7_int(j->m, "inputDimension", 0) - 1;
-    const cnr_tensor *x = j->in->is_table ? NULL : imp_type(&j->net->b, j->in->at[0]);
-    t7_flow parts = {.n = 0, .is_table = 1}, flow;
+/* The items of one axis of x, without it. */
+static int items_of(t7_job *j, int64_t axis, t7_flow *parts) {
+    const cnr_tensor *x = imp_type(&j->net->b, j->x);
     imp_attrs l = {.n = 0};
+    parts->n = 0;
+    parts->is_table = 1;
+    if (!x || axis < 1 || axis >= x->rank || x->dim[axis] < 1 || x->dim[axis] > T7_MAX_BRANCHES)
+        return t7_problem(j, "its dimension is the batch's or not of a known size"), 0;
     imp_ints(&l, "axes", &axis, 1);
-    if (x && (axis < 1 || axis >= x->rank || x->dim[axis] < 1 || x->dim[axis] > T7_MAX_BRANCHES))
-        return t7_problem(j, "inputDimension is the batch's or not of a known size");
-    for (int64_t i = 0; x && i < x->dim[axis]; i++) {
+    for (int64_t i = 0; i < x->dim[axis]; i++) {
         char suffix[32];
         snprintf(suffix, sizeof suffix, ".part%lld", (long long)i + 1);
-        cnr_value v = imp_slice(&j->net->b, j->name, suffix, j->in->at[0], axis, i, i + 1);
+        const cnr_value v = imp_slice(&j->net->b, j->name, suffix, j->x, axis, i, i + 1);
         snprintf(suffix, sizeof suffix, ".item%lld", (long long)i + 1);
-        parts.at[parts.n++] = imp_node(&j->net->b, "squeeze", j->name, suffix, &v, 1, &l);
+        parts->at[parts->n++] = imp_node(&j->net->b, "squeeze", j->name, suffix, &v, 1, &l);
     }
+    return 1;
+}
+
+/* Item i of one axis to branch i; what they give is joined along another. */
+static void parallel(t7_job *j) {
     const t7_flow *whole = j->in;
-    j->in = x ? &parts : whole;
+    t7_flow parts, flow;
+    if (!whole->is_table) {
+        if ((j->x = whole->at[0]) < 0) return;
+        if (!items_of(j, t7_int(j->m, "inputDimension", 0) - 1, &parts)) return;
+        j->in = &parts;
+    }
     const int good = branches(j, 1, &flow);
     j->in = whole;
     if (good) join(j, &flow, t7_int(j->m, "outputDimension", 1), 0);
@@ -186,18 +207,53 @@ static void flatten_table(t7_job *j) {
     *j->out = *j->in; /* tables of tables don't get this far */
 }
 
+static void narrow_table(t7_job *j) {
+    const int64_t offset = t7_int(j->m, "offset", 1), length = t7_int(j->m, "length", 1);
+    if (!whole_table(j)) return;
+    if (offset < 1 || length < 1 || offset - 1 + length > j->in->n)
+        return t7_problem(j, "its input has no such values");
+    j->out->n = (int32_t)length;
+    j->out->is_table = 1;
+    memcpy(j->out->at, j->in->at + offset - 1, (size_t)length * sizeof j->out->at[0]);
+}
+
+/* The items of one axis as a table. */
+static void split_table(t7_job *j) {
+    t7_flow parts;
+    j->x = j->in->is_table ? -1 : j->in->at[0];
+    if (j->in->is_table) return t7_problem(j, "its input is a table");
+    const int64_t axis = j->x < 0 ? -1
+                                  : t7_axis(j, t7_int(j->m, "dimension", 0),
+                                            t7_int(j->m, "nInputDims", 0));
+    if (axis > 0 && items_of(j, axis, &parts)) *j->out = parts;
+}
+
+static void product(t7_job *j) { /* nn.MM */
+    static const char *const keys[] = {"transA", "transB"}, *const suffixes[] = {".a", ".b"};
+    cnr_value in[2];
+    if (!whole_table(j)) return;
+    if (j->in->n != 2) return t7_problem(j, "two values are wanted");
+    for (int i = 0; i < 2; i++) {
+        const cnr_tensor *t = imp_type(&j->net->b, j->in->at[i]);
+        const int64_t perm[] = {0, 2, 1};
+        in[i] = j->in->at[i];
+        if (!t || t->rank != 3) return t7_problem(j, "matrices are wanted");
+        if (t7_bool(j->m, keys[i], 0))
+            in[i] = imp_transpose(&j->net->b, j->name, suffixes[i], in[i], perm, 3);
+    }
+    t7_give(j, t7_op(j, "matmul", "", in, 2, NULL));
+}
+
 t7_convert t7_table_row(const char *kind) {
-    static const struct {
-        const char *kind;
-        t7_convert convert;
-    } rows[] = {
-        {"Sequential", sequential}, {"Concat", concat}, {"DepthConcat", depth_concat},
-        {"Parallel", parallel}, {"ConcatTable", concat_table}, {"ParallelTable", parallel_table},
+    static const t7_row rows[] = {
+        {"Sequential", sequential}, {"Inception", sequential}, {"SpatialLPPooling", sequential},
+        {"Decorator", sequential}, {"DontCast", sequential}, {"DataParallelTable", first_only},
+        {"Concat", concat}, {"DepthConcat", depth_concat}, {"Parallel", parallel},
+        {"ConcatTable", concat_table}, {"ParallelTable", parallel_table}, {"gModule", t7_graph},
         {"CAddTable", arithmetic}, {"CSubTable", arithmetic}, {"CMulTable", arithmetic},
         {"CDivTable", arithmetic}, {"CMaxTable", arithmetic}, {"CMinTable", arithmetic},
         {"JoinTable", join_table}, {"SelectTable", select_table}, {"FlattenTable", flatten_table},
+        {"NarrowTable", narrow_table}, {"SplitTable", split_table}, {"MM", product},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (strcmp(rows[i].kind, kind) == 0) return rows[i].convert;
-    return NULL;
+    return t7_find_row(rows, sizeof rows / sizeof rows[0], kind);
 }

@@ -101,10 +101,27 @@ void t7_module(t7_net *net, const t7_value *m, const char *path, const t7_flow *
 void t7_problem(t7_job *j, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void t7_give(t7_job *j, cnr_value v);
 
-/* ---- tables.c: containers, and what takes or gives tables ---- */
+cnr_value t7_op(t7_job *j, const char *op, const char *suffix, const cnr_value *in, int32_t n_in,
+                const imp_attrs *attrs);
+void t7_give_op(t7_job *j, const char *op, const imp_attrs *attrs); /* of x alone */
+int64_t t7_channels(t7_job *j); /* of the input (axis 1), or 0 with the layer failed */
+/* The window's fields of two axes: kH kW dH dW padH padW. */
+int t7_window(t7_job *j, imp_attrs *l, int64_t kernel[2], int64_t stride[2], int64_t pad[4]);
+
+/* ---- rows of modules: a kind's function, or NULL ---- */
 
 typedef void (*t7_convert)(t7_job *j);
-t7_convert t7_table_row(const char *kind); /* NULL: not one of those */
+typedef struct t7_row {
+    const char *kind;
+    t7_convert convert;
+} t7_row;
+t7_convert t7_find_row(const t7_row *list, size_t n, const char *kind);
+t7_convert t7_table_row(const char *kind);  /* tables.c: containers, and what takes or gives tables */
+void t7_graph(t7_job *j);                   /* graph.c: nn.gModule */
+t7_convert t7_window_row(const char *kind); /* windows.c: pooling, borders, other grids */
+t7_convert t7_shape_row(const char *kind);  /* shapes.c: what moves, cuts or reduces elements */
+/* An axis counted from 1 in a sample of nInputDims axes, or in the batch: ours, or -1. */
+int64_t t7_axis(t7_job *j, int64_t dimension, int64_t inner);
 
 /* ---- size.c: the input's size, from what the layers fit ---- */
 

@@ -7,7 +7,7 @@
 typedef struct writer {
     uint8_t at[1 << 16];
     size_t n;
-    int ascii, index;
+    int ascii, index, narrow; /* narrow: longs of 4 bytes */
 } writer;
 
 static void bytes(writer *w, const void *data, size_t n) {
@@ -23,7 +23,7 @@ static void put_int(writer *w, int32_t value) {
 }
 static void put_long(writer *w, int64_t value) {
     if (w->ascii) number_text(w, (double)value);
-    else bytes(w, &value, 8);
+    else bytes(w, &value, w->narrow ? 4 : 8); /* the low half comes first */
 }
 static void put_double(writer *w, double value) {
     if (w->ascii) number_text(w, value);
@@ -128,6 +128,7 @@ static writer w;
 
 static void begin(int ascii) {
     w.n = 0;
+    w.narrow = 0;
     w.index = 0;
     w.ascii = ascii;
 }
@@ -162,6 +163,110 @@ static void test_perceptron(void) {
         gives(m, x, (const int64_t[]){2, 3}, 2, want, 4,
               ascii ? "a perceptron in ASCII" : "a perceptron, its input's size told by Linear");
     }
+}
+
+static void test_narrow(void) { /* of a machine whose long has 32 bits */
+    static const float weight[] = {1, 2, 3, -1, 0, 1}, x[] = {1, 1, 1}, want[] = {6, 0};
+    begin(0);
+    w.narrow = 1;
+    linear(&w, 2, 3, weight, NULL);
+    const char *path = saved(&w, "narrow.t7");
+    gives(cnrt_model("torch7", path, NULL, "long=4"), x, (const int64_t[]){1, 3}, 2, want, 2,
+          "a file of a 32-bit machine");
+    gives(cnrt_model("torch7", path, NULL, NULL), x, (const int64_t[]){1, 3}, 2, want, 2,
+          "and when nobody says so");
+}
+
+/* One module with fields of numbers (a key that begins with ? is of a boolean), on -n .. -1. */
+static const struct one {
+    const char *class, *shape;
+    int64_t dim[5]; /* with a batch of 1 in front; 0: the end */
+    struct { const char *key; double value; } fields[8];
+    int n_want; /* 0: it is refused */
+    float want[8];
+} ones[] = {
+    {"nn.SpatialLogSoftMax", "2,1,1", {1, 2, 1, 1}, {{NULL, 0}}, 2, {-1.3132617f, -0.3132617f}},
+    {"nn.SoftMin", "2", {1, 2}, {{NULL, 0}}, 2, {0.7310586f, 0.2689414f}},
+    {"nn.Threshold", "3", {1, 3}, {{"threshold", -2}, {"val", 9}}, 3, {9, 9, -1}},
+    {"nn.SoftPlus", "1", {1, 1}, {{"beta", 2}}, 1, {0.0634640f}},
+    {"nn.SoftShrink", "3", {1, 3}, {{"lambda", 2}}, 3, {-1, 0, 0}},
+    {"nn.HardShrink", "3", {1, 3}, {{"lambda", 2}}, 3, {-3, 0, 0}},
+    {"cudnn.ClippedReLU", "2", {1, 2}, {{"ceiling", 6}}, 2, {0, 0}},
+    {"nn.Padding", "2", {1, 2}, {{"dim", 1}, {"pad", -1}, {"nInputDim", 1}, {"value", 4}}, 3,
+     {4, -2, -1}},
+    {"nn.Narrow", "4", {1, 4}, {{"dimension", 2}, {"index", 2}, {"length", -2}}, 2, {-3, -2}},
+    {"nn.Select", "2,2", {1, 2, 2}, {{"dimension", 2}, {"index", -1}}, 2, {-2, -1}},
+    {"nn.ShaveImage", "1,3,3", {1, 1, 3, 3}, {{"size", 1}}, 1, {-5}},
+    {"nn.SpatialAdaptiveAveragePooling", "1,1,3", {1, 1, 1, 3}, {{"H", 1}, {"W", 2}}, 2,
+     {-2.5f, -1.5f}},
+    {"nn.SpatialAveragePooling", "1,1,3", {1, 1, 1, 3},
+     {{"kW", 2}, {"kH", 1}, {"dW", 2}, {"dH", 1}, {"?ceil_mode", 1}, {"?divide", 0}}, 2, {-5, -1}},
+    /* the second window would begin behind the picture, where Torch says -inf */
+    {"nn.SpatialMaxPooling", "1,1,3", {1, 1, 1, 3},
+     {{"kW", 1}, {"kH", 1}, {"dW", 3}, {"dH", 1}, {"?ceil_mode", 1}}, 0, {0}},
+    {"nn.SpatialLPPooling", "1,1,3", {1, 1, 1, 3}, {{"kW", 1}, {"kH", 1}}, 0, {0}},
+    {"nn.SpatialContrastiveNormalization", "1,1,3", {1, 1, 1, 3}, {{NULL, 0}}, 0, {0}},
+};
+
+static void test_ones(void) {
+    for (size_t i = 0; i < CNRI_COUNT(ones); i++) {
+        const struct one *t = &ones[i];
+        char shape[64];
+        float x[16];
+        int64_t count = 1;
+        int n = 0, rank = 0;
+        for (; t->dim[rank]; rank++) count *= t->dim[rank];
+        for (int64_t k = 0; k < count; k++) x[k] = (float)(k - count);
+        while (n < 8 && t->fields[n].key) n++;
+        begin(0);
+        module(&w, t->class, n);
+        for (int k = 0; k < n; k++) {
+            if (t->fields[k].key[0] == '?')
+                boolean(&w, t->fields[k].key + 1, t->fields[k].value != 0);
+            else number(&w, t->fields[k].key, t->fields[k].value);
+        }
+        snprintf(shape, sizeof shape, "shape=%s", t->shape);
+        cnr_model *m = cnrt_model("torch7", saved(&w, "one.t7"), NULL, shape);
+        if (!m && t->n_want) note("%s", cnrt_err.text);
+        if (t->n_want) gives(m, x, t->dim, rank, t->want, t->n_want, t->class);
+        else ok(!m && cnrt_err.text[0], "%s so is refused", t->class);
+    }
+}
+
+/* A node of nngraph whose data is object `own`, read from objects `from`; NULL: no module. */
+static int node(int32_t index, const char *class, const int *from, int n_from) {
+    item(&w, index);
+    module(&w, "nngraph.Node", 1);
+    string(&w, "data");
+    const int own = w.index + 1;
+    table(&w, (class != NULL) + 1);
+    if (class) {
+        string(&w, "module");
+        module(&w, class, 0);
+    }
+    string(&w, "mapindex");
+    table(&w, n_from);
+    for (int i = 0; i < n_from; i++) {
+        item(&w, i + 1);
+        put_int(&w, 3);
+        put_int(&w, from[i]);
+    }
+    return own;
+}
+
+static void test_graph(void) {
+    static const float x[] = {-2, 3}, want[] = {2, 6};
+    begin(0);
+    module(&w, "nn.gModule", 1);
+    string(&w, "forwardnodes");
+    table(&w, 5);
+    const int in = node(1, NULL, NULL, 0), relu = node(2, "nn.ReLU", &in, 1);
+    const int size = node(3, "nn.Abs", &in, 1);
+    const int sum = node(4, "nn.CAddTable", (const int[]){relu, size}, 2);
+    node(5, NULL, &sum, 1);
+    cnr_model *m = cnrt_model("torch7", saved(&w, "graph.t7"), NULL, "shape=2");
+    if (!m) note("%s", cnrt_err.text);
+    gives(m, x, (const int64_t[]){1, 2}, 2, want, 2, "a graph of nngraph");
 }
 
 /* Shared weights, tables, and a size found from the layers: the branches see the same 5 x 5. */
@@ -312,6 +417,9 @@ int main(void) {
         return cnrt_end();
     }
     test_perceptron();
+    test_narrow();
+    test_ones();
+    test_graph();
     test_tables();
     test_problems();
     for (int ascii = 0; ascii < 2; ascii++) {
