@@ -118,6 +118,12 @@ static void upsample(onnx_job *j) { /* scales: an attribute, then an input */
     fixed_resize(j);
 }
 
+/* Before operator set 16 positions were not moved by half a pixel. */
+static void roi_align(onnx_job *j) {
+    if (j->net->opset < 16)
+        imp_enum(&j->attrs, "coordinate_transformation_mode", "output_half_pixel");
+}
+
 static void top_k(onnx_job *j) { /* k was an attribute before operator set 10 */
     const Onnx__AttributeProto *k = onnx_proto(j, "k");
     if (!k || j->n_in != 1) return;
@@ -236,6 +242,7 @@ const onnx_form *onnx_form_of(const char *op) {
          "value_string value_strings "},
         {"constant_of_shape", constant_of_shape, " value "},
         {"pad", pad, " paddings "},
+        {"roi_align", roi_align, ""},
         {"upsample", upsample, " scales mode width_scale height_scale "},
         {"top_k", top_k, " k "},
         {"group_normalization", group_norm, ""},

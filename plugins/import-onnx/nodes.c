@@ -114,7 +114,7 @@ static void snake(const char *camel, char *out, size_t room) {
         {"MatMul", "matmul"}, {"PRelu", "prelu"}, {"QLinearConv", "qlinear_conv"},
         {"QLinearMatMul", "qlinear_matmul"}, {"MatMulInteger", "matmul_integer"},
         {"IsNaN", "is_nan"}, {"GatherND", "gather_nd"}, {"ScatterND", "scatter_nd"},
-        {"DynamicQuantizeLinear", "dynamic_quantize_linear"},
+        {"DynamicQuantizeLinear", "dynamic_quantize_linear"}, {"Col2Im", "col2im"},
     };
     for (size_t i = 0; i < sizeof special / sizeof special[0]; i++)
         if (strcmp(special[i][0], camel) == 0) {

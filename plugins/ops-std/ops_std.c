@@ -3,6 +3,7 @@
 
 const cnr_host *ops_host;
 extern const cnr_rewrite ops_merge_transposes; /* rewrite_transpose.c */
+extern const cnr_rewrite ops_einsum_to_matmul; /* rewrite_einsum.c */
 
 static const cnr_op *const all[] = {
 #define OP(name) &ops_##name,
@@ -17,7 +18,8 @@ static cnr_status start(const cnr_host *host, struct cnr_registrar *registrar, c
         const cnr_status status = host->add(registrar, CNR_KIND_OPERATOR, all[i]);
         if (status != CNR_OK) return status;
     }
-    return host->add(registrar, CNR_KIND_REWRITE, &ops_merge_transposes);
+    const cnr_status status = host->add(registrar, CNR_KIND_REWRITE, &ops_einsum_to_matmul);
+    return status ? status : host->add(registrar, CNR_KIND_REWRITE, &ops_merge_transposes);
 }
 
 static const cnr_plugin plugin = {

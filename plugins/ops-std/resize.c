@@ -94,10 +94,11 @@ static cnr_status from_scales(const cnr_node *node, resize_plan *p, const double
         p->scale[a] = scales[i];
         double length = (double)x->dim[a] * scales[i];
         if (p->grid == CROP_AND_RESIZE) length *= p->end[a] - p->begin[a];
-        if (x->dim[a] < 0) p->size[a] = scales[i] == 1 ? x->dim[a] : CNR_DIM_UNKNOWN;
+        if (scales[i] == 1 && p->grid != CROP_AND_RESIZE) p->size[a] = x->dim[a];
+        else if (x->dim[a] < 0) p->size[a] = CNR_DIM_UNKNOWN;
         else if (!(length >= 0 && length <= (double)OPS_MAX_DIM))
             return ops_fail(err, CNR_E_LIMIT, node, "axis %d would have %g elements", a, length);
-        else p->size[a] = (int64_t)floor(length);
+        else p->size[a] = (int64_t)floor((double)(float)length); /* 10 times 2.3f is 23 */
     }
     return CNR_OK;
 }
@@ -220,23 +221,31 @@ static int64_t taps_of(const resize_plan *p, int32_t a, int64_t in) {
     return 2 * (int64_t)fmin(half, 4 * (double)in + 4); /* no output has a longer reach */
 }
 
+/* Position i over the scale. Which pixel is nearest hangs on the last bit where it falls between two:
+ * single precision then, as frameworks reckon it. */
+static double divided(const resize_plan *p, double i, double scale) {
+    return p->mode == NEAREST ? (double)((float)i / (float)scale) : i / scale;
+}
+
 /* Where output position i falls in the input. */
 static double source_of(const resize_plan *p, int32_t a, int64_t i, int64_t in) {
     const double scale = p->scale[a], size = (double)in;
     const double length = p->grid == CROP_AND_RESIZE ? (double)p->size[a] : scale * size;
     switch (p->grid) {
     case ALIGN_CORNERS: return length == 1 ? 0 : (double)i * (size - 1) / (length - 1);
-    case ASYMMETRIC: return (double)i / scale;
-    case TF_HALF_PIXEL: return ((double)i + 0.5) / scale;
-    case PYTORCH_HALF_PIXEL: return length == 1 ? -0.5 : ((double)i + 0.5) / scale - 0.5;
+    case ASYMMETRIC: return divided(p, (double)i, scale);
+    case TF_HALF_PIXEL: return divided(p, (double)i + 0.5, scale);
+    case PYTORCH_HALF_PIXEL: 
+        return length == 1 ? -0.5 : divided(p, (double)i + 0.5, scale) - 0.5;
     case CROP_AND_RESIZE: {
         const double span = p->end[a] - p->begin[a];
         if (length == 1) return (p->begin[a] + p->end[a]) * (size - 1) / 2;
         return p->begin[a] * (size - 1) + (double)i * span * (size - 1) / (length - 1);
     }
     case HALF_PIXEL_SYMMETRIC:
-        return size / 2 * (1 - (double)p->size[a] / length) + ((double)i + 0.5) / scale - 0.5;
-    default: return ((double)i + 0.5) / scale - 0.5;
+        return size / 2 * (1 - (double)p->size[a] / length) +
+               divided(p, (double)i + 0.5, scale) - 0.5;
+    default: return divided(p, (double)i + 0.5, scale) - 0.5;
     }
 }
 
@@ -272,7 +281,7 @@ static void fill_taps(const resize_plan *p, int32_t a, int64_t i, int64_t in, in
         return;
     }
     if (identity || p->mode == NEAREST) {
-        taps[0] = (resize_tap){inside(identity ? i : nearest(p, x), in) * stride, 1};
+        taps[0] = (resize_tap){inside(identity ? i : nearest(p, (double)(float)x), in) * stride, 1};
         return;
     }
     const double scale = p->antialias && p->scale[a] < 1 ? p->scale[a] : 1;

@@ -49,6 +49,18 @@ static void values(void) {
     t_near(y[0], (double[]){1000.693147}, 1e-6, "no overflow");
 }
 
+/* Scales come as f32 from files: 17 / 1.7f and 10 * 2.3f are the whole numbers that were meant. */
+static void single_precision(void) {
+    cnr_tensor *y[1], *x = t_random(CNR_f32, "11", 1);
+    for (int i = 0; i < 11; i++) t_set(x, i, i);
+    op_call("resize", "coordinate_transformation_mode=asymmetric;nearest_mode=floor", y, 1, 3, x,
+            NULL, t_of(CNR_f32, "1", (double[]){1.7}));
+    is_int((int)t_get(y[0], 17), 10, "the nearest of 17 / 1.7");
+    op_call("resize", "", y, 1, 3, t_random(CNR_f32, "10", 1), NULL,
+            t_of(CNR_f32, "1", (double[]){2.3}));
+    t_shape(y[0], "23", "10 times 2.3");
+}
+
 static int view_offset(const char *name, const char *attrs, const cnr_tensor *x, int32_t output,
                        int32_t n_outputs) {
     const cnr_op *op = op_find(name);
@@ -174,6 +186,7 @@ static void refusals(void) {
 int main(void) {
     op_open();
     values();
+    single_precision();
     aliases();
     gradients();
     unknown();

@@ -1,4 +1,5 @@
-/* Rewrites with the real operators: affine folding into convolutions, merging transposes. */
+/* Rewrites with the real operators: affine folding into convolutions, merging transposes, Einstein
+ * sums as matmul. */
 #include "core/run/run.h"
 #include "tap.h"
 #include <math.h>
@@ -57,7 +58,7 @@ static cnr_graph *begin(cnr_value *x) {
 /* Runs the graph with all rewrites and with none; they agree, and `nodes` are left. */
 static void compare(cnr_graph *g, cnr_value y, int32_t nodes, const char *what) {
     static const char *const off[] = {"remove-dead", "remove-identity", "fold-constants",
-                                      "fold-affine", "merge-transposes", NULL};
+                                      "fold-affine", "merge-transposes", "einsum-to-matmul", NULL};
     cnr_error err = CNR_ERROR_INIT;
     float input[200], *kept = NULL;
     int64_t n = 0;
@@ -149,6 +150,25 @@ int main(void) {
     const cnr_value v = transpose(g, t, 0, 3, 1, 2);
     y = NODE(g, "add", NULL, NODE(g, "relu", NULL, u), NODE(g, "relu", NULL, v));
     compare(g, y, 3, "a transpose that two read");
+
+    static const struct {
+        const char *equation;
+        int32_t nodes;
+        const char *what;
+    } sums[] = {{"abcd,abed->abce", 1, "an einsum is matmul of a transpose"},
+                {"abcd,abde->abce", 1, "one that is matmul as it stands"},
+                {"abcd,bcde->ae", 2, "several axes summed over"},
+                {"abcd,abcd->ba", 4, "none left of either operand"},
+                {"abcc,abcd->abd", 1, "a diagonal stays an einsum"},
+                {"abcd,abef->abf", 1, "a sum within one operand too"}};
+    for (size_t i = 0; i < sizeof sums / sizeof sums[0]; i++) {
+        g = begin(&x);
+        const cnr_attr sum = {.name = "equation", .type = CNR_ATTR_STRING, .set = 1,
+                              .s = sums[i].equation};
+        const cnr_value w = i == 2 ? weight(g, "w", DIMS(4, 5, 5, 3), -1, 1)
+                                   : weight(g, "w", DIMS(2, 4, 5, 5), -1, 1);
+        compare(g, NODE(g, "einsum", &sum, x, w), sums[i].nodes, sums[i].what);
+    }
     cnr_close(rt);
     return done();
 }

@@ -1,0 +1,126 @@
+/* col2im: windows' columns added up to the pictures that they were cut out of. */
+#include "kit.h"
+
+static const cnr_port in[] = {
+    {.name = "x", .help = "N, C times a window's elements, windows"},
+    {.name = "image_shape", .flags = CNR_PORT_CONST, .help = "the spatial axes of y"},
+    {.name = "block_shape", .flags = CNR_PORT_CONST, .help = "a window's extents"}};
+static const cnr_port out[] = {{.name = "y", .help = "N C spatial"}};
+/* Not those of other windows: x has no spatial axes to count them by. */
+static const cnr_attr_spec attrs[] = {
+    {.name = "strides", .type = CNR_ATTR_INTS, .help = "step of the window, 1 each"},
+    {.name = "pads", .type = CNR_ATTR_INTS, .help = "rim that is cut off y, all begins first"},
+    {.name = "dilations", .type = CNR_ATTR_INTS,
+     .help = "distance between the window's elements, 1 each"}};
+
+/* The windows over y; the lists are known. */
+static cnr_status windows(const cnr_node *node, const kit_list *image, const kit_list *block,
+                          cnr_window *w, cnr_error *err) {
+    static const char *const lists[] = {"strides", "dilations", "pads"};
+    cnr_tensor y = {.size = sizeof y, .rank = 2 + (int32_t)image->n, .dim = {1, 1}};
+    for (int i = 0; i < 3; i++) {
+        int64_t n;
+        cnr_attr_ints(node, lists[i], &n);
+        if (n != 0 && n != (i == 2 ? 2 : 1) * image->n)
+            return ops_fail(err, CNR_E_ARG, node, "%lld %s for %lld axes", (long long)n, lists[i],
+                            (long long)image->n);
+    }
+    for (int64_t i = 0; i < image->n; i++) {
+        y.dim[2 + i] = image->at[i];
+        if (image->at[i] < 1 || image->at[i] > OPS_MAX_DIM)
+            return ops_fail(err, CNR_E_SHAPE, node, "%lld is no size", (long long)image->at[i]);
+    }
+    const char *wrong = cnr_window_resolve(node, &y, block->at, w);
+    return wrong ? ops_fail(err, CNR_E_SHAPE, node, "%s", wrong) : CNR_OK;
+}
+
+static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
+    const cnr_tensor *x = node->inputs[0];
+    cnr_tensor *y = outputs[0];
+    kit_list image, block;
+    cnr_window w;
+    int64_t elements = 1, count = 1;
+    KIT_TRY(ops_want(node, 0, OPS_FLOATS, 3, 3, err));
+    KIT_TRY(kit_ints(node, 1, NULL, &image, err));
+    KIT_TRY(kit_ints(node, 2, NULL, &block, err));
+    if (image.n != block.n || image.n < 1 || image.n > CNR_MAX_SPATIAL)
+        return ops_fail(err, CNR_E_SHAPE, node, "image and block must have the same 1 to %d axes",
+                        CNR_MAX_SPATIAL);
+    y->dtype = x->dtype;
+    y->rank = 2 + (int32_t)image.n;
+    y->dim[0] = x->dim[0];
+    for (int32_t i = 1; i < y->rank; i++) y->dim[i] = CNR_DIM_UNKNOWN;
+    if (!image.known || !block.known) return CNR_OK;
+    KIT_TRY(windows(node, &image, &block, &w, err));
+    for (int32_t i = 0; i < w.spatial; i++) {
+        y->dim[2 + i] = w.in[i];
+        KIT_TRY(kit_mul(node, elements, w.kernel[i], &elements, err));
+        KIT_TRY(kit_mul(node, count, w.out[i], &count, err));
+    }
+    if (x->dim[1] >= 0 && x->dim[1] % elements)
+        return ops_fail(err, CNR_E_SHAPE, node, "%lld rows for windows of %lld",
+                        (long long)x->dim[1], (long long)elements);
+    if (x->dim[1] >= 0) y->dim[1] = x->dim[1] / elements;
+    return kit_same(node, x->dim[2], count, &count, err);
+}
+
+/* One row of x: the element `at` of every window, of one channel. */
+OPS_INLINE void add_row(int32_t dtype, const cnr_window *w, const int64_t *at, const void *x,
+                        int64_t from, void *y, int64_t plane) {
+    int64_t o[3];
+    for (o[0] = 0; o[0] < w->out[0]; o[0]++)
+        for (o[1] = 0; o[1] < w->out[1]; o[1]++)
+            for (o[2] = 0; o[2] < w->out[2]; o[2]++, from++) {
+                int64_t to = plane;
+                int inside = 1;
+                for (int i = 0; i < 3; i++) {
+                    const int64_t p =
+                        o[i] * w->stride[i] + at[i] * w->dilation[i] - w->pad_begin[i];
+                    inside &= p >= 0 && p < w->in[i];
+                    to = i == 0 ? to + p * w->in[1] * w->in[2] : i == 1 ? to + p * w->in[2] : to + p;
+                }
+                if (inside) ops_put(dtype, y, to, ops_get(dtype, y, to) + ops_get(dtype, x, from));
+            }
+}
+
+static cnr_status reference(const cnr_run *run, cnr_error *err) {
+    const cnr_node *node = run->node;
+    const cnr_tensor *x = node->inputs[0], *y = run->outputs[0];
+    kit_list image, block;
+    cnr_window w;
+    int64_t lo[CNR_MAX_RANK], hi[CNR_MAX_RANK], at[3];
+    KIT_TRY(kit_ints(node, 1, NULL, &image, err));
+    KIT_TRY(kit_ints(node, 2, NULL, &block, err));
+    KIT_TRY(windows(node, &image, &block, &w, err));
+    for (int32_t i = w.spatial; i < 3; i++)
+        w.in[i] = w.out[i] = w.kernel[i] = w.stride[i] = w.dilation[i] = 1, w.pad_begin[i] = 0;
+    const int64_t plane = cnr_span(y, 2, y->rank), windows_n = w.out[0] * w.out[1] * w.out[2];
+    ops_range(run, lo, hi);
+    for (int64_t n = lo[0]; n < hi[0]; n++)
+        for (int64_t c = lo[1]; c < hi[1]; c++) {
+            const int64_t to = (n * y->dim[1] + c) * plane;
+            int64_t from = (n * y->dim[1] + c) * w.kernel[0] * w.kernel[1] * w.kernel[2] * windows_n;
+            memset((char *)y->data + (size_t)to * ops_size(y->dtype), 0,
+                   (size_t)plane * ops_size(y->dtype));
+            for (at[0] = 0; at[0] < w.kernel[0]; at[0]++)
+                for (at[1] = 0; at[1] < w.kernel[1]; at[1]++)
+                    for (at[2] = 0; at[2] < w.kernel[2]; at[2]++, from += windows_n)
+                        OPS_SPECIALISE(x->dtype, add_row(dtype, &w, at, x->data, from, y->data, to));
+            if (ops_cancelled(run)) return CNR_OK;
+        }
+    return CNR_OK;
+}
+
+const cnr_op ops_col2im = {
+    OPS_SIZES,
+    .name = "col2im",
+    .summary = "Windows' columns added up to the pictures that they were cut out of.",
+    .flags = CNR_OP_PURE,
+    OPS_ATTRS(attrs),
+    OPS_PORTS(in, out),
+    .infer = infer,
+    .cost = kit_cost_flops,
+    .split_axes = kit_split_batch,
+    .region = kit_region_same,
+    .reference = reference,
+};

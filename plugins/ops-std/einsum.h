@@ -1,0 +1,20 @@
+/* An Einstein sum's equation, read: which label each axis of each operand has. */
+#ifndef STD_EINSUM_H
+#define STD_EINSUM_H
+
+#include "kit.h"
+
+/* 26 small and 26 capital letters, then the axes that "..." stands for, as the result has them. */
+enum { EINSUM_TERMS = 8, EINSUM_LABELS = 52 + CNR_MAX_RANK };
+
+typedef struct einsum {
+    int32_t n_terms;
+    int8_t term[EINSUM_TERMS + 1][CNR_MAX_RANK]; /* the result's stands behind the operands' */
+    int32_t rank[EINSUM_TERMS + 1];
+    int64_t dim[EINSUM_LABELS]; /* of each label; 0 where it is not used, < 0: unknown */
+    uint64_t used[EINSUM_TERMS + 1]; /* labels as bits */
+} einsum;
+
+cnr_status einsum_read(const cnr_node *node, einsum *out, cnr_error *err);
+
+#endif
