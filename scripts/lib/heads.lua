@@ -45,6 +45,11 @@ function M.parse_heads(text)
   return heads
 end
 
+-- A side in anchors: the exponential, or for heads that say so a square.
+local function side(head, v)
+  return head.square == 1 and 4 * v * v or exp(v)
+end
+
 -- head: classes, coords, anchors; unit: what an anchor of 1 is in pixels, wide and high.
 local function anchored(list, t, head, size, unit, least)
   local shape = t:shape()
@@ -62,8 +67,8 @@ local function anchored(list, t, head, size, unit, least)
       if score > least then
         add_centred(list, class, score, (cell % columns + t[first]) * size.width / columns,
                     (cell // columns + t[first + area]) * size.height / rows,
-                    exp(t[first + 2 * area]) * head.anchors[2 * a + 1] * unit[1],
-                    exp(t[first + 3 * area]) * head.anchors[2 * a + 2] * unit[2])
+                    side(head, t[first + 2 * area]) * head.anchors[2 * a + 1] * unit[1],
+                    side(head, t[first + 3 * area]) * head.anchors[2 * a + 2] * unit[2])
       end
     end
   end

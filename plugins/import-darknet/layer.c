@@ -1,0 +1,150 @@
+/* The layer under way: its keys, problems, nodes, and which converter takes its section. */
+#include "darknet.h"
+
+#include <stdio.h>
+
+int64_t dn_key_int(const dn_layer *l, const char *key, int64_t fallback) {
+    return dn_int(l->net->config, l->section, key, fallback);
+}
+double dn_key_float(const dn_layer *l, const char *key, double fallback) {
+    return dn_float(l->net->config, l->section, key, fallback);
+}
+const char *dn_key_text(const dn_layer *l, const char *key, const char *fallback) {
+    return dn_text(l->net->config, l->section, key, fallback);
+}
+
+void dn_problem(dn_layer *l, const char *text) {
+    imp_host->graph_problem(l->net->b.graph, l->net->b.path, "layer %d [%.40s]: %s",
+                            (int)l->index, l->section->name, text);
+}
+
+void dn_refuse(dn_layer *l, const char *const *keys) {
+    char text[100];
+    for (; *keys; keys++) {
+        const char *value = dn_key_text(l, *keys, "0");
+        if (strcmp(value, "0") == 0) continue;
+        snprintf(text, sizeof text, "%s=%.40s is not supported", *keys, value);
+        dn_problem(l, text);
+    }
+}
+
+cnr_value dn_node(dn_layer *l, const char *op, const char *suffix, const cnr_value *in,
+                  int32_t n_in, const imp_attrs *attrs) {
+    return imp_node(&l->net->b, op, l->name, suffix, in, n_in, attrs);
+}
+
+cnr_value dn_unary(dn_layer *l, const char *op, const char *suffix, cnr_value x,
+                   const imp_attrs *attrs) {
+    return dn_node(l, op, suffix, &x, 1, attrs);
+}
+
+const cnr_tensor *dn_type(const dn_layer *l, cnr_value v) {
+    return imp_type(&l->net->b, v);
+}
+
+int dn_channels(dn_layer *l, int64_t *c) {
+    const cnr_tensor *x = dn_type(l, l->x);
+    if (!x || x->rank < 2 || x->dim[1] < 1) return l->failed = 1, 0;
+    *c = x->dim[1];
+    return 1;
+}
+
+int dn_sizes(dn_layer *l, int64_t *c, int64_t *h, int64_t *w) {
+    const cnr_tensor *x = dn_type(l, l->x);
+    if (!dn_channels(l, c)) return 0;
+    *h = x->rank == 4 ? x->dim[2] : 1;
+    *w = x->rank == 4 ? x->dim[3] : 1;
+    if (*h < 1 || *w < 1) return l->failed = 1, 0;
+    return 1;
+}
+
+cnr_value dn_other(dn_layer *l, double number) {
+    const double at = number < 0 ? l->index + number : number;
+    if (!(at > -1 && at < l->index)) {
+        dn_problem(l, "it names a layer that is not before it");
+        return l->failed = 1, -1;
+    }
+    const cnr_value value = l->net->done[(int32_t)at].value;
+    if (value < 0) l->failed = 1; /* told where that layer failed */
+    return value;
+}
+
+/* ---- windows ---- */
+
+void dn_window_set(dn_window *w, int64_t size, const int64_t strides[2], int64_t before,
+                   int64_t after) {
+    w->attrs.n = 0;
+    w->kernel[0] = w->kernel[1] = size;
+    w->strides[0] = strides[0], w->strides[1] = strides[1];
+    w->pads[0] = w->pads[1] = before;
+    w->pads[2] = w->pads[3] = after;
+    imp_ints(&w->attrs, "kernel_shape", w->kernel, 2);
+    imp_ints(&w->attrs, "strides", w->strides, 2);
+    imp_ints(&w->attrs, "pads", w->pads, 4);
+}
+
+int dn_strides(dn_layer *l, int64_t strides[2]) {
+    const int64_t both = dn_key_int(l, "stride", 1);
+    strides[0] = dn_key_int(l, "stride_y", both);
+    strides[1] = dn_key_int(l, "stride_x", both);
+    if (strides[0] > 0 && strides[1] > 0) return 1;
+    dn_problem(l, "stride must be above 0");
+    return 0;
+}
+
+cnr_value dn_blur(dn_layer *l, cnr_value x, const int64_t strides[2]) {
+    static const float wide[] = {1, 2, 1, 2, 4, 2, 1, 2, 1};
+    const int64_t kind = dn_key_int(l, "antialiasing", 0), size = kind == 2 ? 2 : 3;
+    const cnr_tensor *t = dn_type(l, x);
+    if (kind == 0 || !t || t->rank != 4 || t->dim[1] < 1) return x;
+    const int64_t c = t->dim[1], dim[] = {c, 1, size, size}, each = size * size;
+    float *blur = (float *)imp_host->alloc((size_t)(c * each) * sizeof(float));
+    if (!blur) {
+        l->net->b.status = CNR_E_MEMORY;
+        return -1;
+    }
+    for (int64_t i = 0; i < c * each; i++) blur[i] = size == 2 ? 0.25f : wide[i % 9] / 16;
+    const cnr_value weight = imp_weight(&l->net->b, l->name, ".blur", blur, dim, 4);
+    dn_window w;
+    imp_host->free(blur);
+    dn_window_set(&w, size, strides, size == 3, size == 3);
+    imp_int(&w.attrs, "group", c);
+    imp_bool(&w.attrs, "bias", 0);
+    return dn_node(l, "conv", ".blurred", (cnr_value[]){x, weight, -1}, 3, &w.attrs);
+}
+
+/* ---- which converter ---- */
+
+static const struct {
+    const char *section;
+    cnr_value (*convert)(dn_layer *);
+} rows[] = {
+#define X(NAME) {#NAME, dn_##NAME},
+    DN_CONVERTERS(X)
+#undef X
+    {"conv", dn_convolutional}, {"deconv", dn_deconvolutional}, {"conn", dn_connected},
+    {"max", dn_maxpool}, {"local_avg", dn_local_avgpool}, {"avg", dn_avgpool},
+    {"sam", dn_scale_channels}, {"soft", dn_softmax}, {"contrastive", dn_cost},
+    {"Gaussian_yolo", dn_gaussian_yolo}, {"empty", dn_cost}, {"silence", dn_cost},
+};
+
+void dn_convert(dn_net *net, int32_t index, cnr_value x) {
+    static const char *const recurrent[] = {"rnn", "crnn", "gru", "lstm", "conv_lstm", "history"};
+    dn_layer l = {.net = net, .section = &net->config->sections[index], .index = index - 1, .x = x};
+    const char *kind = l.section->name;
+    char where[300];
+    snprintf(where, sizeof where, "%.250s:%d", net->path, (int)l.section->line);
+    snprintf(l.name, sizeof l.name, "%d_%.40s", (int)l.index, kind);
+    net->b.path = where;
+    net->done[l.index] = (struct dn_done){-1, net->taken};
+    size_t i = 0, k = 0;
+    while (i < sizeof rows / sizeof rows[0] && strcmp(rows[i].section, kind) != 0) i++;
+    while (k < sizeof recurrent / sizeof recurrent[0] && strcmp(recurrent[k], kind) != 0) k++;
+    if (k < sizeof recurrent / sizeof recurrent[0])
+        dn_problem(&l, "recurrent layers are not supported");
+    else if (i == sizeof rows / sizeof rows[0])
+        dn_problem(&l, "this kind of layer is not supported");
+    else if (x >= 0 || rows[i].convert == dn_route)
+        net->done[l.index].value = rows[i].convert(&l);
+    net->b.path = net->path;
+}
