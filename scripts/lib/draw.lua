@@ -214,27 +214,56 @@ local function shortened(canvas, text, size, room)
   return text == whole and text or text .. "…", extent
 end
 
--- The picture with what it is in its lower left corner: lines of { text, score }, best first. A bar
--- behind each line is as long as its score is high.
+-- How much there is to see in a rectangle of parts of the picture: the variance of a few of its pixels.
+local function detail(picture, x0, y0, w, h)
+  local shape, most, sum, squares = picture:shape(), 12, 0, 0
+  for y = 0, most - 1 do
+    for x = 0, most - 1 do
+      local row = math.min(shape[1] - 1, math.floor((y0 + (y + .5) / most * h) * shape[1]))
+      local column = math.min(shape[2] - 1, math.floor((x0 + (x + .5) / most * w) * shape[2]))
+      local v = picture[(row * shape[2] + column) * shape[3] + (shape[3] + 1) // 2]
+      sum, squares = sum + v, squares + v * v
+    end
+  end
+  return squares / most ^ 2 - (sum / most ^ 2) ^ 2
+end
+
+-- The corner, from 0 to 1, where a plate of that part of the picture hides least.
+local function quiet_corner(picture, w, h)
+  local best, least
+  for _, corner in ipairs { { 0, 1 }, { 1, 1 }, { 0, 0 }, { 1, 0 } } do
+    local seen = detail(picture, corner[1] * (1 - w), corner[2] * (1 - h), w, h)
+    if not least or seen < .8 * least then best, least = corner, seen end -- the first unless for a reason
+  end
+  return best[1], best[2]
+end
+
+-- The picture with what it is in a corner: lines of { text, score }, best first, without those that
+-- are as good as excluded. A bar behind each line is as long as its score is high.
 function M.caption(picture, lines, tile)
   local canvas, width, height = start(picture, 16, tile)
-  local large = clamp(math.min(width, height) / 16, 15, 64)
+  local large = clamp(math.min(width, height) / 16, 15, 320)
   local pad, most, scores, shown, tall = large * .5, 0, 0, {}, 0
   for i, line in ipairs(lines) do
-    local size = i == 1 and large or large * .72
-    local score = ("%d%%"):format((line[2] * 100 + .5) // 1)
-    local text, extent = shortened(canvas, line[1], size, width - 6 * pad - 3 * large)
-    shown[i] = { text = text, size = size, extent = extent, score = score,
-                 row = extent[2] + large * .22, wide = canvas:extent(score, size)[1] }
-    most, scores = math.max(most, extent[1]), math.max(scores, shown[i].wide)
-    tall = tall + shown[i].row
+    if i == 1 or line[2] >= .01 then
+      local size = i == 1 and large or large * .72
+      local score = ("%d%%"):format((line[2] * 100 + .5) // 1)
+      local text, extent = shortened(canvas, line[1], size, width - 6 * pad - 3 * large)
+      shown[i] = { text = text, size = size, extent = extent, score = score, part = line[2],
+                   row = extent[2] + large * .22, wide = canvas:extent(score, size)[1] }
+      most, scores = math.max(most, extent[1]), math.max(scores, shown[i].wide)
+      tall = tall + shown[i].row
+    end
   end
-  local w, h = math.max(most + scores + 3.4 * pad, width * .3), tall + pad
-  local x0, y = pad, height - h - pad
+  local w, h = most + scores + 3.4 * pad, tall + pad
+  local x, y = quiet_corner(picture, math.min(1, (w + 2 * pad) / width),
+                            math.min(1, (h + 2 * pad) / height))
+  local x0 = pad + x * (width - w - 2 * pad)
+  y = pad + y * (height - h - 2 * pad)
   canvas:fill({ x0, y, w, h }, { .05, .06, .08, .8 }, large * .3)
   y = y + pad / 2
   for i, line in ipairs(shown) do
-    local part = clamp(lines[i][2], 0, 1) * (w - pad)
+    local part = clamp(line.part, 0, 1) * (w - pad)
     local top, inner = y + line.row * .06, line.row * .88
     if part >= 1 then
       canvas:fill({ x0 + pad / 2, top, part, inner }, { .2, .62, .38, i == 1 and .85 or .5 },

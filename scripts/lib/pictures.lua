@@ -77,7 +77,9 @@ function M.each(list, quiet, work)
     end)
     if not good then
       failed = failed + 1
-      c.note(args.plain(why))
+      why = args.plain(why)
+      local named = why:find(entry.name, 1, true)
+      c.note(named and why or entry.name .. ": " .. why)
     end
   end
   if failed > 0 and #list > 1 then c.note(("%d of %d pictures failed"):format(failed, #list)) end

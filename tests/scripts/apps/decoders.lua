@@ -298,6 +298,11 @@ local function contrast()
     local a, b = of(draw.colour(class)), of(draw.ink(draw.colour(class)))
     worst = math.min(worst, (math.max(a, b) + .05) / (math.min(a, b) + .05))
   end
+  local seen = {}
+  for class = 0, 19 do seen[table.concat(draw.colour(class), " ")] = true end
+  local n = 0
+  for _ in pairs(seen) do n = n + 1 end
+  is(n, 20, "twenty classes have a colour each")
   ok(worst >= 4.5, ("letters contrast with every class's colour (%.1f)"):format(worst))
 end
 
@@ -332,6 +337,21 @@ local function drawn()
   ok(sheet:picture():shape()[3] == 3, "a contact sheet")
   local lines = { { "tabby", .9 }, { "a very long name " .. ("x"):rep(300), .1 } }
   is(draw.caption(picture, lines):shape()[1], 480, "a caption")
+  -- White but for a chessboard that fills all corners except the upper right one.
+  local busy = c.tensor { shape = { 480, 640, 3 }, dtype = "u8" }
+  for i = 1, #busy do
+    local x, y = (i - 1) // 3 % 640, (i - 1) // 3 // 640
+    busy[i] = (x < 300 or y > 200) and (x // 9 + y // 9) % 2 == 0 and 0 or 255
+  end
+  local function changed(result, x, y)
+    local at = (y * 640 + x) * 3 + 1
+    return result[at] ~= busy[at]
+  end
+  result = draw.caption(busy, { { "tabby", .9 }, { "dog", .001 } })
+  ok(changed(result, 600, 25) and not changed(result, 40, 450) and not changed(result, 600, 80),
+     "where there is least to see, without what is excluded")
+  result = draw.caption(busy, lines, draw.tile)
+  ok(result:shape()[1] == draw.tile.height and result:shape()[2] == draw.tile.width, "as a tile")
 end
 
 return function()
