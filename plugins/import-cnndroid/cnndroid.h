@@ -22,6 +22,7 @@ typedef struct cd_netfile {
 /* Takes `text` over (host memory). */
 cnr_status cd_netfile_parse(cd_netfile *f, char *text, const char *path, cnr_error *err);
 void cd_netfile_free(cd_netfile *f);
+int cd_is(const char *word, const char *text); /* alike but for upper and lower case */
 const char *cd_text(const cd_netfile *f, int32_t layer, const char *key, const char *fallback);
 double cd_number(const cd_netfile *f, int32_t layer, const char *key, double fallback);
 int64_t cd_int(const cd_netfile *f, int32_t layer, const char *key, int64_t fallback);

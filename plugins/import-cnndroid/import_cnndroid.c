@@ -16,13 +16,13 @@ static void plan_defaults(cd_net *net) {
         snprintf(text, sizeof text, "%lld", (long long)(ram * 1048576));
         imp_meta(&net->b, "plan.memory_bound", text);
     }
-    if (mode && strcmp(mode, "sequential") == 0) imp_meta(&net->b, "plan.device", "cpu");
-    else if (mode && strcmp(mode, "parallel") != 0)
+    if (mode && cd_is(mode, "sequential")) imp_meta(&net->b, "plan.device", "cpu");
+    else if (mode && !cd_is(mode, "parallel"))
         imp_host->graph_problem(net->b.graph, net->b.path,
                                 "execution_mode is \"%.60s\": parallel or sequential is wanted",
                                 mode);
-    if (tuning && strcmp(tuning, "off") == 0) imp_meta(&net->b, "plan.deterministic", "1");
-    else if (tuning && strcmp(tuning, "on") != 0)
+    if (tuning && cd_is(tuning, "off")) imp_meta(&net->b, "plan.deterministic", "1");
+    else if (tuning && !cd_is(tuning, "on"))
         imp_host->graph_problem(net->b.graph, net->b.path,
                                 "auto_tuning is \"%.60s\": on or off is wanted", tuning);
 }
@@ -120,7 +120,8 @@ static int32_t accepts(const char *path, const uint8_t *head, size_t bytes) {
     (void)path;
     if (!imp_is_text(head, bytes)) return 0;
     const size_t k = bytes < sizeof text - 1 ? bytes : sizeof text - 1;
-    memcpy(text, head, k);
+    for (size_t i = 0; i < k; i++)
+        text[i] = (char)(head[i] >= 'A' && head[i] <= 'Z' ? head[i] + 32 : head[i]);
     text[k] = 0;
     const int layers = strstr(text, "layer") != NULL;
     return layers && (strstr(text, "root_directory") || strstr(text, "allocated_ram")) ? 85

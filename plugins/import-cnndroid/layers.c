@@ -31,7 +31,7 @@ int cd_beside(const cd_net *net, const char *name, char *out, size_t room) {
 /* ---- weights ---- */
 
 static int is_kind(const cd_net *net, int32_t layer, const char *kind) {
-    return strcmp(cd_text(net->file, layer, "type", ""), kind) == 0;
+    return cd_is(cd_text(net->file, layer, "type", ""), kind);
 }
 
 void cd_read_weights(cd_net *net) {
@@ -51,8 +51,8 @@ void cd_read_weights(cd_net *net) {
         if (cd_message_read(path, a, 2, &n, &why)) {
             if (why.code == CNR_E_MEMORY) net->b.status = CNR_E_MEMORY;
             else imp_host->graph_problem(net->b.graph, path, "%s", why.text);
-        } else if (n != 2 || a[1].rank != 1 || a[0].rank != (conv ? 4 : 1) ||
-                   (conv ? a[0].dim[0] != a[1].n : a[0].n % a[1].n != 0)) {
+        } else if (n != 2 || a[1].rank != 1 || (conv ? a[0].rank != 4 : a[0].rank > 2) ||
+                   (conv || a[0].rank == 2 ? a[0].dim[0] != a[1].n : a[0].n % a[1].n != 0)) {
             imp_host->graph_problem(net->b.graph, path, "%s",
                                     conv ? "wants weights [out][in][height][width] and out biases"
                                          : "wants weights, then biases that divide them");
@@ -63,14 +63,13 @@ void cd_read_weights(cd_net *net) {
 
 /* ---- the input's size ---- */
 
-/* A window's outputs, rounded up for pooling as CNNdroid does; 0: it does not fit. */
-static int64_t windows(const cd_net *net, int32_t layer, int64_t kernel, int64_t n, int up,
-                       int *exact) {
+/* A window's outputs, rounded up as CNNdroid does; 0: it does not fit. */
+static int64_t windows(const cd_net *net, int32_t layer, int64_t kernel, int64_t n, int *exact) {
     const int64_t stride = cd_int(net->file, layer, "stride", 1);
     const int64_t room = n + 2 * cd_int(net->file, layer, "pad", 0) - kernel;
     if (room < 0 || stride < 1) return 0;
     if (room % stride) *exact = 0;
-    return room / stride + 1 + (up && room % stride);
+    return room / stride + 1 + (room % stride != 0);
 }
 
 /* Does a square of `s` come out as the first dense layer wants it? -1: there is none. */
@@ -80,17 +79,18 @@ static int fits(const cd_net *net, int64_t c, int64_t s, int *exact) {
         const cd_array *a = net->weights[i];
         if (is_kind(net, i, "FullyConnected")) return a[1].n && a[0].n / a[1].n == c * s * s;
         if (is_kind(net, i, "Convolution")) {
-            s = windows(net, i, a[0].dim[2], s, 0, exact);
+            s = windows(net, i, a[0].dim[2], s, exact);
             c = a[0].dim[0];
         } else if (is_kind(net, i, "Pooling")) {
-            s = windows(net, i, cd_int(net->file, i, "kernel_size", 1), s, 1, exact);
+            s = windows(net, i, cd_int(net->file, i, "kernel_size", 1), s, exact);
         }
     }
     return s > 0 ? -1 : 0;
 }
 
 int32_t cd_find_size(const cd_net *net, int64_t dim[3], int *open) {
-    int64_t c = 0, low = 0, high = 0, exact_at = 0, n_exact = 0;
+    imp_fits sizes = {.low = 0};
+    int64_t c = 0;
     *open = 0;
     for (int32_t i = net->file->n_layers - 1; i > 0; i--) {
         const cd_array *a = net->weights[i];
@@ -108,14 +108,14 @@ int32_t cd_find_size(const cd_net *net, int64_t dim[3], int *open) {
             *open = 1;
             return 3;
         }
-        if (!good) continue;
-        if (!low) low = s;
-        high = s;
-        if (exact) exact_at = s, n_exact++;
+        if (good) imp_fits_add(&sizes, s, exact);
     }
-    if (!low || (low != high && n_exact != 1)) return 0;
-    dim[1] = dim[2] = low == high ? low : exact_at;
-    return 3;
+    dim[1] = dim[2] = imp_fits_best(&sizes);
+    if (dim[1] && sizes.low != sizes.high)
+        imp_host->log(CNR_LOG_INFO, "import-cnndroid",
+                      "%s: squares from %lld to %lld fit: --option shape=C,H,W", net->b.path,
+                      (long long)sizes.low, (long long)sizes.high);
+    return dim[1] ? 3 : 0;
 }
 
 /* ---- operators ---- */
@@ -124,8 +124,14 @@ static cnr_value convolution(cd_net *net, int32_t i, const char *name, cnr_value
     const cd_array *a = net->weights[i];
     const int64_t stride = cd_int(net->file, i, "stride", 1), pad = cd_int(net->file, i, "pad", 0);
     if (!a[0].n) return -1; /* told where its file was read */
+    if (stride < 1 || pad < 0) return problem(net, i, "stride or pad is wrong"), -1;
     const int64_t kernel[] = {a[0].dim[2], a[0].dim[3]}, strides[] = {stride, stride};
-    const int64_t pads[] = {pad, pad, pad, pad};
+    int64_t pads[] = {pad, pad, pad, pad};
+    for (int k = 0; k < 2; k++) { /* outputs are rounded up: what it takes of zeros at the end */
+        const cnr_tensor *t = imp_type(&net->b, x);
+        const int64_t n = t && t->rank == 4 ? t->dim[2 + k] : -1;
+        if (n < 0 || (n + 2 * pad - kernel[k]) % stride != 0) pads[2 + k] += stride - 1;
+    }
     const cnr_value from[] = {x, imp_weight(&net->b, name, ".weight", a[0].data, a[0].dim, 4),
                               imp_weight(&net->b, name, ".bias", a[1].data, a[1].dim, 1)};
     imp_attrs l = {.n = 0};
@@ -145,28 +151,31 @@ static cnr_value fully_connected(cd_net *net, int32_t i, const char *name, cnr_v
     return imp_node(&net->b, "dense", name, "", from, 3, NULL);
 }
 
+/* Its border is made of zeros, for maxima too. */
 static cnr_value pooling(cd_net *net, int32_t i, const char *name, cnr_value x) {
     const char *kind = cd_text(net->file, i, "pool", "max");
     const int64_t k = cd_int(net->file, i, "kernel_size", 0);
     const int64_t stride = cd_int(net->file, i, "stride", 1), pad = cd_int(net->file, i, "pad", 0);
-    const int64_t kernel[] = {k, k}, strides[] = {stride, stride}, pads[] = {pad, pad, pad, pad};
-    const int max = strcmp(kind, "max") == 0;
-    if (!max && strcmp(kind, "ave") != 0) return problem(net, i, "pool is neither max nor ave"), -1;
+    const int64_t kernel[] = {k, k}, strides[] = {stride, stride};
+    const int64_t pads[] = {0, 0, pad, pad, 0, 0, pad, pad};
+    const int max = cd_is(kind, "max");
+    if (!max && !cd_is(kind, "ave") && !cd_is(kind, "avg") && !cd_is(kind, "mean"))
+        return problem(net, i, "pool is neither max nor ave"), -1;
     if (k < 1 || stride < 1 || pad < 0)
         return problem(net, i, "kernel_size, stride or pad is wrong"), -1;
-    imp_attrs l = {.n = 0};
+    imp_attrs l = {.n = 0}, border = {.n = 0};
+    imp_ints(&border, "pads", pads, 8);
+    if (pad) x = imp_node(&net->b, "pad", name, ".border", &x, 1, &border);
     imp_ints(&l, "kernel_shape", kernel, 2);
     imp_ints(&l, "strides", strides, 2);
-    imp_ints(&l, "pads", pads, 4);
     imp_bool(&l, "ceil_mode", 1);
-    if (!max) imp_bool(&l, "count_include_pad", 1);
     return imp_node(&net->b, max ? "max_pool" : "average_pool", name, "", &x, 1, &l);
 }
 
 static cnr_value lrn(cd_net *net, int32_t i, const char *name, cnr_value x) {
     const char *region = cd_text(net->file, i, "norm_region", "across_channels");
-    const int within = strcmp(region, "within_channel") == 0;
-    if (!within && strcmp(region, "across_channels") != 0)
+    const int within = cd_is(region, "within_channel");
+    if (!within && !cd_is(region, "across_channels"))
         return problem(net, i, "norm_region is not known"), -1;
     imp_attrs l = {.n = 0};
     imp_int(&l, "size", cd_int(net->file, i, "local_size", 5));
@@ -176,9 +185,11 @@ static cnr_value lrn(cd_net *net, int32_t i, const char *name, cnr_value x) {
     return imp_node(&net->b, within ? "lrn_within" : "lrn", name, "", &x, 1, &l);
 }
 
-static cnr_value relu(cd_net *net, int32_t i, const char *name, cnr_value x) {
-    (void)i;
-    return imp_node(&net->b, "relu", name, "", &x, 1, NULL);
+static cnr_value plain(cd_net *net, int32_t i, const char *name, cnr_value x) {
+    static const char *const ops[] = {"relu", "tanh", "sigmoid"};
+    for (size_t k = 0; k < sizeof ops / sizeof ops[0]; k++)
+        if (is_kind(net, i, ops[k])) return imp_node(&net->b, ops[k], name, "", &x, 1, NULL);
+    return x; /* Accuracy compares with labels, Dropout is for training */
 }
 
 static cnr_value softmax(cd_net *net, int32_t i, const char *name, cnr_value x) {
@@ -195,12 +206,13 @@ cnr_value cd_add_layer(cd_net *net, int32_t layer, cnr_value x) {
         const char *type;
         cnr_value (*add)(cd_net *, int32_t, const char *, cnr_value);
     } rows[] = {{"Convolution", convolution}, {"FullyConnected", fully_connected},
-                {"Pooling", pooling}, {"LRN", lrn}, {"ReLU", relu}, {"Softmax", softmax}};
+                {"Pooling", pooling}, {"LRN", lrn}, {"ReLU", plain}, {"Tanh", plain},
+                {"Sigmoid", plain}, {"Dropout", plain}, {"Accuracy", plain}, {"Softmax", softmax}};
     const char *type = cd_text(net->file, layer, "type", "(none)");
     char own[32], text[128];
     snprintf(own, sizeof own, "layer%d", (int)layer);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (strcmp(rows[i].type, type) == 0)
+        if (cd_is(type, rows[i].type))
             return x < 0 ? -1 : rows[i].add(net, layer, cd_text(net->file, layer, "name", own), x);
     snprintf(text, sizeof text, "type \"%.80s\" is not supported", type);
     problem(net, layer, text);

@@ -43,8 +43,11 @@ static const char *token(cursor *c) {
     return begin;
 }
 
-static int is(const char *word, const char *text) {
-    return word && strcmp(word, text) == 0;
+/* CNNdroid reads names and kinds in any case. */
+int cd_is(const char *word, const char *text) {
+    for (; word && *word && *text; word++, text++)
+        if (tolower((unsigned char)*word) != tolower((unsigned char)*text)) return 0;
+    return word && *word == *text;
 }
 
 cnr_status cd_netfile_parse(cd_netfile *f, char *text, const char *path, cnr_error *err) {
@@ -59,21 +62,21 @@ cnr_status cd_netfile_parse(cd_netfile *f, char *text, const char *path, cnr_err
     f->layers[f->n_layers++] = (cd_layer){1, 0, 0};
     while ((word = token(&c)) != NULL) {
         snprintf(where, sizeof where, "%.250s:%d", path, (int)c.line);
-        if (is(word, "}") && inside) {
+        if (cd_is(word, "}") && inside) {
             inside = 0;
             continue;
         }
         const char *name = word, *mark = token(&c);
-        if (is(name, "layer") && is(mark, "{") && !inside) {
+        if (cd_is(name, "layer") && cd_is(mark, "{") && !inside) {
             if (!grow((void **)&f->layers, f->n_layers, &f->layers_room, sizeof *f->layers))
                 return imp_host->fail(err, CNR_E_MEMORY, where, "out of memory");
             f->layers[f->n_layers++] = (cd_layer){c.line, f->n_keys, 0};
             inside = 1;
             continue;
         }
-        const char *value = is(mark, ":") ? token(&c) : NULL;
-        if (!value || is(name, "{") || is(name, "}") || is(name, ":") || is(value, ":") ||
-            is(value, "{") || is(value, "}"))
+        const char *value = cd_is(mark, ":") ? token(&c) : NULL;
+        if (!value || cd_is(name, "{") || cd_is(name, "}") || cd_is(name, ":") || cd_is(value, ":") ||
+            cd_is(value, "{") || cd_is(value, "}"))
             return imp_host->fail(err, CNR_E_FORMAT, where, "key: value or layer { is wanted");
         /* keys of one layer lie together: those outside of layers must come before them all */
         if (!inside && f->n_layers > 1)
@@ -98,7 +101,7 @@ void cd_netfile_free(cd_netfile *f) {
 const char *cd_text(const cd_netfile *f, int32_t layer, const char *key, const char *fallback) {
     const cd_layer *l = &f->layers[layer];
     for (int32_t i = l->first; i < l->first + l->n; i++)
-        if (strcmp(f->keys[i].name, key) == 0) return f->keys[i].value;
+        if (cd_is(f->keys[i].name, key)) return f->keys[i].value;
     return fallback;
 }
 

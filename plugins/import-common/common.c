@@ -135,3 +135,19 @@ int64_t imp_count(const int64_t *dim, int32_t rank) {
     }
     return n;
 }
+
+/* ---- sizes ---- */
+
+void imp_fits_add(imp_fits *f, int64_t size, int exact) {
+    static const int64_t usual[] = {28, 32, 64, 96, 112, 128, 224, 227, 256, 299};
+    if (!f->low) f->low = size;
+    f->high = size;
+    for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++)
+        if (usual[i] == size) f->usual = size, f->n_usual++;
+    if (exact) f->exact = size, f->n_exact++;
+}
+
+int64_t imp_fits_best(const imp_fits *f) {
+    if (f->low == f->high) return f->low;
+    return f->n_usual == 1 ? f->usual : f->n_exact == 1 ? f->exact : 0;
+}

@@ -30,6 +30,16 @@ int32_t imp_shape(const char *text, int64_t dim[CNR_MAX_RANK]);
 /* n = product of dims, each >= 0; -1 when it does not fit. */
 int64_t imp_count(const int64_t *dim, int32_t rank);
 
+/* Square sizes that fit a net whose file does not tell its input's. */
+typedef struct imp_fits {
+    int64_t low, high;       /* the smallest and the largest; 0: none */
+    int64_t usual, n_usual;  /* those that pictures for nets usually have */
+    int64_t exact, n_exact;  /* those where no window leaves pixels out */
+} imp_fits;
+void imp_fits_add(imp_fits *f, int64_t size, int exact); /* sizes in rising order */
+/* The one that stands out: the only one, else the only usual one, else the only exact one; or 0. */
+int64_t imp_fits_best(const imp_fits *f);
+
 /* ---- build.c: the graph under way ---- */
 
 typedef struct imp_net {

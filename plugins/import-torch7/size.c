@@ -1,6 +1,6 @@
 /* Torch files do not say how large a net's input is. Layers say how many channels they read, and a
  * Linear or a View behind the convolutions how many numbers are to be left: the square sizes from
- * which that many come are tried. Of several, the one where no window leaves pixels out is it. */
+ * which that many come are tried. Of several, imp_fits_best tells. */
 #include "torch7.h"
 
 enum { MOST = 1024, STEPS = 4096 };
@@ -175,7 +175,7 @@ static const t7_value *first_reader(const t7_value *m, int depth, int *steps) {
 }
 
 static void try_squares(const t7_value *m, int64_t channels, t7_size *out) {
-    int64_t exact = 0, n_exact = 0;
+    imp_fits sizes = {.low = 0};
     for (int64_t s = 1; s <= MOST; s++) {
         trial t = {.c = channels, .h = s, .w = s, .exact = 1};
         const verdict v = walk(m, &t);
@@ -187,15 +187,12 @@ static void try_squares(const t7_value *m, int64_t channels, t7_size *out) {
             out->dim[0] = channels, out->dim[1] = out->dim[2] = 0;
             return;
         }
-        if (v != FITS) continue;
-        if (!out->low) out->low = s;
-        out->high = s;
-        if (t.exact) exact = s, n_exact++;
+        if (v == FITS) imp_fits_add(&sizes, s, t.exact);
     }
-    if (!out->low || (out->low != out->high && n_exact != 1)) return;
-    out->rank = 3;
+    out->low = sizes.low, out->high = sizes.high;
     out->dim[0] = channels;
-    out->dim[1] = out->dim[2] = out->low == out->high ? out->low : exact;
+    out->dim[1] = out->dim[2] = imp_fits_best(&sizes);
+    out->rank = out->dim[1] ? 3 : 0;
 }
 
 void t7_find_size(const t7_value *m, t7_size *out) {

@@ -99,6 +99,40 @@ static void test_small(void) {
         ok(0, "the net is known by its content: %s", cnrt_err.text);
 }
 
+/* As CNNdroid reads and computes: any case, outputs rounded up, borders of zeros, doubles. */
+static void test_spelling(void) {
+    static const char text[] =
+        "ROOT_directory: \"/sdcard/x/\"\r\nAllocated_RAM: 2 \r\n# a remark\r\n"
+        "Execution_Mode: \"Parallel\"\r\n\r\nLayer\r\n{\r\n\tTYPE: \"convolution\"\r\n"
+        "\tParameters_File: \"c.msg\"\r\n\tstride: 2\r\n}\r\n"
+        "layer {\r\n\ttype : \"pooling\"\r\n\tpool: \"max\"\r\n\tkernel_size: 2\r\n"
+        "\tpad: 1\r\n\tstride: 2\r\n}\r\n"
+        "layer {\r\n\ttype: \"fullyconnected\"\r\n\tparameters_file: \"f.msg\"\r\n}\r\n"
+        "layer {\r\n\ttype: \"Accuracy\"\r\n\tparameters_file: \"labels.msg\"\r\n"
+        "\ttopk: 1\r\n}";
+    /* every other pixel: -1 -3, and with the last window half outside -5; windows of 2 x 2, each
+     * of which sees the border of zeros: 2 rows of 3 zeros */
+    static const float x[] = {-1, -2, -3, -4, -5};
+    static const uint8_t half[] = {0xcb, 0x3f, 0xe0, 0, 0, 0, 0, 0, 0}; /* 0.5 as a double */
+    nested(&w, (const float[]){1, 0}, (const uint32_t[]){1, 1, 1, 2}, 4);
+    floats(&w, (const float[]){0}, 1);
+    save("c.msg");
+    nested(&w, (const float[]){1, 1, 1, 1, 1, 1, 1, 2, 3, 4, 5, 6}, (const uint32_t[]){2, 6},
+           2);
+    list(&w, 2);
+    for (int i = 0; i < 2; i++) {
+        memcpy(w.at + w.n, half, sizeof half);
+        w.n += sizeof half;
+    }
+    save("f.msg");
+    const char *path = cnrt_path("any.txt");
+    cnrt_write(path, text, strlen(text));
+    cnr_model *m = cnrt_model("cnndroid", path, NULL, "shape=1,1,5");
+    if (!m) note("%s", cnrt_err.text);
+    const cnr_tensor *y = cnrt_run(m, x, (const int64_t[]){1, 1, 1, 5}, 4);
+    ok(y && cnrt_distance(y, (const float[]){0.5f, 0.5f}, 2) < 1e-6, "a net in another spelling");
+}
+
 static void test_problems(void) {
     static const char *const outside[] = {"../c.msg", "/etc/passwd", "a/../../c.msg", ".."};
     for (size_t i = 0; i < CNRI_COUNT(outside); i++) {
@@ -169,6 +203,7 @@ int main(void) {
         return cnrt_end();
     }
     test_small();
+    test_spelling();
     test_problems();
     test_damage();
     test_real();
