@@ -22,7 +22,7 @@ static const cnri_option net_options[] = {
     {"--threads", "N", CNRI_OPT_INT, AT(threads), "threads of the processor (0: all it has)", 0,
      4096, NULL, 0},
     {"--weights", "FILE", CNRI_OPT_TEXT, AT(weights),
-     "weights from a .cnr file, random:SEED, or none (to look at)", 0, 0, NULL, 0},
+     "weights from a file (.cnr, .npz ...), random:SEED, or none (to look at)", 0, 0, NULL, 0},
     {"--net", "NAME", CNRI_OPT_TEXT, AT(net), "which net of a script that holds several", 0, 0,
      NULL, 0},
     {"--option", "NAME=VALUE", CNRI_OPT_LIST, AT(settings), "a setting of the importer (repeatable)",

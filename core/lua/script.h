@@ -6,8 +6,9 @@
 
 /* Adds the loader of ".lua" files. Before any thread starts; again is harmless.
  *
- * Of cnr_load_options it reads `net` and `weights`: a .cnr file, "random:SEED", or "none", which
- * leaves the weights unfilled (the graph is for looking at, not for running). */
+ * Of cnr_load_options it reads `net` and `weights`: a file, "random:SEED", or "none", which leaves
+ * the weights unfilled (the graph is for looking at, not for running); `import_options` are for the
+ * importer of the file. */
 void cnri_lua_install(void);
 /* What that loader does; rt may be NULL. */
 cnr_status cnri_lua_load(cnr_runtime *rt, const char *path, const cnr_load_options *options,

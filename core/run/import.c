@@ -80,8 +80,9 @@ cnr_status cnri_weights_fill(cnr_graph *net, const char *weights, const char *co
     const cnr_import_args files = {.size = sizeof files, .n_paths = 1, .paths = &weights,
                                    .options = options, .n_options = cnri_count_options(options)};
     if (weights && cnri_weights_are_file(weights)) return cnri_weights_import(net, &files, err);
+    if (weights && strcmp(weights, "none") == 0) return CNR_OK; /* it is only looked at */
     const cnr_status status = refuse_options(net->name, options, files.n_options, err);
-    if (status || !weights || strcmp(weights, "none") == 0) return status; /* to be looked at */
+    if (status || !weights) return status;
     if (weights[6] && !cnri_parse_int(weights + 7, &seed))
         return cnri_fail(err, CNR_E_ARG, weights, "want random:SEED with a whole number as seed");
     return cnri_graph_fill_random(net, (uint64_t)seed, err);

@@ -100,8 +100,8 @@ cnr_status cnri_import(const cnr_importer *importer, const cnr_import_args *args
                        cnr_error *err);
 bool cnri_is_native(const char *path); /* by its name */
 int32_t cnri_count_options(const char *const *options); /* up to a NULL */
-/* Weights as users name them: NULL or "none", "random", "random:SEED", or a file, for whose importer
- * `options` are: whoever has no use for them refuses them. */
+/* Weights as users name them: NULL, "none", "random", "random:SEED", or a file. `options` are for its
+ * importer; without one they are refused. */
 bool cnri_weights_are_file(const char *weights);
 cnr_status cnri_weights_fill(cnr_graph *net, const char *weights, const char *const *options,
                              cnr_error *err);

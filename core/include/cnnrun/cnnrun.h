@@ -38,7 +38,7 @@ typedef struct cnr_open_options {
 typedef struct cnr_load_options {
     uint32_t size;
     int32_t n_symbols;
-    const char *weights;         /* a .cnr whose weights fill a Lua net; "random:SEED"; NULL */
+    const char *weights;         /* a file whose weights fill the net; "random:SEED"; NULL */
     const char *net;             /* which net of a script that holds several; NULL: the only one */
     const char *const *symbols;  /* names of dimensions ... */
     const int64_t *symbol_values; /* ... bound when a plan is made implicitly; else they are 1 */

@@ -230,6 +230,38 @@ static void test_problems(void) {
     cnri_graph_free(g);
 }
 
+/* Parameters without a symbol, for a net in Lua. */
+static void test_weights(void) {
+    static const char lua[] = "local c = require 'cnnrun'\n"
+                              "return c.net { weights = 'net.params',\n"
+                              "  input = { 'data', shape = { 'batch', 1, 1, 3 } },\n"
+                              "  c.conv2d { 'c', out = 2, kernel = { 1, 2 }, bias = false },\n"
+                              "  c.batch_norm { 'n' } }\n";
+    static const array named[] = {{"arg:net0_c_weight", conv, 4, {2, 1, 1, 2}},
+                                  {"arg:n_gamma", five, 1, {2}}, {"arg:n_beta", shift, 1, {2}},
+                                  {"aux:n_moving_mean", mean, 1, {2}},
+                                  {"aux:n_moving_var", var, 1, {2}}};
+    static const char *const names[] = {"c.weight", "n.scale", "n.b", "n.mean", "n.var"};
+    const cnr_load_options options = {.size = sizeof options};
+    cnr_graph *g = NULL;
+    write_params(&w, named, 5, V2);
+    saved("net.params", w.at, w.n);
+    const char *path = saved("net.lua", lua, sizeof lua - 1);
+    if (!ok(cnri_load_graph(cnrt_runtime, path, &options, &g, &cnrt_err) == CNR_OK,
+            "parameters alone fill a net in Lua"))
+        note("%s", cnrt_err.text);
+    for (int i = 0; g && i < 5; i++) {
+        const cnr_tensor *t = cnri_graph_type(g, cnri_graph_find(g, names[i]));
+        ok(cnrt_distance(t, named[i].data, i ? 2 : 4) == 0, "%s is %s", names[i], named[i].name);
+    }
+    cnri_graph_free(g);
+    g = NULL;
+    write_params(&w, named, 4, V2);
+    saved("net.params", w.at, w.n);
+    ok(cnri_load_graph(cnrt_runtime, path, &options, &g, &cnrt_err) != CNR_OK, "too few do not");
+    has_text(cnrt_err.text, "no array for n.var, 2 numbers", "and it is told which");
+}
+
 /* ---- the real ones ---- */
 
 /* Rows and columns exchanged, channels reversed when there are three of them. */
@@ -316,6 +348,7 @@ int main(void) {
     test_ones();
     test_open();
     test_problems();
+    test_weights();
     const char *json = symbol("n.json", "attrs");
     write_params(&w, arrays, 5, V2);
     const char *both[] = {json, saved("n.params", w.at, w.n)};
