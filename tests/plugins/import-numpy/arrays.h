@@ -7,6 +7,7 @@
 typedef struct bytes { uint8_t *at; size_t n, room; } bytes;
 
 static void put(bytes *b, const void *data, size_t n) {
+    if (n == 0) return;
     if (b->n + n > b->room) {
         b->room = 2 * (b->n + n) + 64;
         b->at = realloc(b->at, b->room);
