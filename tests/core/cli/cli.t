@@ -66,7 +66,7 @@ if (`$build/cnnrun plugins` =~ /^import-mxnet /m) {
     pass "--option # SKIP import-mxnet is not there" for 1 .. 2;
 }
 ($code, $out, $err) = run('show', $net, '--option', 'shape=3,8,9');
-ok $code == 1 && $err =~ /lenet5\.lua.*shape=3,8,9/, 'nets that no importer reads take none';
+ok $code == 1 && $err =~ /lenet5\.cnr.*shape=3,8,9/, 'weights that no importer reads take none';
 
 # ---- mistakes ----
 my @mistakes = (
