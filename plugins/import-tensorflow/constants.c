@@ -3,13 +3,10 @@
 
 static const struct {
     int32_t type, dtype;
-    const char *name;
 } types[] = {
-    {1, CNR_f32, "float"}, {2, CNR_f64, "double"}, {3, CNR_i32, "int32"}, {4, CNR_u8, "uint8"},
-    {5, CNR_i16, "int16"}, {6, CNR_i8, "int8"}, {7, 0, "string"}, {8, 0, "complex64"},
-    {9, CNR_i64, "int64"}, {10, CNR_bool, "bool"}, {11, CNR_i8, "qint8"}, {12, CNR_u8, "quint8"},
-    {13, CNR_i32, "qint32"}, {14, CNR_bf16, "bfloat16"}, {15, CNR_i16, "qint16"},
-    {16, CNR_u16, "quint16"}, {17, CNR_u16, "uint16"}, {19, CNR_f16, "half"},
+    {1, CNR_f32},  {2, CNR_f64},   {3, CNR_i32},  {4, CNR_u8},   {5, CNR_i16},  {6, CNR_i8},
+    {9, CNR_i64},  {10, CNR_bool}, {11, CNR_i8},  {12, CNR_u8},  {13, CNR_i32}, {14, CNR_bf16},
+    {15, CNR_i16}, {16, CNR_u16},  {17, CNR_u16}, {19, CNR_f16}, {22, CNR_u32}, {23, CNR_u64},
 };
 
 int32_t tf_dtype(int32_t type) {
@@ -18,27 +15,22 @@ int32_t tf_dtype(int32_t type) {
     return 0;
 }
 
-const char *tf_dtype_name(int32_t type) {
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
-        if (types[i].type == type) return types[i].name;
-    return "unknown";
-}
-
-/* Element i of whichever typed field is filled; the last one repeats. */
-static int typed(const Tf__Tensor *p, int64_t i, cnr_tensor *out) {
+/* Element i of whichever typed field is filled; the last one repeats, none at all stand for 0. */
+static void typed(const Tf__Tensor *p, int64_t i, cnr_tensor *out) {
     char *at = (char *)out->data;
-#define TAKE(field, n, type)                                                                  \
-    do {                                                                                      \
-        if (p->n == 0) return 0;                                                              \
-        const size_t k = (size_t)i < p->n ? (size_t)i : p->n - 1;                             \
-        ((type *)at)[i] = (type)p->field[k];                                                  \
-        return 1;                                                                             \
+#define TAKE(field, n, type)                                                                       \
+    do {                                                                                           \
+        ((type *)at)[i] =                                                                          \
+            p->n == 0 ? (type)0 : (type)p->field[(size_t)i < p->n ? (size_t)i : p->n - 1];         \
+        return;                                                                                    \
     } while (0)
     switch (out->dtype) {
     case CNR_f32: TAKE(float_val, n_float_val, float);
     case CNR_f64: TAKE(double_val, n_double_val, double);
     case CNR_i64: TAKE(int64_val, n_int64_val, int64_t);
     case CNR_i32: TAKE(int_val, n_int_val, int32_t);
+    case CNR_u32: TAKE(uint32_val, n_uint32_val, uint32_t);
+    case CNR_u64: TAKE(uint64_val, n_uint64_val, uint64_t);
     case CNR_i16: TAKE(int_val, n_int_val, int16_t);
     case CNR_u16: TAKE(int_val, n_int_val, uint16_t);
     case CNR_i8: TAKE(int_val, n_int_val, int8_t);
@@ -54,7 +46,7 @@ const char *tf_tensor(const Tf__Tensor *p, cnr_tensor *out) {
     out->size = sizeof *out;
     out->dtype = tf_dtype(p->dtype);
     out->flags = CNR_TENSOR_CONST;
-    if (!out->dtype) return tf_dtype_name(p->dtype);
+    if (!out->dtype) return "its data type is not supported";
     const size_t rank = p->tensor_shape ? p->tensor_shape->n_dim : 0;
     if (rank > CNR_MAX_RANK) return "its rank is over 8";
     out->rank = (int32_t)rank;
@@ -66,17 +58,17 @@ const char *tf_tensor(const Tf__Tensor *p, cnr_tensor *out) {
     out->bytes = cnr_dense_bytes(out);
     /* One value may stand for all, so the file's size is no bound: a gigabyte is. */
     if (n < 0 || out->bytes > (uint64_t)1 << 30) return "its dimensions are too large";
-    out->data = tf_host->alloc((size_t)out->bytes + 1);
+    out->data = imp_host->alloc((size_t)out->bytes + 1);
     if (!out->data) return "out of memory";
-    if (p->has_tensor_content && p->tensor_content.len == out->bytes) {
-        memcpy(out->data, p->tensor_content.data, (size_t)out->bytes);
-        return NULL;
-    }
-    for (int64_t i = 0; i < n; i++)
-        if (p->has_tensor_content || !typed(p, i, out)) {
-            tf_host->free(out->data);
-            out->data = NULL;
-            return "its data does not fit its shape";
+    if (p->has_tensor_content && p->tensor_content.len) {
+        if (p->tensor_content.len == out->bytes) {
+            memcpy(out->data, p->tensor_content.data, (size_t)out->bytes);
+            return NULL;
         }
+        imp_host->free(out->data);
+        out->data = NULL;
+        return "its data does not fit its shape";
+    }
+    for (int64_t i = 0; i < n; i++) typed(p, i, out);
     return NULL;
 }

@@ -1,174 +1,152 @@
 /* Operators that work element by element. */
 #include "job.h"
 
-#include <stdio.h>
+void tf_apply(tf_job *j, const char *op, const imp_attrs *l) {
+    int turned;
+    const cnr_value x = tf_in_any(j, 0, &turned);
+    tf_give_as(j, 0, tf_last(j, op, &x, 1, l), turned, j->in[0]->rank);
+}
 
-static const struct {
-    const char *theirs, *ours;
-} unary_names[] =
-    {
-        {"Relu", "relu"},         {"Relu6", "relu6"},
-        {"Elu", "elu"},           {"Selu", "selu"},
-        {"Sigmoid", "sigmoid"},   {"Tanh", "tanh"},
-        {"Softplus", "softplus"}, {"Softsign", "softsign"},
-        {"Exp", "exp"},           {"Log", "log"},
-        {"Neg", "neg"},           {"Abs", "abs"},
-        {"Sqrt", "sqrt"},         {"Reciprocal", "reciprocal"},
-        {"Inv", "reciprocal"},    {"Floor", "floor"},
-        {"Ceil", "ceil"},         {"Round", "round"},
-        {"Sign", "sign"},         {"Erf", "erf"},
-        {"Sin", "sin"},           {"Cos", "cos"},
-        {"LogicalNot", "not"},
-},
-  binary_names[] = {
-      {"Add", "add"},
-      {"AddV2", "add"},
-      {"Sub", "sub"},
-      {"Mul", "mul"},
-      {"RealDiv", "div"},
-      {"Div", "div"},
-      {"Maximum", "max"},
-      {"Minimum", "min"},
-      {"Pow", "pow"},
-      {"Greater", "greater"},
-      {"GreaterEqual", "greater_or_equal"},
-      {"Less", "less"},
-      {"LessEqual", "less_or_equal"},
-      {"Equal", "equal"},
-      {"LogicalAnd", "and"},
-      {"LogicalOr", "or"},
-};
+/* Operand k laid out for turned partners of `rank`: vectors along the channels. */
+static cnr_value beside_turned(tf_job *j, int32_t k, int32_t rank) {
+    int64_t d[CNR_MAX_RANK];
+    const int32_t own = tf_in_dims(j, k, d);
+    if (own == rank) return tf_turned(j->net, j->in[k], rank);
+    return own == 1 ? tf_unsqueeze(j, tf_in_plain(j, k), 1, rank - 2) : tf_in_plain(j, k);
+}
 
-/* One operand: it stays in the layout it has. */
-void tf_apply(tf_job *j, const char *op, const tf_attrs *l) {
-    if (j->in[0]->turned >= 0)
-        tf_give(j, 0, -1, tf_step(j, op, j->name, &j->in[0]->turned, 1, l));
-    else {
-        const cnr_value x = tf_in_plain(j, 0);
-        tf_give(j, 0, tf_step(j, op, j->name, &x, 1, l), -1);
+void tf_broadcast(tf_job *j, const char *op, int32_t n, const imp_attrs *l) {
+    int64_t d[CNR_MAX_RANK];
+    int32_t rank = 0;
+    for (int32_t i = 0; i < n; i++)
+        if (j->in[i]->turned >= 0) rank = j->in[i]->rank;
+    for (int32_t i = 0; i < n && rank; i++) {
+        const int32_t own = tf_in_dims(j, i, d);
+        if (own != rank && own != 0 && own != 1) rank = 0; /* unknown, too */
     }
+    for (int32_t i = 0; i < n; i++)
+        j->scratch[i] = rank ? beside_turned(j, i, rank) : tf_in_plain(j, i);
+    tf_give_as(j, 0, tf_last(j, op, j->scratch, n, l), rank != 0, rank);
 }
 
 void tf_op_unary(tf_job *j) {
-    for (size_t i = 0; i < sizeof unary_names / sizeof unary_names[0]; i++)
-        if (strcmp(unary_names[i].theirs, j->op) == 0) return tf_apply(j, unary_names[i].ours, NULL);
+    tf_apply(j, j->ours, NULL);
+}
+void tf_op_binary(tf_job *j) {
+    tf_broadcast(j, j->ours, 2, NULL);
+}
+void tf_op_add_n(tf_job *j) {
+    tf_broadcast(j, j->ours, j->n_in, NULL);
 }
 
 void tf_op_leaky_relu(tf_job *j) {
-    tf_attrs l = {.n = 0};
-    tf_put_float(&l, "alpha", tf_attr_float(j, "alpha", 0.2));
+    imp_attrs l = {.n = 0};
+    imp_float(&l, "alpha", tf_attr_float(j, "alpha", 0.2));
     tf_apply(j, "leaky_relu", &l);
 }
 
-void tf_op_rsqrt(tf_job *j) {
-    const cnr_value x = tf_in_plain(j, 0);
-    const cnr_value root = tf_step(j, "sqrt", NULL, &x, 1, NULL);
-    tf_give(j, 0, tf_step(j, "reciprocal", j->name, &root, 1, NULL), -1);
-}
-
-/* Operand k laid out for a turned partner: rank 4 turned, rank 1 along the channels, scalars as
- * they are; -1 when it can't be. */
-static cnr_value beside_turned(tf_job *j, int32_t k) {
-    int64_t d[CNR_MAX_RANK];
-    const int32_t rank = tf_in_dims(j, k, d);
-    if (rank == 4) return tf_in_turned(j, k);
-    if (rank == 0) return tf_in_plain(j, k);
-    if (rank != 1) return -1;
-    const int64_t axes[] = {1, 2};
-    tf_attrs l = {.n = 0};
-    tf_put_ints(&l, "axes", axes, 2);
-    const cnr_value v = tf_in_plain(j, k);
-    return d[0] == 1 ? v : tf_step(j, "unsqueeze", NULL, &v, 1, &l);
-}
-
-static void binary_op(tf_job *j, const char *op) {
-    if (j->n_in != 2) return tf_problem(j, "two inputs are wanted");
-    if (j->in[0]->turned >= 0 || j->in[1]->turned >= 0) {
-        int64_t a[CNR_MAX_RANK], b[CNR_MAX_RANK];
-        const int32_t ra = tf_in_dims(j, 0, a), rb = tf_in_dims(j, 1, b);
-        const int fits = (ra == 4 || ra <= 1) && (rb == 4 || rb <= 1) && ra >= 0 && rb >= 0;
-        if (fits) {
-            const cnr_value in[] = {beside_turned(j, 0), beside_turned(j, 1)};
-            return tf_give(j, 0, -1, tf_step(j, op, j->name, in, 2, NULL));
-        }
+/* An operator of ours with one more step before or behind it. */
+void tf_op_shifted(tf_job *j) {
+    int turned;
+    cnr_value x = tf_in_any(j, 0, &turned), y;
+    if (strcmp(j->op, "Log1p") == 0) {
+        x = tf_step(j, "add", (cnr_value[]){x, tf_scalar(j, 1)}, 2, NULL);
+        y = tf_last(j, j->ours, &x, 1, NULL);
+    } else {
+        x = tf_step(j, j->ours, &x, 1, NULL);
+        if (strcmp(j->op, "Rsqrt") == 0)
+            y = tf_last(j, "reciprocal", &x, 1, NULL);
+        else if (strcmp(j->op, "Expm1") == 0)
+            y = tf_last(j, "sub", (cnr_value[]){x, tf_scalar(j, 1)}, 2, NULL);
+        else
+            y = tf_last(j, "sub", (cnr_value[]){tf_scalar(j, 1), x}, 2, NULL); /* Erfc */
     }
-    tf_give(j, 0,
-            tf_step(j, op, j->name, (cnr_value[]){tf_in_plain(j, 0), tf_in_plain(j, 1)}, 2, NULL),
-            -1);
-}
-
-void tf_op_binary(tf_job *j) {
-    for (size_t i = 0; i < sizeof binary_names / sizeof binary_names[0]; i++)
-        if (strcmp(binary_names[i].theirs, j->op) == 0) return binary_op(j, binary_names[i].ours);
+    tf_give_as(j, 0, y, turned, j->in[0]->rank);
 }
 
 void tf_op_squared(tf_job *j) {
-    const int t = j->in[0]->turned >= 0;
-    const cnr_value x = t ? j->in[0]->turned : tf_in_plain(j, 0);
-    cnr_value y;
-    if (strcmp(j->op, "Square") == 0)
-        y = tf_step(j, "mul", j->name, (cnr_value[]){x, x}, 2, NULL);
-    else { /* SquaredDifference */
-        const cnr_value d =
-            tf_step(j, "sub", NULL, (cnr_value[]){tf_in_plain(j, 0), tf_in_plain(j, 1)}, 2, NULL);
-        return tf_give(j, 0, tf_step(j, "mul", j->name, (cnr_value[]){d, d}, 2, NULL), -1);
+    int turned;
+    if (j->n_in < 2) {
+        const cnr_value x = tf_in_any(j, 0, &turned);
+        return tf_give_as(j, 0, tf_last(j, "mul", (cnr_value[]){x, x}, 2, NULL), turned,
+                          j->in[0]->rank);
     }
-    tf_give(j, 0, t ? -1 : y, t ? y : -1);
+    tf_broadcast(j, "sub", 2, NULL);
+    tf_twins *y = j->entry->out; /* the difference, under the node's name */
+    const cnr_value d = y->turned >= 0 ? y->turned : y->plain;
+    tf_give_as(j, 0, tf_step(j, "mul", (cnr_value[]){d, d}, 2, NULL), y->turned >= 0, y->rank);
 }
 
-void tf_op_add_n(tf_job *j) {
-    cnr_value in[TF_MAX_IN];
-    for (int32_t i = 0; i < j->n_in; i++) in[i] = tf_in_plain(j, i);
-    tf_give(j, 0, tf_step(j, "sum", j->name, in, j->n_in, NULL), -1);
+static cnr_value given(const tf_twins *y) {
+    return y->turned >= 0 ? y->turned : y->plain;
+}
+
+void tf_op_not_equal(tf_job *j) {
+    tf_broadcast(j, "equal", 2, NULL);
+    const tf_twins y = j->entry->out[0];
+    const cnr_value same = given(&y);
+    tf_give_as(j, 0, tf_step(j, "not", &same, 1, NULL), y.turned >= 0, y.rank);
+}
+
+void tf_op_mod(tf_job *j) {
+    const cnr_tensor *t = imp_type(&j->net->b, tf_in_plain(j, 0));
+    const int real = !t || t->dtype == CNR_f32 || t->dtype == CNR_f64 || t->dtype == CNR_f16;
+    imp_attrs l = {.n = 0};
+    if (strcmp(j->op, "FloorMod") != 0) {
+        imp_bool(&l, "fmod", 1);
+        return tf_broadcast(j, "mod", 2, &l);
+    }
+    if (!real) return tf_broadcast(j, "mod", 2, NULL);
+    /* a - floor(a / b) * b */
+    const cnr_value a = tf_in_plain(j, 0), b = tf_in_plain(j, 1);
+    cnr_value q = tf_step(j, "div", (cnr_value[]){a, b}, 2, NULL);
+    q = tf_step(j, "floor", &q, 1, NULL);
+    q = tf_step(j, "mul", (cnr_value[]){q, b}, 2, NULL);
+    tf_give(j, 0, tf_last(j, "sub", (cnr_value[]){a, q}, 2, NULL));
+}
+
+/* Rounds down: whole numbers are made divisible first. */
+void tf_op_floor_div(tf_job *j) {
+    const cnr_value a = tf_in_plain(j, 0), b = tf_in_plain(j, 1);
+    const cnr_tensor *t = imp_type(&j->net->b, a);
+    const int real = !t || t->dtype == CNR_f32 || t->dtype == CNR_f64 || t->dtype == CNR_f16;
+    if (real) {
+        const cnr_value q = tf_step(j, "div", (cnr_value[]){a, b}, 2, NULL);
+        return tf_give(j, 0, tf_last(j, "floor", &q, 1, NULL));
+    }
+    cnr_value rest = tf_step(j, "mod", (cnr_value[]){a, b}, 2, NULL);
+    rest = tf_step(j, "sub", (cnr_value[]){a, rest}, 2, NULL);
+    tf_give(j, 0, tf_last(j, "div", (cnr_value[]){rest, b}, 2, NULL));
 }
 
 void tf_op_pass(tf_job *j) {
     *j->entry->out = *j->in[0];
 }
+void tf_op_identity_n(tf_job *j) {
+    for (int32_t i = 0; i < j->n_in; i++) j->entry->out[i] = *j->in[i];
+}
 
 void tf_op_cast(tf_job *j) {
-    const Tf__AttrValue *a = tf_attr(j, "DstT");
-    tf_attrs l = {.n = 0};
-    tf_put(&l, "to", CNR_ATTR_DTYPE)->i = a ? tf_dtype(a->type) : 0;
-    if (!l.at[0].i) return tf_problem(j, "its data type is not supported");
+    const int32_t to = tf_attr_dtype(j, "DstT");
+    imp_attrs l = {.n = 0};
+    if (!to) return tf_problem(j, "its data type is not supported");
+    imp_dtype(&l, "to", to);
     tf_apply(j, "cast", &l);
 }
 
-void tf_op_select_op(tf_job *j) {
-    tf_give(j, 0,
-            tf_step(j, "where", j->name,
-                    (cnr_value[]){tf_in_plain(j, 0), tf_in_plain(j, 1), tf_in_plain(j, 2)}, 3,
-                    NULL),
-            -1);
+/* The old one's condition may be a vector that picks whole rows. */
+void tf_op_select(tf_job *j) {
+    int64_t d[CNR_MAX_RANK];
+    const int32_t rank = tf_in_dims(j, 1, d);
+    if (strcmp(j->op, "Select") != 0 || tf_in_dims(j, 0, d) != 1 || rank < 2)
+        return tf_broadcast(j, j->ours, 3, NULL);
+    const cnr_value in[] = {tf_unsqueeze(j, tf_in_plain(j, 0), 1, rank - 1), tf_in_plain(j, 1),
+                            tf_in_plain(j, 2)};
+    tf_give(j, 0, tf_last(j, j->ours, in, 3, NULL));
 }
 
-/* value = min + (max - min) / 255 * stored: the 8-bit range over [min, max] */
-void tf_op_dequantize(tf_job *j) {
-    if (tf_attr(j, "mode") && !tf_attr_is(j, "mode", "MIN_COMBINED") &&
-        !tf_attr_is(j, "mode", "MIN_FIRST"))
-        return tf_problem(j, "only the modes MIN_COMBINED and MIN_FIRST are supported");
-    const cnr_value q = tf_in_plain(j, 0), lo = tf_in_plain(j, 1), hi = tf_in_plain(j, 2);
-    const cnr_tensor *t = q < 0 ? NULL : tf_host->graph_type(j->net->graph, q);
-    if (!t || (t->dtype != CNR_u8 && t->dtype != CNR_i8)) return tf_problem(j, "8 bits are wanted");
-    const float steps = 255, half = 128;
-    tf_attrs f = {.n = 0};
-    tf_put(&f, "to", CNR_ATTR_DTYPE)->i = CNR_f32;
-    cnr_value x = tf_step(j, "cast", NULL, &q, 1, &f);
-    if (t->dtype == CNR_i8)
-        x = tf_step(j, "add", NULL, (cnr_value[]){x, tf_constant_f32(j, &half, 1, 0)}, 2, NULL);
-    cnr_value range = tf_step(j, "sub", NULL, (cnr_value[]){hi, lo}, 2, NULL);
-    range =
-        tf_step(j, "div", NULL, (cnr_value[]){range, tf_constant_f32(j, &steps, 1, 0)}, 2, NULL);
-    x = tf_step(j, "mul", NULL, (cnr_value[]){x, range}, 2, NULL);
-    tf_give(j, 0, tf_step(j, "add", j->name, (cnr_value[]){x, lo}, 2, NULL), -1);
-}
-
-void (*tf_elementwise(const char *op, int32_t *min_in))(tf_job *) {
-    *min_in = 1;
-    for (size_t i = 0; i < sizeof unary_names / sizeof unary_names[0]; i++)
-        if (strcmp(unary_names[i].theirs, op) == 0) return tf_op_unary;
-    *min_in = 2;
-    for (size_t i = 0; i < sizeof binary_names / sizeof binary_names[0]; i++)
-        if (strcmp(binary_names[i].theirs, op) == 0) return tf_op_binary;
-    return NULL;
+void tf_op_softmax(tf_job *j) {
+    imp_attrs l = {.n = 0};
+    imp_int(&l, "axis", j->in[0]->turned >= 0 ? 1 : -1);
+    tf_apply(j, j->ours, &l);
 }

@@ -1,4 +1,4 @@
-/* Constants and placeholders. */
+/* Constants, placeholders, and the branches that a constant decides. */
 #include "job.h"
 
 #include <stdio.h>
@@ -8,71 +8,127 @@ void tf_op_constant_node(tf_job *j) {
     cnr_tensor t;
     if (!value || !value->tensor) return tf_problem(j, "it has no value");
     const char *wrong = tf_tensor(value->tensor, &t);
-    if (wrong && value->tensor->dtype == 7) { /* strings: for assertions and messages only */
-        return tf_problem(j, "string constants are not supported");
-    }
-    if (wrong) return tf_problem(j, wrong);
-    tf_give(j, 0, tf_host->graph_constant(j->net->graph, j->name, &t), -1);
-    tf_host->free(t.data);
+    if (wrong) return tf_problem(j, "%s", wrong);
+    tf_give(j, 0, imp_host->graph_constant(j->net->b.graph, j->name, &t));
+    imp_host->free(t.data);
 }
 
-/* The rank that the readers of a placeholder without one imply, with its channels or width when
- * their weights tell: a convolution's filter, a matrix, a bias. */
-static int32_t implied(tf_job *j, int64_t dim[CNR_MAX_RANK]) {
+/* ---- placeholders ---- */
+
+/* The rank that a reader of a placeholder without one implies, with its channels or width when its
+ * weights tell: a convolution's filter, a matrix, a bias. */
+static int32_t implied_by(const tf_net *net, const Tf__NodeDef *n, int64_t dim[CNR_MAX_RANK]) {
+    int32_t output;
+    const int norm = strncmp(n->op, "FusedBatchNorm", 14) == 0,
+              matrix = strcmp(n->op, "MatMul") == 0;
+    if (strcmp(n->op, "Conv2D") != 0 && strcmp(n->op, "DepthwiseConv2dNative") != 0 && !norm &&
+        !matrix)
+        return -1;
+    tf_entry *w = n->n_input > 1 ? tf_input(net, n->input[1], &output) : NULL;
+    for (int hops = 0; hops < 4 && tf_is_op(w, "Identity") && w->node->n_input; hops++)
+        w = tf_input(net, w->node->input[0], &output);
+    const Tf__AttrValue *value = w ? tf_node_attr(w->node, "value") : NULL;
+    const Tf__Shape *s = value && value->tensor ? value->tensor->tensor_shape : NULL;
+    const size_t rank = norm ? 1 : matrix ? 2 : 4, at = norm || matrix ? 0 : 2;
+    const int32_t last = matrix ? 1 : 3;
+    for (int32_t i = 0; i <= last; i++) dim[i] = -1;
+    if (s && s->n_dim == rank) dim[last] = s->dim[at]->size;
+    return last + 1;
+}
+
+static int32_t implied(const tf_job *j, int64_t dim[CNR_MAX_RANK]) {
     const tf_net *net = j->net;
-    for (int32_t i = 0; i < net->n; i++) {
+    int32_t rank = -1, output;
+    for (int32_t i = 0; i < net->n && rank < 0; i++) {
         const Tf__NodeDef *n = net->entries[i].node;
-        int32_t output;
-        if (!n->op || n->n_input < 1 || tf_input(net, n->input[0], &output) != j->entry) continue;
-        const int conv =
-            strcmp(n->op, "Conv2D") == 0 || strcmp(n->op, "DepthwiseConv2dNative") == 0;
-        const int matrix = strcmp(n->op, "MatMul") == 0;
-        tf_entry *w = n->n_input > 1 ? tf_input(net, n->input[1], &output) : NULL;
-        for (int hops = 0; w && hops < 4 && w->node->op && strcmp(w->node->op, "Identity") == 0 &&
-                           w->node->n_input;
-             hops++)
-            w = tf_input(net, w->node->input[0], &output);
-        const Tf__Shape *s = NULL;
-        for (size_t k = 0; w && k < w->node->n_attr; k++)
-            if (w->node->attr[k]->key && strcmp(w->node->attr[k]->key, "value") == 0 &&
-                w->node->attr[k]->value && w->node->attr[k]->value->tensor)
-                s = w->node->attr[k]->value->tensor->tensor_shape;
-        if (conv || strncmp(n->op, "FusedBatchNorm", 14) == 0) {
-            dim[0] = dim[1] = dim[2] = dim[3] = -1;
-            if (conv && s && s->n_dim == 4) dim[3] = s->dim[2]->size;
-            if (!conv && s && s->n_dim == 1) dim[3] = s->dim[0]->size;
-            return 4;
-        }
-        if (matrix) {
-            dim[0] = dim[1] = -1;
-            if (s && s->n_dim == 2) dim[1] = s->dim[0]->size;
-            return 2;
-        }
+        if (n->n_input > 0 && tf_input(net, n->input[0], &output) == j->entry)
+            rank = implied_by(net, n, dim);
     }
-    return -1;
+    return rank;
+}
+
+/* shape.NAME=, or shape= : sizes of one sample, or with the batch in front when the rank asks for
+ * it; -1: not given, or not usable. */
+static int32_t given_shape(const tf_job *j, int32_t rank, int64_t dim[CNR_MAX_RANK]) {
+    char key[300];
+    snprintf(key, sizeof key, "shape.%.250s", j->name);
+    const char *text = imp_option(j->net->args, key);
+    if (!text) text = imp_option(j->net->args, "shape");
+    const int32_t n = imp_shape(text, dim);
+    if (n < 1) return -1;
+    if (rank < 0 ? n != 3 : n != rank - 1) return rank < 0 || n == rank ? n : -1;
+    memmove(dim + 1, dim, (size_t)n * sizeof dim[0]);
+    dim[0] = -1;
+    return n + 1;
+}
+
+/* A number for a placeholder by --option value.NAME=1: a dropout's keep_prob, is_training. */
+static int given_value(tf_job *j, int32_t dtype) {
+    char key[300];
+    snprintf(key, sizeof key, "value.%.250s", j->name);
+    const char *text = imp_option(j->net->args, key), *end;
+    if (!text) return 0;
+    const double value = imp_number(text, &end);
+    if (end == text || *end)
+        tf_problem(j, "%s=%s: a number is wanted", key, text);
+    else
+        tf_give(j, 0, tf_cast(j, tf_scalar(j, value), dtype));
+    return 1;
 }
 
 void tf_op_placeholder(tf_job *j) {
     const Tf__AttrValue *type = tf_attr(j, "dtype"), *shape = tf_attr(j, "shape");
-    cnr_tensor t = {.size = sizeof t, .dtype = type ? tf_dtype(type->type) : CNR_f32};
+    cnr_tensor t = {.size = sizeof t, .dtype = type ? tf_attr_dtype(j, "dtype") : CNR_f32};
     const Tf__Shape *s = shape ? shape->shape : NULL;
+    int64_t given[CNR_MAX_RANK];
     if (!t.dtype) return tf_problem(j, "its data type is not supported");
+    if (given_value(j, t.dtype)) return;
     /* Old files write an unknown shape as no dimensions at all. */
-    const int open = !s || (s->has_unknown_rank && s->unknown_rank) || s->n_dim == 0;
-    t.rank = open ? tf_shape_option(j->net, t.dim) : (int32_t)s->n_dim;
-    if (open && t.rank < 0) t.rank = implied(j, t.dim);
-    if (t.rank < 0 && s && !(s->has_unknown_rank && s->unknown_rank))
-        t.rank = 0; /* a true scalar */
-    if (t.rank < 0 || t.rank > CNR_MAX_RANK)
+    const int unknown = !s || (s->has_unknown_rank && s->unknown_rank),
+              open = unknown || s->n_dim == 0;
+    if (!open && s->n_dim > CNR_MAX_RANK) return tf_problem(j, "its rank is over 8");
+    t.rank = open ? implied(j, t.dim) : (int32_t)s->n_dim;
+    for (int32_t i = 0; i < t.rank && !open; i++) t.dim[i] = s->dim[i]->size;
+    const int32_t k = given_shape(j, t.rank, given);
+    if (open && k > 0) t.rank = k;
+    for (int32_t i = 0; i < t.rank && k == t.rank; i++)
+        if (open || t.dim[i] < 0) t.dim[i] = given[i];
+    if (t.rank < 0 && !unknown) t.rank = 0; /* a true number */
+    if (t.rank < 0)
         return tf_problem(j, "its shape is not known: give --option shape=HEIGHT,WIDTH,CHANNELS");
     for (int32_t i = 0; i < t.rank; i++) {
-        if (!open) t.dim[i] = s->dim[i]->size;
-        if (t.dim[i] < 0) {
-            char name[300];
-            snprintf(name, sizeof name, i == 0 ? "batch" : "%.250s_dim%d", j->name, (int)i);
-            const int32_t k = tf_host->graph_symbol(j->net->graph, name);
-            t.dim[i] = k < 0 ? CNR_DIM_UNKNOWN : CNR_DIM_SYMBOL(k);
-        }
+        char name[300];
+        if (t.dim[i] >= 0) continue;
+        snprintf(name, sizeof name, i == 0 ? "batch" : "%.250s_dim%d", j->name, (int)i);
+        const int32_t symbol = imp_host->graph_symbol(j->net->b.graph, name);
+        t.dim[i] = symbol < 0 ? CNR_DIM_UNKNOWN : CNR_DIM_SYMBOL(symbol);
     }
-    tf_give(j, 0, tf_host->graph_input(j->net->graph, j->name, &t), -1);
+    tf_give(j, 0, imp_host->graph_input(j->net->b.graph, j->name, &t));
+}
+
+/* A switch with its usual position is that position; a picture with a default is an input. */
+void tf_op_with_default(tf_job *j) {
+    int64_t d[CNR_MAX_RANK];
+    if (tf_in_dims(j, 0, d) >= 2) return tf_op_placeholder(j);
+    const int32_t dtype = tf_attr_dtype(j, "dtype");
+    if (!given_value(j, dtype ? dtype : CNR_f32)) *j->entry->out = *j->in[0];
+}
+
+/* ---- branches ---- */
+
+/* Output 1 when the condition holds, else output 0. */
+void tf_op_switch(tf_job *j) {
+    const cnr_tensor *t = tf_known(j->net, j->in[1]);
+    if (!t || t->dtype != CNR_bool || cnr_count(t) != 1)
+        return tf_problem(j, "its condition is not a constant: control flow is not supported, but "
+                             "--option value.NAME=0 sets a placeholder");
+    const int taken = *(const uint8_t *)t->data != 0;
+    j->entry->out[taken] = *j->in[0];
+    j->entry->out[!taken].dead = 1;
+}
+
+void tf_op_merge(tf_job *j) {
+    for (int32_t i = 0; i < j->n_in; i++)
+        if (!j->in[i]->dead) return (void)(j->entry->out[0] = *j->in[i]);
+    j->entry->out[0].dead = 1;
 }

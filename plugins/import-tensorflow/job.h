@@ -4,57 +4,76 @@
 
 #include "tensorflow.h"
 
-enum { TF_MAX_IN = 256, TF_MAX_ATTRS = 12 };
-
 typedef struct tf_job {
     tf_net *net;
     tf_entry *entry;
     const char *op, *name;
-    tf_twins *in[TF_MAX_IN]; /* data inputs only */
+    const char *ours;   /* the operator of ours that the table names */
+    tf_twins **in;      /* data inputs only */
+    cnr_value *scratch; /* as many values */
     int32_t n_in;
 } tf_job;
 
-/* Attributes for one node of ours. */
-typedef struct tf_attrs {
-    cnr_attr at[TF_MAX_ATTRS];
-    const cnr_attr *ptr[TF_MAX_ATTRS];
-    int32_t n;
-} tf_attrs;
+typedef struct tf_row {
+    const char *op;
+    void (*convert)(tf_job *j);
+    int32_t min_in;
+    const char *ours;
+} tf_row;
 
-/* ---- build.c ---- */
+/* ---- job.c ---- */
 
-void tf_problem(tf_job *j, const char *text);
+void tf_problem(tf_job *j, const char *format, ...) __attribute__((format(printf, 2, 3)));
 const Tf__AttrValue *tf_attr(const tf_job *j, const char *key);
 int tf_attr_is(const tf_job *j, const char *key, const char *value);
 int64_t tf_attr_int(const tf_job *j, const char *key, int64_t fallback);
 int tf_attr_bool(const tf_job *j, const char *key);
 double tf_attr_float(const tf_job *j, const char *key, double fallback);
-cnr_attr *tf_put(tf_attrs *l, const char *name, int32_t type);
-void tf_put_int(tf_attrs *l, const char *name, int64_t v);
-void tf_put_bool(tf_attrs *l, const char *name, int v);
-void tf_put_float(tf_attrs *l, const char *name, double v);
-void tf_put_enum(tf_attrs *l, const char *name, const char *v);
-void tf_put_ints(tf_attrs *l, const char *name, const int64_t *v, int64_t n);
-void tf_give(tf_job *j, int32_t k, cnr_value plain, cnr_value turned);
+/* The list of integers; *n 0 when there is none. */
+const int64_t *tf_attr_ints(const tf_job *j, const char *key, int64_t *n);
+int32_t tf_attr_dtype(const tf_job *j, const char *key); /* ours; 0: none */
+
+/* A step under way to the node's result; the last one has the node's name. */
+cnr_value tf_step(tf_job *j, const char *op, const cnr_value *in, int32_t n, const imp_attrs *l);
+cnr_value tf_last(tf_job *j, const char *op, const cnr_value *in, int32_t n, const imp_attrs *l);
+cnr_value tf_cast(tf_job *j, cnr_value v, int32_t dtype);
+cnr_value tf_scalar(tf_job *j, double value);                            /* of f32 */
+cnr_value tf_unsqueeze(tf_job *j, cnr_value v, int64_t from, int64_t n); /* n axes from there */
+/* A vector of i64, or of bool. */
+cnr_value tf_vector(tf_job *j, const int64_t *values, int64_t n, int32_t dtype);
+
 cnr_value tf_in_plain(tf_job *j, int32_t k);
-cnr_value tf_in_turned(tf_job *j, int32_t k);
 int32_t tf_in_dims(const tf_job *j, int32_t k, int64_t *dim);
-cnr_value tf_step(tf_job *j, const char *op, const char *name, const cnr_value *in, int32_t n,
-                  const tf_attrs *l);
-cnr_value tf_constant(tf_job *j, const cnr_tensor *t);
-cnr_value tf_constant_f32(tf_job *j, const float *v, int64_t n, int32_t rank);
-/* The integers of input k when they are known now; -1 with a problem otherwise. */
-int64_t tf_known_ints(tf_job *j, int32_t k, int64_t *out, int64_t max);
-/* An axis of theirs as one of the twin that is used: turned ones have C at 1. */
-int64_t tf_turn_axis(int64_t axis);
+/* The twin that is there, turned if both are. */
+cnr_value tf_in_any(tf_job *j, int32_t k, int *turned);
+void tf_give(tf_job *j, int32_t k, cnr_value plain);
+void tf_give_turned(tf_job *j, int32_t k, cnr_value v, int32_t rank);
+void tf_give_as(tf_job *j, int32_t k, cnr_value v, int turned, int32_t rank);
+/* An axis of theirs, which may count from the end, in the twin that is used. */
+int64_t tf_axis(int64_t axis, int32_t rank, int turned);
+/* A picture input as N C H W, whatever data_format says of it; the result likewise. */
 int tf_is_nchw(const tf_job *j);
-/* A picture input as N C H W, whatever data_format says of it. */
-cnr_value tf_picture(tf_job *j, int32_t k);
-void tf_give_picture(tf_job *j, cnr_value v);
+cnr_value tf_picture(tf_job *j, int32_t k, int32_t rank);
+void tf_give_picture(tf_job *j, cnr_value v, int32_t rank);
+
+/* ---- sizes.c: integers that shapes are made of ---- */
+
+/* The integers of input k, some perhaps open; -1: nothing is known, or there are more than max. */
+int64_t tf_in_sizes(const tf_job *j, int32_t k, tf_size *out, int64_t max);
+/* The same all known; -1 with a problem otherwise. */
+int64_t tf_known_ints(tf_job *j, int32_t k, int64_t *out, int64_t max);
+/* What the node's result is made of, when it is small and of integers; a constant if all is known.
+ */
+void tf_note_sizes(tf_job *j);
+
+/* ---- noise.c: random numbers of a dropout that is off ---- */
+
+int tf_noise(tf_job *j); /* 1: the node was about random numbers and is done */
 
 /* ---- the converters, one a kind of operator ---- */
 
 void tf_op_add_n(tf_job *j);
+void tf_op_any_all(tf_job *j);
 void tf_op_arg_max(tf_job *j);
 void tf_op_batch_mat_mul(tf_job *j);
 void tf_op_batch_norm(tf_job *j);
@@ -65,25 +84,39 @@ void tf_op_concat(tf_job *j);
 void tf_op_constant_node(tf_job *j);
 void tf_op_conv(tf_job *j);
 void tf_op_conv_input_grad(tf_job *j);
+void tf_op_cum_sum(tf_job *j);
 void tf_op_depth_space(tf_job *j);
 void tf_op_dequantize(tf_job *j);
+void tf_op_expand(tf_job *j);
 void tf_op_expand_dims(tf_job *j);
-void tf_op_fill(tf_job *j);
+void tf_op_fake_quantize(tf_job *j);
+void tf_op_filled_like(tf_job *j);
+void tf_op_floor_div(tf_job *j);
 void tf_op_gather(tf_job *j);
+void tf_op_identity_n(tf_job *j);
 void tf_op_leaky_relu(tf_job *j);
 void tf_op_lrn(tf_job *j);
 void tf_op_mat_mul(tf_job *j);
+void tf_op_merge(tf_job *j);
+void tf_op_mod(tf_job *j);
+void tf_op_non_max_suppression(tf_job *j);
+void tf_op_not_equal(tf_job *j);
+void tf_op_one_hot(tf_job *j);
 void tf_op_pack(tf_job *j);
 void tf_op_pad(tf_job *j);
 void tf_op_pass(tf_job *j);
 void tf_op_placeholder(tf_job *j);
 void tf_op_pool(tf_job *j);
+void tf_op_random(tf_job *j);
+void tf_op_range(tf_job *j);
+void tf_op_rank(tf_job *j);
 void tf_op_reduce(tf_job *j);
 void tf_op_reshape(tf_job *j);
 void tf_op_resize(tf_job *j);
-void tf_op_rsqrt(tf_job *j);
-void tf_op_select_op(tf_job *j);
+void tf_op_reverse(tf_job *j);
+void tf_op_select(tf_job *j);
 void tf_op_shape(tf_job *j);
+void tf_op_shifted(tf_job *j);
 void tf_op_slice(tf_job *j);
 void tf_op_softmax(tf_job *j);
 void tf_op_space_batch(tf_job *j);
@@ -91,13 +124,18 @@ void tf_op_split(tf_job *j);
 void tf_op_squared(tf_job *j);
 void tf_op_squeeze(tf_job *j);
 void tf_op_strided_slice(tf_job *j);
+void tf_op_switch(tf_job *j);
 void tf_op_tile(tf_job *j);
+void tf_op_top_k(tf_job *j);
 void tf_op_transpose(tf_job *j);
 void tf_op_unary(tf_job *j);
+void tf_op_unpack(tf_job *j);
+void tf_op_with_default(tf_job *j);
 
 /* One operand through `op`: it stays in the layout it has (elementwise.c). */
-void tf_apply(tf_job *j, const char *op, const tf_attrs *l);
-/* The converter of element-wise operators by name; NULL: none. */
-void (*tf_elementwise(const char *op, int32_t *min_in))(tf_job *);
+void tf_apply(tf_job *j, const char *op, const imp_attrs *l);
+/* Inputs first .. first + n broadcast with each other: turned if one is and the others can follow.
+ */
+void tf_broadcast(tf_job *j, const char *op, int32_t n, const imp_attrs *l);
 
 #endif

@@ -1,344 +1,198 @@
-/* Operators that move or reduce elements. */
+/* Operators that move elements, or say how many there are. */
 #include "job.h"
 
-#include <stdio.h>
+enum { MOST = 2 * CNR_MAX_RANK };
 
+static void give_plain(tf_job *j, const char *op, const imp_attrs *l) {
+    const cnr_value x = tf_in_plain(j, 0);
+    tf_give(j, 0, tf_last(j, op, &x, 1, l));
+}
+
+/* An open size stands as it is when it is the only one (-1), or that of the same axis (0). */
 void tf_op_reshape(tf_job *j) {
-    tf_attrs l = {.n = 0};
-    tf_put_bool(&l, "allowzero", 1); /* TensorFlow has no "copy this dimension" */
-    tf_attrs i64 = {.n = 0};
-    tf_put(&i64, "to", CNR_ATTR_DTYPE)->i = CNR_i64;
-    const cnr_value s = tf_in_plain(j, 1);
-    const cnr_value shape = tf_step(j, "cast", NULL, &s, 1, &i64);
-    tf_give(j, 0, tf_step(j, "reshape", j->name, (cnr_value[]){tf_in_plain(j, 0), shape}, 2, &l),
-            -1);
+    tf_size sizes[CNR_MAX_RANK];
+    int64_t shape[CNR_MAX_RANK], d[CNR_MAX_RANK];
+    const int64_t n = tf_in_sizes(j, 1, sizes, CNR_MAX_RANK);
+    const int32_t rank = tf_in_dims(j, 0, d);
+    int open = 0, rest = 0, fits = n >= 0, zeros = 0;
+    for (int64_t i = 0; i < n; i++) {
+        open += !sizes[i].known;
+        rest += sizes[i].known && sizes[i].value < 0;
+        zeros += sizes[i].known && sizes[i].value == 0;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        const int copied = i < rank && sizes[i].value < CNR_DIM_UNKNOWN && sizes[i].value == d[i];
+        shape[i] = sizes[i].known ? sizes[i].value : open == 1 && !rest ? -1 : 0;
+        fits &= sizes[i].known || shape[i] == -1 || (copied && !zeros);
+    }
+    imp_attrs l = {.n = 0};
+    imp_bool(&l, "allowzero", open < 2 && !(open && rest)); /* else 0 copies */
+    imp_ints(&l, "shape", shape, n);
+    if (fits) return give_plain(j, "reshape", &l);
+    const cnr_value in[] = {tf_in_plain(j, 0), tf_cast(j, tf_in_plain(j, 1), CNR_i64)};
+    l.n = 0;
+    imp_bool(&l, "allowzero", 1);
+    tf_give(j, 0, tf_last(j, "reshape", in, 2, &l));
 }
 
 void tf_op_squeeze(tf_job *j) {
-    const Tf__AttrValue *a = tf_attr(j, "squeeze_dims");
-    if (!a || !a->list || !a->list->n_i) a = tf_attr(j, "axis");
-    tf_attrs l = {.n = 0};
-    if (a && a->list && a->list->n_i) tf_put_ints(&l, "axes", a->list->i, (int64_t)a->list->n_i);
-    const cnr_value x = tf_in_plain(j, 0);
-    tf_give(j, 0, tf_step(j, "squeeze", j->name, &x, 1, &l), -1);
+    int64_t n;
+    const int64_t *axes = tf_attr_ints(j, "squeeze_dims", &n);
+    imp_attrs l = {.n = 0};
+    if (!n) axes = tf_attr_ints(j, "axis", &n);
+    if (n) imp_ints(&l, "axes", axes, n);
+    give_plain(j, "squeeze", &l);
 }
 
 void tf_op_expand_dims(tf_job *j) {
-    int64_t axis;
-    if (tf_known_ints(j, 1, &axis, 1) != 1) return;
-    tf_attrs l = {.n = 0};
-    tf_put_ints(&l, "axes", &axis, 1);
-    const cnr_value x = tf_in_plain(j, 0);
-    tf_give(j, 0, tf_step(j, "unsqueeze", j->name, &x, 1, &l), -1);
+    int64_t axis[MOST];
+    imp_attrs l = {.n = 0};
+    if (tf_known_ints(j, 1, axis, 1) != 1) return;
+    imp_ints(&l, "axes", axis, 1);
+    give_plain(j, "unsqueeze", &l);
 }
 
 void tf_op_transpose(tf_job *j) {
-    int64_t perm[CNR_MAX_RANK];
+    int64_t perm[MOST];
     const int64_t n = tf_known_ints(j, 1, perm, CNR_MAX_RANK);
+    imp_attrs l = {.n = 0};
     if (n < 0) return;
-    tf_attrs l = {.n = 0};
-    tf_put_ints(&l, "perm", perm, n);
-    const cnr_value x = tf_in_plain(j, 0);
-    tf_give(j, 0, tf_step(j, "transpose", j->name, &x, 1, &l), -1);
+    imp_ints(&l, "perm", perm, n);
+    give_plain(j, "transpose", &l);
 }
 
 void tf_op_concat(tf_job *j) {
     const int first = strcmp(j->op, "Concat") == 0; /* the old one has the axis first */
     const int32_t n = j->n_in - 1;
-    int64_t axis, d[CNR_MAX_RANK];
-    cnr_value in[TF_MAX_IN];
-    if (n < 1 || tf_known_ints(j, first ? 0 : n, &axis, 1) != 1) return;
+    int64_t axis[MOST], d[CNR_MAX_RANK];
+    if (n < 1 || tf_known_ints(j, first ? 0 : n, axis, 1) != 1) return;
     const int32_t rank = tf_in_dims(j, first, d);
-    if (axis < 0) axis += rank;
-    int all = rank == 4;
-    for (int32_t i = 0; i < n; i++) all &= j->in[i + first]->turned >= 0;
-    tf_attrs l = {.n = 0};
-    tf_put_int(&l, "axis", all ? tf_turn_axis(axis) : axis);
+    int turned = rank > 0;
+    for (int32_t i = 0; i < n; i++) turned &= j->in[i + first]->turned >= 0;
     for (int32_t i = 0; i < n; i++)
-        in[i] = all ? tf_in_turned(j, i + first) : tf_in_plain(j, i + first);
-    const cnr_value y = tf_step(j, "concat", j->name, in, n, &l);
-    tf_give(j, 0, all ? -1 : y, all ? y : -1);
-}
-
-void tf_op_split(tf_job *j) {
-    const int sized = strcmp(j->op, "SplitV") == 0;
-    int64_t axis, sizes[TF_MAX_OUTPUTS], n = tf_attr_int(j, "num_split", 1);
-    cnr_value out[TF_MAX_OUTPUTS];
-    if (n < 1 || n > TF_MAX_OUTPUTS || tf_known_ints(j, sized ? 2 : 0, &axis, 1) != 1) {
-        if (!j->entry->failed) tf_problem(j, "num_split is out of range");
-        return;
-    }
-    if (sized && tf_known_ints(j, 1, sizes, TF_MAX_OUTPUTS) != n) return;
-    tf_attrs l = {.n = 0};
-    tf_put_int(&l, "axis", axis);
-    if (sized)
-        tf_put_ints(&l, "split", sizes, n);
-    else
-        tf_put_int(&l, "num_outputs", n);
-    const cnr_value x = tf_in_plain(j, sized ? 0 : 1);
-    for (int64_t i = 0; i < n; i++) out[i] = -1;
-    tf_host->graph_node(j->net->graph, "split", j->name, j->net->path, &x, 1, l.ptr, l.n, out,
-                        (int32_t)n);
-    for (int32_t i = 0; i < n; i++) tf_give(j, i, out[i], -1);
-}
-
-void tf_op_pad(tf_job *j) {
-    int64_t p[2 * CNR_MAX_RANK], pads[2 * CNR_MAX_RANK], d[CNR_MAX_RANK];
-    const int32_t rank = tf_in_dims(j, 0, d);
-    if (rank < 1 || tf_known_ints(j, 1, p, 2 * CNR_MAX_RANK) != 2 * rank) {
-        if (!j->entry->failed) tf_problem(j, "two paddings an axis are wanted");
-        return;
-    }
-    const int t = rank == 4 && j->in[0]->turned >= 0;
-    for (int32_t i = 0; i < rank; i++) {
-        const int64_t to = t ? tf_turn_axis(i) : i;
-        pads[to] = p[2 * i];
-        pads[rank + to] = p[2 * i + 1];
-    }
-    tf_attrs l = {.n = 0};
-    tf_put_ints(&l, "pads", pads, 2 * rank);
-    if (tf_attr_is(j, "mode", "REFLECT"))
-        tf_put_enum(&l, "mode", "reflect");
-    else if (tf_attr(j, "mode") && tf_attr(j, "mode")->has_s)
-        return tf_problem(j, "this mode is not supported");
-    cnr_value in[3] = {t ? tf_in_turned(j, 0) : tf_in_plain(j, 0), -1, -1};
-    int32_t n = 1;
-    if (strcmp(j->op, "PadV2") == 0) in[2] = tf_in_plain(j, 2), n = 3;
-    const cnr_value y = tf_step(j, "pad", j->name, in, n, &l);
-    tf_give(j, 0, t ? -1 : y, t ? y : -1);
-}
-
-void tf_op_slice(tf_job *j) {
-    int64_t begin[CNR_MAX_RANK], size[CNR_MAX_RANK], axes[CNR_MAX_RANK];
-    const int64_t n = tf_known_ints(j, 1, begin, CNR_MAX_RANK);
-    if (n < 0 || tf_known_ints(j, 2, size, CNR_MAX_RANK) != n) return;
-    for (int64_t i = 0; i < n; i++) {
-        axes[i] = i;
-        size[i] = size[i] < 0 ? INT64_MAX : begin[i] + size[i];
-    }
-    tf_attrs l = {.n = 0};
-    tf_put_ints(&l, "starts", begin, n);
-    tf_put_ints(&l, "ends", size, n);
-    tf_put_ints(&l, "axes", axes, n);
-    const cnr_value x = tf_in_plain(j, 0);
-    tf_give(j, 0, tf_step(j, "slice", j->name, &x, 1, &l), -1);
-}
-
-void tf_op_strided_slice(tf_job *j) {
-    int64_t b[CNR_MAX_RANK], e[CNR_MAX_RANK], s[CNR_MAX_RANK], d[CNR_MAX_RANK];
-    int64_t axes[CNR_MAX_RANK], starts[CNR_MAX_RANK], ends[CNR_MAX_RANK], steps[CNR_MAX_RANK];
-    int64_t gone[CNR_MAX_RANK], n_gone = 0, k = 0;
-    const int64_t n = tf_known_ints(j, 1, b, CNR_MAX_RANK);
-    if (n < 0 || tf_known_ints(j, 2, e, CNR_MAX_RANK) != n ||
-        tf_known_ints(j, 3, s, CNR_MAX_RANK) != n)
-        return;
-    const int64_t no_begin = tf_attr_int(j, "begin_mask", 0),
-                  no_end = tf_attr_int(j, "end_mask", 0);
-    const int64_t shrink = tf_attr_int(j, "shrink_axis_mask", 0);
-    const int32_t rank = tf_in_dims(j, 0, d);
-    if (tf_attr_int(j, "ellipsis_mask", 0) || tf_attr_int(j, "new_axis_mask", 0))
-        return tf_problem(j, "ellipsis_mask and new_axis_mask are not supported");
-    for (int64_t i = 0; i < n; i++, k++) {
-        const int back = s[i] < 0;
-        axes[k] = i;
-        steps[k] = s[i];
-        starts[k] = no_begin >> i & 1 ? (back ? INT64_MAX : 0) : b[i];
-        ends[k] = no_end >> i & 1 ? (back ? INT64_MIN + 1 : INT64_MAX) : e[i];
-        if (shrink >> i & 1) {
-            starts[k] = b[i];
-            ends[k] = b[i] == -1 ? INT64_MAX : b[i] + 1;
-            steps[k] = 1;
-            gone[n_gone++] = i;
-        }
-    }
-    (void)rank;
-    tf_attrs l = {.n = 0}, q = {.n = 0};
-    tf_put_ints(&l, "starts", starts, k);
-    tf_put_ints(&l, "ends", ends, k);
-    tf_put_ints(&l, "axes", axes, k);
-    tf_put_ints(&l, "steps", steps, k);
-    tf_put_ints(&q, "axes", gone, n_gone);
-    const cnr_value x = tf_in_plain(j, 0);
-    cnr_value y = tf_step(j, "slice", n_gone ? NULL : j->name, &x, 1, &l);
-    if (n_gone) y = tf_step(j, "squeeze", j->name, &y, 1, &q);
-    tf_give(j, 0, y, -1);
+        j->scratch[i] = turned ? j->in[i + first]->turned : tf_in_plain(j, i + first);
+    imp_attrs l = {.n = 0};
+    imp_int(&l, "axis", tf_axis(axis[0], rank, turned));
+    tf_give_as(j, 0, tf_last(j, "concat", j->scratch, n, &l), turned, rank);
 }
 
 void tf_op_pack(tf_job *j) {
     int64_t axis = tf_attr_int(j, "axis", 0);
-    cnr_value in[TF_MAX_IN];
-    tf_attrs u = {.n = 0}, l = {.n = 0};
-    tf_put_ints(&u, "axes", &axis, 1);
-    tf_put_int(&l, "axis", axis);
+    imp_attrs u = {.n = 0}, l = {.n = 0};
+    imp_ints(&u, "axes", &axis, 1);
+    imp_int(&l, "axis", axis);
     for (int32_t i = 0; i < j->n_in; i++) {
         const cnr_value v = tf_in_plain(j, i);
-        in[i] = tf_step(j, "unsqueeze", NULL, &v, 1, &u);
+        j->scratch[i] = tf_step(j, "unsqueeze", &v, 1, &u);
     }
-    tf_give(j, 0, tf_step(j, "concat", j->name, in, j->n_in, &l), -1);
+    tf_give(j, 0, tf_last(j, "concat", j->scratch, j->n_in, &l));
 }
 
-void tf_op_shape(tf_job *j) {
+/* ---- borders ---- */
+
+/* The mirrored border that holds the edge twice: each axis picked by index. */
+static void pad_symmetric(tf_job *j, const int64_t *p, int32_t rank) {
+    int64_t d[CNR_MAX_RANK];
+    int turned;
+    cnr_value x = tf_in_any(j, 0, &turned);
+    tf_in_dims(j, 0, d);
+    for (int32_t i = 0; i < rank; i++) {
+        const int64_t before = p[2 * i], after = p[2 * i + 1], n = before + d[i] + after;
+        if (before == 0 && after == 0) continue;
+        if (d[i] < 1 || before < 0 || after < 0 || before > d[i] || after > d[i])
+            return tf_problem(
+                j, "its border does not fit the sizes of its input, or they are not known");
+        int64_t *at = (int64_t *)tf_block(j->net, (size_t)n * sizeof *at);
+        if (!at) return;
+        for (int64_t k = 0; k < n; k++) {
+            const int64_t from = k - before;
+            at[k] = from < 0 ? -1 - from : from < d[i] ? from : 2 * d[i] - 1 - from;
+        }
+        imp_attrs l = {.n = 0};
+        imp_int(&l, "axis", tf_axis(i, rank, turned));
+        x = tf_step(j, "gather", (cnr_value[]){x, tf_vector(j, at, n, CNR_i64)}, 2, &l);
+    }
+    tf_give_as(j, 0, x, turned, rank);
+}
+
+void tf_op_pad(tf_job *j) {
+    int64_t p[MOST], pads[MOST], d[CNR_MAX_RANK];
+    int turned;
+    const int32_t rank = tf_in_dims(j, 0, d);
+    const int64_t n = tf_known_ints(j, 1, p, MOST);
+    if (n < 0) return;
+    if (rank < 1 || n != 2 * rank) return tf_problem(j, "two paddings an axis are wanted");
+    if (tf_attr_is(j, "mode", "SYMMETRIC")) return pad_symmetric(j, p, rank);
+    const cnr_value x = tf_in_any(j, 0, &turned);
+    for (int32_t i = 0; i < rank; i++) {
+        const int64_t to = tf_axis(i, rank, turned);
+        pads[to] = p[2 * i];
+        pads[rank + to] = p[2 * i + 1];
+    }
+    imp_attrs l = {.n = 0};
+    imp_ints(&l, "pads", pads, 2 * rank);
+    if (tf_attr_is(j, "mode", "REFLECT")) imp_enum(&l, "mode", "reflect");
+    const cnr_value in[] = {x, -1, j->n_in > 2 ? tf_in_plain(j, 2) : -1};
+    tf_give_as(j, 0, tf_last(j, "pad", in, j->n_in > 2 ? 3 : 1, &l), turned, rank);
+}
+
+/* ---- shapes as values ---- */
+
+static void give_integers(tf_job *j, cnr_value y) {
+    const int32_t to = tf_attr_dtype(j, "out_type");
+    tf_give(j, 0, tf_cast(j, y, to ? to : CNR_i32));
+}
+
+void tf_op_shape(tf_job *j) { /* and its size */
     const cnr_value x = tf_in_plain(j, 0);
-    const Tf__AttrValue *a = tf_attr(j, "out_type");
-    const int wide = a && a->type == 9;
-    cnr_value y = tf_step(j, "shape", wide ? j->name : NULL, &x, 1, NULL);
-    tf_attrs l = {.n = 0};
-    tf_put(&l, "to", CNR_ATTR_DTYPE)->i = CNR_i32;
-    if (!wide) y = tf_step(j, "cast", j->name, &y, 1, &l);
-    tf_give(j, 0, y, -1);
+    give_integers(j, tf_last(j, j->ours, &x, 1, NULL));
 }
 
-void tf_op_gather(tf_job *j) {
-    int64_t axis = 0;
-    if (j->n_in > 2 && tf_known_ints(j, 2, &axis, 1) != 1) return;
-    tf_attrs l = {.n = 0};
-    tf_put_int(&l, "axis", axis);
-    tf_give(
-        j, 0,
-        tf_step(j, "gather", j->name, (cnr_value[]){tf_in_plain(j, 0), tf_in_plain(j, 1)}, 2, &l),
-        -1);
+void tf_op_rank(tf_job *j) {
+    int64_t d[CNR_MAX_RANK];
+    const int32_t rank = tf_in_dims(j, 0, d);
+    if (rank < 0) return tf_problem(j, "the rank of its input is not known");
+    give_integers(j, tf_cast(j, tf_scalar(j, rank), CNR_i32));
 }
 
-void tf_op_fill(tf_job *j) {
-    tf_attrs l = {.n = 0};
-    tf_put(&l, "to", CNR_ATTR_DTYPE)->i = CNR_i64;
-    const cnr_value s = tf_in_plain(j, 0);
-    const cnr_value size = tf_step(j, "cast", NULL, &s, 1, &l);
-    tf_give(j, 0, tf_step(j, "expand", j->name, (cnr_value[]){tf_in_plain(j, 1), size}, 2, NULL),
-            -1);
+void tf_op_range(tf_job *j) {
+    const cnr_value in[] = {tf_in_plain(j, 0), tf_in_plain(j, 1), tf_in_plain(j, 2)};
+    tf_give(j, 0, tf_last(j, "range", in, 3, NULL));
+}
+
+/* ---- repeats ---- */
+
+/* Fill: shape, value. BroadcastTo: value, shape. */
+void tf_op_expand(tf_job *j) {
+    const int fill = strcmp(j->op, "Fill") == 0;
+    const cnr_value in[] = {tf_in_plain(j, fill), tf_cast(j, tf_in_plain(j, !fill), CNR_i64)};
+    tf_give(j, 0, tf_last(j, "expand", in, 2, NULL));
+}
+
+void tf_op_filled_like(tf_job *j) {
+    const cnr_value x = tf_in_plain(j, 0), shape = tf_step(j, "shape", &x, 1, NULL);
+    const cnr_tensor *t = imp_type(&j->net->b, x);
+    const cnr_value one = tf_scalar(j, strcmp(j->op, "OnesLike") == 0);
+    if (!t || !t->dtype) return tf_problem(j, "the type of its input is not known");
+    const cnr_value in[] = {tf_cast(j, one, t->dtype), shape};
+    tf_give(j, 0, tf_last(j, "expand", in, 2, NULL));
 }
 
 void tf_op_tile(tf_job *j) {
-    int64_t repeats[CNR_MAX_RANK];
+    int64_t repeats[MOST];
     const int64_t n = tf_known_ints(j, 1, repeats, CNR_MAX_RANK);
+    imp_attrs l = {.n = 0};
     if (n < 0) return;
-    tf_attrs l = {.n = 0};
-    tf_put_ints(&l, "repeats", repeats, n);
-    const cnr_value x = tf_in_plain(j, 0);
-    tf_give(j, 0, tf_step(j, "tile", j->name, &x, 1, &l), -1);
+    imp_ints(&l, "repeats", repeats, n);
+    give_plain(j, "tile", &l);
 }
 
-void tf_op_resize(tf_job *j) {
-    int64_t size[2];
-    const int aligned = tf_attr_bool(j, "align_corners"),
-              half = tf_attr_bool(j, "half_pixel_centers");
-    const int linear = strcmp(j->op, "ResizeBilinear") == 0;
-    if (tf_known_ints(j, 1, size, 2) != 2) return;
-    const int64_t axes[] = {2, 3};
-    tf_attrs l = {.n = 0};
-    tf_put_ints(&l, "axes", axes, 2);
-    tf_put_ints(&l, "sizes", size, 2);
-    tf_put_enum(&l, "mode", linear ? "linear" : "nearest");
-    tf_put_enum(&l, "coordinate_transformation_mode",
-                aligned ? "align_corners"
-                : half  ? "half_pixel"
-                        : "asymmetric");
-    tf_put_enum(&l, "nearest_mode", aligned ? "round_prefer_ceil" : "floor");
-    const cnr_value x = tf_in_turned(j, 0);
-    tf_give(j, 0, -1, tf_step(j, "resize", j->name, &x, 1, &l));
-}
-
-static const struct {
-    const char *theirs, *ours;
-} reductions[] = {{"Mean", "reduce_mean"},
-                  {"Sum", "reduce_sum"},
-                  {"Max", "reduce_max"},
-                  {"Min", "reduce_min"},
-                  {"Prod", "reduce_prod"}};
-
-void tf_op_reduce(tf_job *j) {
-    int64_t axes[CNR_MAX_RANK], d[CNR_MAX_RANK];
-    const int64_t n = tf_known_ints(j, 1, axes, CNR_MAX_RANK);
-    const int32_t rank = tf_in_dims(j, 0, d);
-    const int keep = tf_attr_bool(j, "keep_dims") || tf_attr_bool(j, "keepdims");
-    if (n < 0 || rank < 0) return;
-    /* Turned pictures may stay so while the axes are kept, or when only the channels are left. */
-    int spatial = n == 2 && rank == 4;
-    for (int64_t i = 0; i < n; i++) {
-        if (axes[i] < 0) axes[i] += rank;
-        spatial &= axes[i] == 1 || axes[i] == 2;
-    }
-    const int t = j->in[0]->turned >= 0 && (keep || spatial);
-    for (int64_t i = 0; i < n && t; i++) axes[i] = tf_turn_axis(axes[i]);
-    tf_attrs l = {.n = 0};
-    tf_put_ints(&l, "axes", axes, n);
-    tf_put_bool(&l, "keepdims", keep);
-    const cnr_value x = t ? tf_in_turned(j, 0) : tf_in_plain(j, 0);
-    for (size_t i = 0; i < sizeof reductions / sizeof reductions[0]; i++)
-        if (strcmp(reductions[i].theirs, j->op) == 0) {
-            const cnr_value y = tf_step(j, reductions[i].ours, j->name, &x, 1, &l);
-            tf_give(j, 0, t && keep ? -1 : y, t && keep ? y : -1);
-        }
-}
-
-void tf_op_arg_max(tf_job *j) {
-    int64_t axis;
-    if (tf_known_ints(j, 1, &axis, 1) != 1) return;
-    tf_attrs l = {.n = 0};
-    tf_put_int(&l, "axis", axis);
-    tf_put_bool(&l, "keepdims", 0);
-    const cnr_value x = tf_in_plain(j, 0);
-    tf_give(j, 0,
-            tf_step(j, strcmp(j->op, "ArgMax") == 0 ? "arg_max" : "arg_min", j->name, &x, 1, &l),
-            -1);
-}
-
-/* Dilation by way of the batch: both take rank 4 with two spatial blocks. */
-void tf_op_space_batch(tf_job *j) {
-    const int to_batch = strcmp(j->op, "SpaceToBatchND") == 0;
-    int64_t block[2], edge[4], d[CNR_MAX_RANK];
-    if (tf_known_ints(j, 1, block, 2) != 2 || tf_known_ints(j, 2, edge, 4) != 4) {
-        if (!j->entry->failed) tf_problem(j, "two spatial blocks are wanted");
-        return;
-    }
-    const cnr_value in = tf_in_turned(j, 0);
-    const cnr_tensor *x = in < 0 ? NULL : tf_host->graph_type(j->net->graph, in);
-    if (!x || x->rank != 4) return tf_problem(j, "its input is not of rank 4");
-    memcpy(d, x->dim, sizeof x->dim);
-    if (d[1] < 0 || d[2] < 0 || d[3] < 0 || block[0] < 1 || block[1] < 1)
-        return tf_problem(
-            j, "the sizes of its input are not known: give --option shape=HEIGHT,WIDTH,CHANNELS");
-    tf_attrs p = {.n = 0}, r1 = {.n = 0}, tr = {.n = 0}, r2 = {.n = 0};
-    cnr_value y;
-    if (to_batch) {
-        const int64_t pads[] = {0, 0, edge[0], edge[2], 0, 0, edge[1], edge[3]};
-        const int64_t h = (d[2] + edge[0] + edge[1]) / block[0],
-                      w = (d[3] + edge[2] + edge[3]) / block[1];
-        const int64_t cut[] = {-1, d[1], h, block[0], w, block[1]}, perm[] = {3, 5, 0, 1, 2, 4};
-        const int64_t join[] = {-1, d[1], h, w};
-        tf_put_ints(&p, "pads", pads, 8);
-        tf_put_ints(&r1, "shape", cut, 6);
-        tf_put_ints(&tr, "perm", perm, 6);
-        tf_put_ints(&r2, "shape", join, 4);
-        y = tf_step(j, "pad", NULL, &in, 1, &p);
-        y = tf_step(j, "reshape", NULL, &y, 1, &r1);
-        y = tf_step(j, "transpose", NULL, &y, 1, &tr);
-        y = tf_step(j, "reshape", j->name, &y, 1, &r2);
-    } else {
-        const int64_t cut[] = {block[0], block[1], -1, d[1], d[2], d[3]};
-        const int64_t perm[] = {2, 3, 4, 0, 5, 1};
-        const int64_t join[] = {-1, d[1], d[2] * block[0], d[3] * block[1]};
-        const int64_t axes[] = {2, 3}, from[] = {edge[0], edge[2]};
-        const int64_t to[] = {join[2] - edge[1], join[3] - edge[3]};
-        tf_put_ints(&r1, "shape", cut, 6);
-        tf_put_ints(&tr, "perm", perm, 6);
-        tf_put_ints(&r2, "shape", join, 4);
-        tf_put_ints(&p, "starts", from, 2);
-        tf_put_ints(&p, "ends", to, 2);
-        tf_put_ints(&p, "axes", axes, 2);
-        y = tf_step(j, "reshape", NULL, &in, 1, &r1);
-        y = tf_step(j, "transpose", NULL, &y, 1, &tr);
-        y = tf_step(j, "reshape", NULL, &y, 1, &r2);
-        y = tf_step(j, "slice", j->name, &y, 1, &p);
-    }
-    tf_give(j, 0, -1, y);
-}
-
-void tf_op_depth_space(tf_job *j) {
-    tf_attrs l = {.n = 0};
-    tf_put_int(&l, "blocksize", tf_attr_int(j, "block_size", 2));
-    const cnr_value x = tf_in_turned(j, 0);
-    tf_give(j, 0, -1,
-            tf_step(j, strcmp(j->op, "DepthToSpace") == 0 ? "depth_to_space" : "space_to_depth",
-                    j->name, &x, 1, &l));
+void tf_op_one_hot(tf_job *j) {
+    imp_attrs l = {.n = 0}, c = {.n = 0};
+    imp_int(&l, "axis", tf_attr_int(j, "axis", -1));
+    imp_int(&c, "axis", 0);
+    const cnr_value two[] = {tf_unsqueeze(j, tf_in_plain(j, 3), 0, 1),
+                             tf_unsqueeze(j, tf_in_plain(j, 2), 0, 1)};
+    const cnr_value in[] = {tf_in_plain(j, 0), tf_in_plain(j, 1), tf_step(j, "concat", two, 2, &c)};
+    tf_give(j, 0, tf_last(j, "one_hot", in, 3, &l));
 }

@@ -1,82 +1,50 @@
-/* Names to entries, and the two layouts of a value. */
+/* The two layouts of a value, and nodes of ours. */
 #include "tensorflow.h"
 
 #include <stdio.h>
 
-static uint32_t hash(const char *name, size_t n) {
-    uint32_t h = 2166136261u; /* FNV-1a */
-    for (size_t i = 0; i < n; i++) h = (h ^ (uint8_t)name[i]) * 16777619u;
-    return h;
-}
-
-tf_entry *tf_find(const tf_net *net, const char *name, size_t bytes) {
-    for (uint32_t i = hash(name, bytes) & (net->room - 1);; i = (i + 1) & (net->room - 1)) {
-        if (net->index[i] < 0) return NULL;
-        tf_entry *e = &net->entries[net->index[i]];
-        const char *other = e->node->name ? e->node->name : "";
-        if (strlen(other) == bytes && memcmp(other, name, bytes) == 0) return e;
-    }
-}
-
-tf_entry *tf_input(const tf_net *net, const char *text, int32_t *output) {
-    const char *colon = strrchr(text, ':');
-    *output = 0;
-    if (*text == '^') return NULL;
-    size_t n = strlen(text);
-    if (colon) {
-        int32_t k = 0;
-        for (const char *c = colon + 1; *c >= '0' && *c <= '9' && k < 1000; c++) k = k * 10 + (*c - '0');
-        *output = k;
-        n = (size_t)(colon - text);
-    }
-    return tf_find(net, text, n);
-}
-
 cnr_value tf_node(tf_net *net, const char *op, const char *name, const cnr_value *in, int32_t n_in,
-                  const cnr_attr *const *attrs, int32_t n_attrs) {
-    cnr_value out = -1;
+                  const imp_attrs *attrs) {
     char own[80];
-    if (!name) { /* a step of ours between theirs */
-        snprintf(own, sizeof own, "step%d.%.40s", (int)++net->n_made, op);
-        name = own;
-    }
-    if (tf_host->graph_node(net->graph, op, name, net->path, in, n_in, attrs, n_attrs, &out, 1) ==
-        CNR_E_MEMORY)
-        net->status = CNR_E_MEMORY;
-    return out;
+    if (name) return imp_node(&net->b, op, name, "", in, n_in, attrs);
+    snprintf(own, sizeof own, "step%d.%.40s", (int)++net->n_made, op); /* between theirs */
+    return imp_node(&net->b, op, own, "", in, n_in, attrs);
 }
 
-static cnr_value transpose(tf_net *net, cnr_value v, const int64_t perm[4]) {
-    const cnr_attr a = {.name = "perm", .type = CNR_ATTR_INTS, .n = 4, .ints = perm};
-    const cnr_attr *const list[] = {&a};
-    return tf_node(net, "transpose", NULL, &v, 1, list, 1);
+static cnr_value transpose(tf_net *net, cnr_value v, int32_t rank, int to_front) {
+    int64_t perm[CNR_MAX_RANK];
+    for (int32_t i = 0; i < rank; i++)
+        perm[i] = i == 0 ? 0 : to_front ? (i == 1 ? rank - 1 : i - 1) : i == rank - 1 ? 1 : i + 1;
+    imp_attrs l = {.n = 0};
+    imp_ints(&l, "perm", perm, rank);
+    return tf_node(net, "transpose", NULL, &v, 1, &l);
 }
 
 cnr_value tf_plain(tf_net *net, tf_twins *t) {
-    static const int64_t back[] = {0, 2, 3, 1};
-    if (t->plain < 0 && t->turned >= 0) t->plain = transpose(net, t->turned, back);
+    if (t->plain < 0 && t->turned >= 0) t->plain = transpose(net, t->turned, t->rank, 0);
     return t->plain;
 }
 
-cnr_value tf_turned(tf_net *net, tf_twins *t) {
-    static const int64_t forth[] = {0, 3, 1, 2};
-    if (t->turned < 0 && t->plain >= 0) t->turned = transpose(net, t->plain, forth);
+cnr_value tf_turned(tf_net *net, tf_twins *t, int32_t rank) {
+    const cnr_tensor *type = imp_type(&net->b, t->plain);
+    if (type && type->dtype) rank = type->rank;
+    if (t->turned < 0 && t->plain >= 0 && rank > 1) {
+        t->turned = transpose(net, t->plain, rank, 1);
+        t->rank = rank;
+    }
     return t->turned;
 }
 
-const cnr_tensor *tf_type(const tf_net *net, const tf_twins *t) {
-    const cnr_value v = t->plain >= 0 ? t->plain : t->turned;
-    return v < 0 ? NULL : tf_host->graph_type(net->graph, v);
+int32_t tf_dims(const tf_net *net, const tf_twins *t, int64_t dim[CNR_MAX_RANK]) {
+    const cnr_tensor *type = imp_type(&net->b, t->plain >= 0 ? t->plain : t->turned);
+    for (int32_t i = 0; i < CNR_MAX_RANK; i++) dim[i] = CNR_DIM_UNKNOWN;
+    if (!type || !type->dtype) return t->turned >= 0 ? t->rank : -1;
+    for (int32_t i = 0; i < type->rank; i++)
+        dim[t->plain >= 0 || i == 0 ? i : i == 1 ? type->rank - 1 : i - 1] = type->dim[i];
+    return type->rank;
 }
 
-int32_t tf_dims(const tf_net *net, const tf_twins *t, int64_t dim[CNR_MAX_RANK]) {
-    const cnr_tensor *type = tf_type(net, t);
-    if (!type || !type->dtype) return -1;
-    memcpy(dim, type->dim, sizeof type->dim);
-    if (t->plain < 0) { /* the turned one: N C H W */
-        dim[1] = type->dim[2];
-        dim[2] = type->dim[3];
-        dim[3] = type->dim[1];
-    }
-    return type->rank;
+const cnr_tensor *tf_known(const tf_net *net, const tf_twins *t) {
+    const cnr_tensor *type = imp_type(&net->b, t->plain);
+    return type && type->dtype && type->flags & CNR_TENSOR_CONST && type->data ? type : NULL;
 }

@@ -29,19 +29,19 @@ with_data('mobilenet', ["$mobilenet/frozen_graph.pb", @needs], sub {
     ok $got->{top1} >= 118 && $got->{top1} <= 124, "mobilenet: top-1 $got->{top1} (118 to 124)";
     ok $got->{top5} >= 163 && $got->{top5} <= 168, "mobilenet: top-5 $got->{top5} (163 to 168)";
 });
-# Told, not wanted: the file has 8 bits for the range of a whole layer, and batch normalisation folded
-# in.
+# TensorFlow itself, given the same pixels, gets 111 and 165 of this file too (121 and 163 of pixels that
+# its own resizing made).
 with_data('mobilenet in 8 bits', ["$mobilenet/quantized_graph.pb", @needs], sub {
     my $got = right(imported('quantized', data("$mobilenet/quantized_graph.pb"), @words), @eval);
     is $got->{n}, 200, 'mobilenet in 8 bits: 200 pictures';
-    ok $got->{top1} >= 50, "mobilenet in 8 bits: top-1 $got->{top1}, top-5 $got->{top5}";
+    ok $got->{top1} >= 108 && $got->{top5} >= 162, "mobilenet in 8 bits: top-1 $got->{top1}, top-5 $got->{top5}";
 });
 
 with_data('mtcnn', ['tensorflow/mtcnn/mtcnn.pb'], sub {
     my ($code, $out, $err) = cnnrun('import', data('tensorflow/mtcnn/mtcnn.pb'), '-o',
         "$dir/mtcnn.cnr");
     ok $code != 0 && !-e "$dir/mtcnn.cnr", 'mtcnn: refused, nothing written';
-    like $err, qr/$_ \(the first: pnet\/\S*\): control flow/, "mtcnn: its $_ nodes named"
+    like $err, qr/nodes? $_ \(the first: pnet\/\S*\): control flow/, "mtcnn: its $_ nodes named"
         for qw(Enter Exit Switch Merge NextIteration LoopCond TensorArrayV3);
 });
 

@@ -1,0 +1,199 @@
+/* Which nodes are converted, in which order, and which values become outputs. */
+#include "tensorflow.h"
+
+#include <stdio.h>
+
+/* Nothing that a net gives: assertions, summaries, savers. */
+static int is_quiet(const char *op) {
+    static const char *const ops[] = {"NoOp",      "Assert", "SaveV2",
+                                      "RestoreV2", "Const",  "Placeholder"};
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
+        if (strcmp(op, ops[i]) == 0) return 1;
+    return strstr(op, "Summary") != NULL;
+}
+
+/* An Identity of a Switch: control inputs from it say which side of a branch a node is on. */
+static int is_side(const tf_net *net, const tf_entry *e) {
+    int32_t output;
+    return tf_is_op(e, "Identity") && e->node->n_input > 0 &&
+           tf_is_op(tf_input(net, e->node->input[0], &output), "Switch");
+}
+
+/* The node of a control input; NULL: it is none, or not there. */
+static tf_entry *controller(const tf_net *net, const char *text) {
+    return *text == '^' ? tf_find(net, text + 1, strlen(text + 1)) : NULL;
+}
+
+/* The node behind input i that is to be done before `e`; NULL: none, or it is not there. */
+static tf_entry *before(const tf_net *net, const tf_entry *e, size_t i) {
+    int32_t output;
+    tf_entry *from = tf_input(net, e->node->input[i], &output);
+    tf_entry *side = controller(net, e->node->input[i]);
+    return from ? from : is_side(net, side) ? side : NULL;
+}
+
+/* Calls `done` on what `root` needs, then on itself, each once; the file's order is any. */
+static cnr_status visit(tf_net *net, int32_t root, int32_t *stack,
+                        void (*done)(tf_net *net, tf_entry *e), int is_last, cnr_error *err) {
+    int32_t depth = 0;
+    stack[depth++] = root;
+    while (depth > 0 && !net->b.status) {
+        tf_entry *e = &net->entries[stack[depth - 1]];
+        int32_t waiting = -1;
+        if (e->state == 2) {
+            depth--;
+            continue;
+        }
+        e->state = 1;
+        for (; e->next < e->node->n_input && waiting < 0; e->next++) {
+            tf_entry *from = before(net, e, e->next);
+            if (!from || from->state == 2) continue;
+            if (from->state == 0)
+                waiting = (int32_t)(from - net->entries);
+            else if (is_last) {
+                imp_host->graph_problem(net->b.graph, net->b.path,
+                                        "node %s is part of a loop: control flow is not supported",
+                                        from->node->name);
+                from->failed = 1;
+            }
+        }
+        if (waiting >= 0) {
+            stack[depth++] = waiting;
+            continue;
+        }
+        done(net, e);
+        e->state = 2;
+        depth--;
+    }
+    return net->b.status ? imp_host->fail(err, net->b.status, net->b.path, "out of memory")
+                         : CNR_OK;
+}
+
+/* ---- the first walk: what is needed, and what of it is not supported ---- */
+
+static void mark_needed(tf_net *net, tf_entry *e) {
+    (void)net;
+    (void)e; /* its state says it */
+}
+
+static int is_control_flow(const char *op) {
+    static const char *const ops[] = {"Enter",          "Exit",        "NextIteration",
+                                      "LoopCond",       "While",       "If",
+                                      "StatelessWhile", "StatelessIf", "TensorArrayV3"};
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
+        if (strcmp(op, ops[i]) == 0) return 1;
+    return 0;
+}
+
+static const char *why(const char *op, int looped) {
+    if (is_control_flow(op) || (looped && (strcmp(op, "Switch") == 0 || strcmp(op, "Merge") == 0)))
+        return "control flow is not supported";
+    if (strstr(op, "PartitionedCall"))
+        return "functions are not supported: freeze the graph with its functions inlined";
+    if (strncmp(op, "Variable", 8) == 0 || strstr(op, "VariableOp") ||
+        strcmp(op, "VarHandleOp") == 0)
+        return "variables are not supported: freeze the graph, so that they become constants";
+    return tf_row_of(op) ? NULL : "this operator is not supported";
+}
+
+/* Each operator once, with how many nodes are of it. */
+static void tell_unsupported(tf_net *net, int looped) {
+    int32_t told = 0;
+    for (int32_t i = 0; i < net->n && told < 200; i++) {
+        const char *op = net->entries[i].node->op, *text = why(op, looped);
+        int32_t n = 0;
+        for (int32_t k = 0; text && k < net->n; k++)
+            if (net->entries[k].state == 2 && strcmp(net->entries[k].node->op, op) == 0) {
+                if (k < i) break; /* told */
+                n++;
+            }
+        if (n && net->entries[i].state == 2 && ++told)
+            imp_host->graph_problem(net->b.graph, net->b.path, "%d node%s %s (the first: %s): %s",
+                                    (int)n, n > 1 ? "s" : "", op, net->entries[i].node->name, text);
+    }
+}
+
+/* ---- outputs ---- */
+
+/* Nodes that no other reads, or those asked for. */
+static int is_root(const tf_net *net, const tf_entry *e) {
+    const char *at = net->outputs;
+    if (!at) return !e->read && !is_quiet(e->node->op) && !is_side(net, e);
+    const size_t n = strlen(e->node->name);
+    for (; *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ','))
+        if (strncmp(at, e->node->name, n) == 0 && (at[n] == 0 || at[n] == ',' || at[n] == ':'))
+            return 1;
+    return 0;
+}
+
+static int is_wanted(const tf_net *net, const char *name, size_t n) {
+    const char *at = net->outputs;
+    if (!at) return 1;
+    for (; *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ','))
+        if (strcspn(at, ",") == n && strncmp(at, name, n) == 0) return 1;
+    return 0;
+}
+
+static cnr_status add_outputs(tf_net *net, tf_entry *e) {
+    cnr_status status = CNR_OK;
+    for (int32_t k = 0; k < e->n_out && !e->failed && !status; k++) {
+        char name[600];
+        const int n =
+            snprintf(name, sizeof name, k ? "%.500s:%d" : "%.500s", e->node->name, (int)k);
+        const tf_twins *t = &e->out[k];
+        if (t->dead || (t->plain < 0 && t->turned < 0) || !is_wanted(net, name, (size_t)n))
+            continue;
+        if (tf_known(net, t) && !net->outputs)
+            continue; /* a condition left over */
+        status = imp_host->graph_output(net->b.graph, tf_plain(net, &e->out[k]), name);
+    }
+    return status;
+}
+
+/* ---- the whole ---- */
+
+static void mark_read(tf_net *net) {
+    int32_t output;
+    for (int32_t i = 0; i < net->n; i++) {
+        const Tf__NodeDef *node = net->entries[i].node;
+        for (size_t k = 0; k < node->n_input; k++) {
+            tf_entry *from = tf_input(net, node->input[k], &output);
+            if (!from && !is_quiet(node->op)) from = controller(net, node->input[k]);
+            if (from) from->read = 1;
+        }
+    }
+}
+
+static cnr_status walk(tf_net *net, int32_t *stack, void (*done)(tf_net *, tf_entry *), int is_last,
+                       cnr_error *err) {
+    cnr_status status = CNR_OK;
+    for (int32_t i = 0; i < net->n && !status; i++)
+        if (is_root(net, &net->entries[i])) {
+            status = visit(net, i, stack, done, is_last, err);
+            if (!status && is_last) status = add_outputs(net, &net->entries[i]);
+        }
+    return status;
+}
+
+cnr_status tf_build(tf_net *net, cnr_error *err) {
+    int32_t *stack = (int32_t *)tf_block(net, (size_t)(net->n + 1) * sizeof *stack);
+    if (!stack) return imp_host->fail(err, CNR_E_MEMORY, net->b.path, "out of memory");
+    mark_read(net);
+    cnr_status status = walk(net, stack, mark_needed, 0, err);
+    int looped = 0, refused = 0;
+    for (int32_t i = 0; i < net->n; i++) looped |= tf_is_op(&net->entries[i], "Enter");
+    tell_unsupported(net, looped);
+    for (int32_t i = 0; i < net->n; i++) {
+        tf_entry *e = &net->entries[i];
+        refused |= e->state == 2 && is_control_flow(e->node->op);
+    }
+    if (status || refused) return status; /* the graph's problems say it */
+    /* Inputs come in the file's order. */
+    for (int32_t i = 0; i < net->n; i++) {
+        tf_entry *e = &net->entries[i];
+        e->failed = e->state == 2 && !e->row;
+        e->next = 0;
+        e->state = e->state == 2 && tf_is_op(e, "Placeholder") ? (tf_convert(net, e), 2) : 0;
+    }
+    return walk(net, stack, tf_convert, 1, err);
+}
