@@ -23,9 +23,6 @@ void imp_bool(imp_attrs *l, const char *name, int value) {
 void imp_float(imp_attrs *l, const char *name, double value) {
     imp_attr(l, name, CNR_ATTR_FLOAT)->f = value;
 }
-void imp_dtype(imp_attrs *l, const char *name, int32_t dtype) {
-    add(l, name, CNR_ATTR_DTYPE)->i = dtype;
-}
 void imp_enum(imp_attrs *l, const char *name, const char *value) {
     imp_attr(l, name, CNR_ATTR_ENUM)->s = value;
 }

@@ -59,7 +59,6 @@ cnr_attr *imp_attr(imp_attrs *l, const char *name, int32_t type); /* the value f
 void imp_int(imp_attrs *l, const char *name, int64_t value);
 void imp_bool(imp_attrs *l, const char *name, int value);
 void imp_float(imp_attrs *l, const char *name, double value);
-void imp_dtype(imp_attrs *l, const char *name, int32_t dtype);
 void imp_enum(imp_attrs *l, const char *name, const char *value);
 void imp_dtype(imp_attrs *l, const char *name, int32_t value);
 void imp_ints(imp_attrs *l, const char *name, const int64_t *values, int64_t n);
