@@ -229,6 +229,25 @@ local function recognised()
   is(label(0) .. "; " .. label(1) .. "; " .. label(2), "person; driver's seat; class 2",
      "names that the exporter left")
   is(families.yolov8.classes(names), 3, "and how many")
+  -- SSD in Caffe: the classes from the layers in front, pictures as the first layers want them.
+  local function ssd(kernels)
+    local list, n = {}, {}
+    for i = 1, #kernels, 2 do
+      list[#list + 1] = kernels[i]
+      n[kernels[i]] = { shape = function() return kernels[i + 1] end }
+    end
+    return { model = { weights = function() return list end, label = function() end,
+                       weight = function(_, name) return n[name] end }, meta = function() return nil end }
+  end
+  local mobile = ssd { "conv0.w", { 32, 3, 3, 3 }, "conv1_dw.w", { 32, 1, 3, 3 },
+                       "conv11_mbox_loc.w", { 12, 512, 1, 1 }, "conv11_mbox_conf.w", { 63, 512, 1, 1 } }
+  is(families.ssd.classes(mobile), 20, "SSD's classes besides the background")
+  is(families.label(mobile, families.ssd, 14), "person", "SSD of VOC: its names")
+  is(families.ssd.input(mobile).mean, 127.5, "SSD on MobileNet: pictures from -1 to 1")
+  local face = ssd { "conv1.w", { 32, 3, 7, 7 }, "x_mbox_conf.w", { 8, 64, 3, 3 },
+                     "x_mbox_loc.w", { 16, 64, 3, 3 } }
+  is(families.label(face, families.ssd, 0), "face", "SSD of one class")
+  is(families.ssd.input(face).mean[2], 177, "and what it subtracts")
   is(of(300, 300, { "detection_out", { 1, 1, "?", 7 } }), "ssd", "by seven columns")
   local good, why = pcall(families.of, net(28, 28, { "scores", { 1, 10 } }))
   ok(not good and why:find("scores [1,10]", 1, true) and why:find("--family", 1, true),
