@@ -112,14 +112,17 @@ cnr_status cnri_weights_import(cnr_graph *net, const cnr_import_args *files, cnr
     args.net = net;
     cnr_status status = cnri_file_head(path, &head, err);
     if (status) return status;
-    const cnr_importer *importer =
-        cnri_is_native(path) ? NULL : cnri_importer_for(path, &head, &score);
+    const bool native = cnri_is_native(path) || cnri_store_begins(head.at, head.n);
+    const cnr_importer *importer = native ? NULL : cnri_importer_for(path, &head, &score);
+    if (!importer && !native)
+        return cnri_fail(err, CNR_E_UNSUPPORTED, path, "no weights in a format that is known here: "
+                         "want a .cnr file, or one of an importer's (see \"cnnrun plugins\")");
     if (!importer && files->n_paths > 1)
         return cnri_fail(err, CNR_E_ARG, files->paths[1],
-                         "is one file too many: %s is not in a format that comes in several", path);
+                         "is one file too many beside %s, which holds all weights of a net", path);
     if (!importer) {
         status = refuse_options(path, files->options, files->n_options, err);
-        return status ? status : cnri_store_fill(net, path, err); /* says itself what is wrong */
+        return status ? status : cnri_store_fill(net, path, err);
     }
     status = cnri_import(importer, &args, &from, err);
     if (!status) status = take_constants(net, from, path, err);

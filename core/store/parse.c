@@ -270,12 +270,16 @@ static cnr_status bad(const cnri_stored *s, cnr_error *err, const char *text) {
     return cnri_fail(err, CNR_E_FORMAT, s->path, "damaged or not a .cnr file: %s", text);
 }
 
+bool cnri_store_begins(const void *head, size_t bytes) {
+    return bytes >= 8 && memcmp(head, CNRI_STORE_MAGIC, 8) == 0;
+}
+
 static cnr_status parse_header(cnri_stored *s, const uint8_t **directory, uint64_t *bytes,
                                cnr_error *err) {
     const uint8_t *h = s->file.at;
     const uint64_t size = s->file.bytes;
     uint8_t digest[32];
-    if (size < 8 || memcmp(h, CNRI_STORE_MAGIC, 8) != 0)
+    if (!cnri_store_begins(h, (size_t)size))
         return cnri_fail(err, CNR_E_FORMAT, s->path, "not a .cnr file");
     if (size < CNRI_STORE_HEADER) return bad(s, err, "the header is cut off");
     if (number_at(h + 8, 4) != CNRI_STORE_VERSION)

@@ -4,6 +4,8 @@
 
 #include "core/graph/graph.h"
 
+/* Whether a file that begins so is one. */
+bool cnri_store_begins(const void *head, size_t bytes);
 cnr_status cnri_store_write(const cnr_graph *graph, const char *path, cnr_error *err);
 /* Maps and reads; header and directory digests are checked, tensors' are not. */
 cnr_status cnri_store_read(const char *path, cnr_graph **out, cnr_error *err);

@@ -192,11 +192,12 @@ cnr_status imp_write(imp_net *net, const imp_parameter *p, const imp_arrays *arr
     cnr_status status = arrays->load(arrays->owner, p->array, &data, err);
     if (!status && !(t.data = imp_host->alloc((size_t)t.bytes + 1)))
         status = imp_host->fail(err, CNR_E_MEMORY, p->name, "out of memory");
-    if (!status && !write_all(p, arrays, data, view, t.data))
+    const int written = !status && write_all(p, arrays, data, view, t.data);
+    imp_host->free(data); /* a large one is held but twice at a time */
+    if (written) imp_host->graph_constant(net->graph, p->name, &t);
+    else if (!status)
         imp_host->graph_problem(net->graph, arrays->at[p->array].file, "%s is of type %s, which "
                                 "arrays are not made into", p->name, cnr_dtype_name(t.dtype));
-    else if (!status) imp_host->graph_constant(net->graph, p->name, &t);
     imp_host->free(t.data);
-    imp_host->free(data);
     return status;
 }

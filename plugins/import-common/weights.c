@@ -147,7 +147,8 @@ static void match_places(job *j) {
         if (to - i > 1 && strcmp(j->at[i].node->desc->name, "batch_normalization") == 0)
             order_norm(j, i, to);
     }
-    for (int32_t i = 0; i < j->n && i < j->arrays->n; i++) choose(j, &j->at[i], i, j->at[i].inverse);
+    for (int32_t i = 0; i < j->n && i < j->arrays->n; i++)
+        choose(j, &j->at[i], i, j->at[i].inverse);
     if (j->n != j->arrays->n)
         imp_host->graph_problem(j->net->graph, j->net->path,
                                 "%d arrays without names for %d parameters", (int)j->arrays->n,

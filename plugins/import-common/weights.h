@@ -67,8 +67,8 @@ cnr_status imp_write(imp_net *net, const imp_parameter *p, const imp_arrays *arr
 /* "20x1x5x5" */
 const char *imp_shape_text(const int64_t *dim, int32_t rank, char text[160]);
 
-/* names.c: how others spell them. 2: this parameter's name, or its layer's and a word for it; 1: the
- * same in an outer scope; 0: another's. */
+/* names.c: how others spell them. 2: this parameter's name, or its layer's and a word for it;
+ * 1: the same in an outer scope; 0: another's. */
 int imp_name_level(const char *array, const imp_parameter *p, int *inverse);
 /* `word` is another for the port of this name. */
 int imp_is_port_word(const char *port, const char *word, size_t n);

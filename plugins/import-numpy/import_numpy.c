@@ -1,5 +1,5 @@
-/* NumPy: .npy and .npz files, as weights for a net that is described elsewhere. Saving arrays is how
- * Theano, Lasagne and Keras keep models: the files hold no layers. */
+/* NumPy: .npy and .npz files, as weights for a net that is described elsewhere. Saving arrays is
+ * how Theano, Lasagne and Keras keep models: the files hold no layers. */
 #include "numpy.h"
 
 #include <stdio.h>

@@ -51,7 +51,8 @@ static int read_word(parser *p, const char *word) {
 static int read_size(parser *p, int64_t *out) {
     if (peek(p) < '0' || *p->at > '9') return fail(p, "its shape holds something else than sizes");
     for (*out = 0; p->at < p->end && *p->at >= '0' && *p->at <= '9'; p->at++)
-        if (__builtin_mul_overflow(*out, 10, out) || __builtin_add_overflow(*out, *p->at - '0', out))
+        if (__builtin_mul_overflow(*out, 10, out) ||
+            __builtin_add_overflow(*out, *p->at - '0', out))
             return fail(p, "its shape is too large");
     if (p->at < p->end && *p->at == 'L') p->at++; /* Python 2 wrote 10L */
     return 1;

@@ -1,5 +1,5 @@
-/* Weights as Lasagne, Theano and Keras lay them out: nets of a few layers computed here the way those
- * programs do, and LeNet's weights turned about and back. */
+/* Weights as Lasagne, Theano and Keras lay them out: nets of a few layers computed here the way
+ * those programs do, and LeNet's weights turned about and back. */
 #include "arrays.h"
 
 static cnr_graph *load(const char *text) {
@@ -84,12 +84,12 @@ static void test_lasagne(void) {
     lasagne(want, 1);
     save_norm((const char *const[]){"arr_0.npy", "arr_1.npy", "arr_2.npy", "arr_3.npy", "arr_4.npy",
                                     "arr_5.npy", "arr_6.npy"});
-    snprintf(head, sizeof head, "local c = require 'cnnrun'\nreturn c.net { weights = { 'norm.npz', "
-             "flip = true, batch_norm = 'beta,gamma,mean,inv_std' },\n%s", layers);
+    snprintf(head, sizeof head, "local c = require 'cnnrun'\nreturn c.net {\nweights = { "
+             "'norm.npz', flip = true, batch_norm = 'beta,gamma,mean,inv_std' },\n%s", layers);
     snprintf(text, sizeof text, head, ", bias = false", "c.batch_norm { 'bn' },");
     same_answer(text, x, (const int64_t[]){1, C, S, S}, want, M, "with a normalisation");
-    snprintf(head, sizeof head, "local c = require 'cnnrun'\nreturn c.net { weights = { 'norm.npz', "
-             "flip = true },\n%s", layers);
+    snprintf(head, sizeof head, "local c = require 'cnnrun'\nreturn c.net {\nweights = { "
+             "'norm.npz', flip = true },\n%s", layers);
     snprintf(text, sizeof text, head, ", bias = false", "c.batch_norm { 'bn' },");
     ok(!load(text), "a normalisation without names in no given order");
     has_text(cnrt_err.text, "batch_norm = \"beta,gamma,mean,inv_std\" (Lasagne)", "is refused");
@@ -148,8 +148,8 @@ static void test_keras(void) {
 static void holds(const char *settings, const char *layers, const char *name, const float *want,
                   int64_t n, const char *what) {
     char text[800];
-    snprintf(text, sizeof text, "local c = require 'cnnrun'\nreturn c.net { weights = { 'w.npy'%s },"
-             "\n%s }\n", settings, layers);
+    snprintf(text, sizeof text, "local c = require 'cnnrun'\nreturn c.net { weights = { "
+             "'w.npy'%s },\n%s }\n", settings, layers);
     cnr_graph *g = load(text);
     const cnr_value v = g ? cnri_graph_find(g, name) : -1;
     ok(v >= 0 && cnrt_distance(cnri_graph_type(g, v), want, n) < 1e-7, "%s", what);
@@ -189,8 +189,8 @@ static void test_turns(void) {
     holds(", flip = true", "input = { 'x', shape = { 'b', 1, 9 } }, c.conv1d { 'k', out = 2, "
           "kernel = 4, bias = false }", "k.weight", flipped, 8, "turned");
     npy_save("w.npy", floats("(1, 2, 2, 2)", n, 8)); /* h 1, w 2, in 2, multiplier 2 */
-    holds(", layout = 'hwio'", "input = { 'x', shape = { 'b', 2, 4, 4 } }, c.conv2d { 'k', out = 4, "
-          "group = 2, kernel = { 1, 2 }, bias = false }", "k.weight",
+    holds(", layout = 'hwio'", "input = { 'x', shape = { 'b', 2, 4, 4 } }, c.conv2d { 'k', "
+          "out = 4, group = 2, kernel = { 1, 2 }, bias = false }", "k.weight",
           (const float[]){1, 5, 2, 6, 3, 7, 4, 8}, 8, "kernels of each channel its own");
     npy_save("w.npy", floats("(8, 1)", n, 8));
     holds(", layout = 'hwio'", "input = { 'x', shape = { 'b', 2, 2, 2 } }, "

@@ -1,6 +1,7 @@
 /* Arrays of NumPy as weights of nets in Lua: types, orders and heads, archives, names, places and
  * layouts, against numbers known here; mistakes, hostile archives, damage. */
 #include "arrays.h"
+#include "core/store/store.h"
 
 #include <sys/stat.h>
 
@@ -227,12 +228,27 @@ static void test_mistakes(void) {
     refused(load("'w.npz'", conv_net), "no array for conv1.weight", "an empty archive");
     refused(load("'none.npz'", conv_net), "there is no ", "no file");
     refused(load("'/tmp/w.npz'", conv_net), "outside the script's folder", "a file elsewhere");
-    refused(load("{ 'a.npy', '../b.npy' }", conv_net), "outside the script's folder", "and another");
+    refused(load("{ 'a.npy', '../b.npy' }", conv_net), "outside the script's folder", "another");
     refused(load("{ flip = true }", conv_net), "want a file's name", "settings alone");
     refused(load("{ 'w.npz', flip = {} }", conv_net), "weights.flip: want", "no setting");
     refused(load("{ 'a.npy', layout = 'chwn' }", conv_net), "want oihw or hwio", "no such layout");
     refused(load("{ 'w.npz', 3 }", conv_net), "want a file's name", "a number as a file");
     refused(load("{ 'w.cnr', 'v.cnr' }", conv_net), "there is no", "two native files");
+    cnrt_write(cnrt_path("text.npz"), "hello", 5);
+    refused(load("'text.npz'", conv_net), "in a format that is known here", "no array at all");
+    static const char sum[] = "input = { 'x', shape = { 'b', 2 } },\n"
+                              "function(x) return c.add { x, c.weight { 'w', shape = { 2 } } } end";
+    cnr_graph *g = load("'d.npy'", sum);
+    const char *native = cnrt_path("native.cnr"), *renamed = cnrt_path("renamed");
+    ok(g && cnri_store_write(g, native, &cnrt_err) == CNR_OK && rename(native, renamed) == 0,
+       "weights as a native file");
+    cnri_graph_free(g);
+    g = load("'renamed'", sum);
+    holds(g, "w", shift, 2, "which is known by its content too");
+    cnri_graph_free(g);
+    refused(load("{ 'renamed', flip = true }", conv_net), "takes no option \"flip=true\"",
+            "and takes no settings");
+    refused(load("{ 'renamed', 'd.npy' }", conv_net), "one file too many", "nor other files");
     const char *paths[] = {cnrt_path("a.npy")};
     refused(cnrt_import("numpy", paths, 1, NULL, 0),
             "describe the net in Lua with weights = \"a.npy\"", "arrays alone are no net");
