@@ -7,6 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* 1 under the address sanitiser, which needs all addresses and much memory. */
+#ifdef __SANITIZE_ADDRESS__
+#define TAP_SANITISED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define TAP_SANITISED 1
+#endif
+#endif
+#ifndef TAP_SANITISED
+#define TAP_SANITISED 0
+#endif
+
 static int tap_count, tap_failed;
 
 __attribute__((format(printf, 2, 3), unused))

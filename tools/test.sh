@@ -29,10 +29,9 @@ scripts() { find tests -name '*.t' ! -path 'tests/fuzz/*' | sort; }
 build build ""
 suite plain 600 build $(programs build) $(scripts)
 
-# Left out: OpenCL's compiler, which is not ours and slow; importers' tests that bound their own address
-# space, which the sanitiser needs; VGG-16 to be cancelled; and test_csr, whose harness frees at exit.
+# Left out: OpenCL's compiler, which is not ours and slow; and VGG-16 to be cancelled.
 build build-asan "" -DCNNRUN_SANITIZE=address,undefined -DCNNRUN_HOSTILE=ON
-suite sanitised 500 build-asan $(programs build-asan | grep -vE '/opencl-|/import-|/test_cancel|/test_csr') \
+suite sanitised 500 build-asan $(programs build-asan | grep -vE '/opencl-|/test_cancel') \
     tests/core/cli/cli.t tests/core/host/hostile.t tests/core/train/train.t
 
 threaded="core/host/test_registry core/run/test_session plugins/cpu-neon/test_device"

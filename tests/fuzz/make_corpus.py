@@ -207,6 +207,122 @@ for name in WEIGHTS:
     params += struct.pack("<Q", len(name)) + name.encode()
 put("weights", "tiny.params", params)
 
+# ---- MXNet: a symbol with the same parameters ----
+SYMBOL = """{"nodes": [
+{"op": "null", "name": "data", "attrs": {"__shape__": "(0, 2, 6, 6)"}, "inputs": []},
+{"op": "null", "name": "conv1_weight", "inputs": []},
+{"op": "null", "name": "conv1_bias", "inputs": []},
+{"op": "Convolution", "name": "c", "attrs": {"kernel": "(3, 3)", "num_filter": "4", "pad": "(1, 1)",
+ "num_group": "2"}, "inputs": [[0, 0], [1, 0], [2, 0, 0]]},
+{"op": "LeakyReLU", "name": "r", "attr": {"act_type": "elu", "slope": "0.5"}, "inputs": [[3, 0]]},
+{"op": "SliceChannel", "name": "s", "param": {"num_outputs": "2"}, "inputs": [[4, 0]]},
+{"op": "broadcast_mul", "name": "m", "inputs": [[5, 0], [5, 1]]},
+{"op": "_PlusScalar", "name": "p", "param": {"scalar": "1e-1"}, "inputs": [[6, 0]]},
+{"op": "Pooling", "name": "g", "attrs": {"kernel": "(2, 2)", "stride": "(2, 2)", "pool_type": "avg",
+ "pooling_convention": "full"}, "inputs": [[7, 0]]},
+{"op": "Reshape", "name": "q", "attrs": {"shape": "(0, -4, 2, -1, -2)"}, "inputs": [[8, 0]]}],
+"arg_nodes": [0, 1, 2], "heads": [[9, 0], [4, 0]]}
+"""
+put("import-mxnet", "tiny.pair", pair(SYMBOL.encode(), params))
+
+
+# ---- Torch7: Linear, Dropout and a table's sum, binary and as text ----
+class Torch:
+    def __init__(self, ascii):
+        self.out, self.ascii, self.index = b"", ascii, 0
+
+    def number(self, kind, value):
+        self.out += b"%g\n" % value if self.ascii else struct.pack("<" + kind, value)
+
+    def text(self, text):
+        self.number("i", len(text))
+        self.out += text.encode() + (b"\n" if self.ascii else b"")
+
+    def begin(self, kind):
+        self.index += 1
+        self.number("i", kind)
+        self.number("i", self.index)
+
+    def value(self, v):
+        if isinstance(v, str):
+            self.number("i", 2)
+            self.text(v)
+        elif isinstance(v, bool):
+            self.number("i", 5)
+            self.number("i", int(v))
+        elif isinstance(v, (int, float)):
+            self.number("i", 1)
+            self.number("d", v)
+        elif isinstance(v, dict):
+            self.begin(3)
+            self.number("i", len(v))
+            for key, item in v.items():
+                self.value(key)
+                self.value(item)
+        else:
+            self.object(*v)
+
+    def object(self, kind, content):
+        self.begin(4)
+        self.text("V 1")
+        self.text(kind)
+        if kind == "torch.FloatTensor":
+            self.number("i", len(content))
+            for i in range(len(content)):
+                self.number("q", content[i])
+            for i in range(len(content)):
+                self.number("q", count(content[i + 1:]))
+            self.number("q", 1)
+            self.value(("torch.FloatStorage", count(content)))
+        elif kind == "torch.FloatStorage":
+            self.number("q", content)
+            for i in range(content):
+                self.number("f", i / 2)
+        else:
+            self.value(content)
+
+
+def listed(*items):
+    return {"modules": {i + 1: item for i, item in enumerate(items)}}
+
+
+TORCH = ("nn.Sequential", listed(
+    ("nn.Linear", {"weight": ("torch.FloatTensor", (4, 3)), "bias": ("torch.FloatTensor", (4,))}),
+    ("nn.Dropout", {"p": 0.5, "train": False}),
+    ("nn.ConcatTable", listed(("nn.Identity", {}), ("nn.Threshold", {"threshold": 0, "val": 0}))),
+    ("nn.CAddTable", {}), ("nn.Narrow", {"dimension": 2, "index": 2, "length": -1}),
+    ("nn.LogSoftMax", {})))
+for name, ascii in (("binary.t7", False), ("ascii.t7", True)):
+    torch = Torch(ascii)
+    torch.value(TORCH)
+    put("import-torch7", name, torch.out)
+
+# ---- CNNdroid: one layer with a file, which the fuzzers call "weights" ----
+NETFILE = b"""root_directory: "/sdcard/tiny/"
+allocated_ram: 1
+execution_mode: "sequential"
+auto_tuning: "off"
+layer {
+  type: "Convolution"
+  name: "c"
+  parameters_file: "weights"
+  pad: 1
+  stride: 1
+}
+layer { type: "Pooling" pool: "max" kernel_size: 2 stride: 2 }
+layer { type: "LRN" norm_region: "across_channels" local_size: 3 alpha: 1e-4 beta: 0.75 }
+layer { type: "ReLU" }
+"""
+
+
+def message(*dim):
+    if not dim:
+        return b"\xca\x3f\x80\x00\x00"
+    return bytes([0x90 | dim[0]]) + message(*dim[1:]) * dim[0]
+
+
+put("import-cnndroid", "tiny.pair", pair(NETFILE, message(4, 2, 3, 3) + message(4)))
+
 # ---- ours ----
 with open(os.path.join(here, "tiny.lua"), encoding="utf8") as script:
     LUA = script.read()

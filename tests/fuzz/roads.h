@@ -23,6 +23,8 @@ static struct {
     cnr_runtime *rt;
     char folder[256], first[300], second[300];
     const char *name, *other; /* of the files on the road "load"; NULL: no telling ones */
+    const char *option;       /* of the importer there: "shape=3,24,24", or NULL */
+    int beside;               /* the second is found by what the first says, not given */
     char why[1400]; /* of the last refusal */
 } roads;
 
@@ -152,10 +154,12 @@ static int roads_source(const cnr_source *source, const uint8_t *data, size_t n)
 }
 
 static int roads_load(const uint8_t *data, size_t n, const char *name, const char *weights) {
-    cnr_load_options options = {.size = sizeof options, .weights = weights};
+    const char *const settings[] = {roads.option, NULL};
+    cnr_load_options options = {.size = sizeof options, .weights = weights,
+                                .import_options = settings};
     cnr_error err = CNR_ERROR_INIT;
     cnr_graph *g = NULL;
-    if (roads_files(data, n, name, roads.other ? roads.other : "weights") == 2)
+    if (roads_files(data, n, name, roads.other ? roads.other : "weights") == 2 && !roads.beside)
         options.weights = roads.second;
     const cnr_status status = cnri_load_graph(roads.rt, roads.first, &options, &g, &err);
     const int good = status ? roads_refused(status, &err) : roads_use(g);

@@ -9,16 +9,11 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define SANITISED 1
-#else
-#define SANITISED 0
-#endif
-
 enum { SECONDS = 5 };
 
-/* Folder, the model's file, and that of its weights where they are apart. */
-static const struct { const char *model, *weights; } known[] = {
+/* The model's file, and that of its weights where they are apart; .msg lie beside and are named in
+ * the model, so that one of them is there and the others are missed. Then an importer's option. */
+static const char *const known[][3] = {
     {"caffe/cifar10/cifar10_full.prototxt", "caffe/cifar10/cifar10_full_iter_70000.caffemodel"},
     {"caffe/cifar10/cifar10_quick.prototxt", "caffe/cifar10/cifar10_quick_iter_5000.caffemodel"},
     {"caffe/lenet/lenet_deploy.prototxt", "caffe/lenet/lenet_iter_10000.caffemodel"},
@@ -71,13 +66,16 @@ static const struct { const char *model, *weights; } known[] = {
     {"torch7/bumper/model.net", NULL},
     {"torch7/hw1/model.t7", NULL},
     {"torch7/lenet5/LeNet5.nn", NULL},
-    {"mxnet/lenet/lenet-symbol.json", "mxnet/lenet/lenet-0001.params"},
+    {"mxnet/lenet/lenet-symbol.json", "mxnet/lenet/lenet-0001.params", "shape=1,28,28"},
     {"mxnet/mtcnn/det1-symbol.json", "mxnet/mtcnn/det1-0001.params"},
-    {"mxnet/mtcnn/det2-symbol.json", "mxnet/mtcnn/det2-0001.params"},
-    {"mxnet/mtcnn/det3-symbol.json", "mxnet/mtcnn/det3-0001.params"},
-    {"mxnet/mtcnn/det4-symbol.json", "mxnet/mtcnn/det4-0001.params"},
-    {"cnndroid/cifar10/Cifar10_def.txt", NULL},
+    {"mxnet/mtcnn/det2-symbol.json", "mxnet/mtcnn/det2-0001.params", "shape=3,24,24"},
+    {"mxnet/mtcnn/det3-symbol.json", "mxnet/mtcnn/det3-0001.params", "shape=3,48,48"},
+    {"mxnet/mtcnn/det4-symbol.json", "mxnet/mtcnn/det4-0001.params", "shape=15,24,24"},
+    {"cnndroid/cifar10/Cifar10_def.txt", "cnndroid/cifar10/model_param_conv1.msg"},
+    {"cnndroid/cifar10/Cifar10_def.txt", "cnndroid/cifar10/model_param_ip2.msg"},
+    {"cnndroid/cifar10/Cifar10_def.txt", "cnndroid/cifar10/mean.msg"},
     {"cnndroid/netfile-examples/AlexNet_def.txt", NULL},
+    {"cnndroid/netfile-examples/NIN_def.txt", NULL},
 };
 
 /* ---- damage ---- */
@@ -159,21 +157,21 @@ static int one(const model *x, int copy) {
 /* The child: copies from `from` on, each told before it begins. */
 static void copies(const model *x, int from, int many, int to) {
     struct rusage before, after;
-    if (!SANITISED) { /* addresses that the file is worth: a sanitiser takes all there are */
+    if (!TAP_SANITISED) { /* addresses that the file is worth: a sanitiser takes all there are */
         struct rlimit limit = {(rlim_t)1 << 30, (rlim_t)1 << 30};
         setrlimit(RLIMIT_AS, &limit);
     }
     getrusage(RUSAGE_SELF, &before);
     for (int i = from; i < many; i++) {
         int told[2] = {i, 0};
-        alarm(SECONDS * (SANITISED ? 4 : 1));
+        alarm(SECONDS * (TAP_SANITISED ? 4 : 1));
         told[1] = one(x, i);
         alarm(0);
         if (write(to, told, sizeof told) != sizeof told) _exit(5);
     }
     getrusage(RUSAGE_SELF, &after);
     const long grown = (after.ru_maxrss - before.ru_maxrss) / 1024; /* MB */
-    _exit(!SANITISED && grown > 256 + 8 * (long)((x->n + x->m) >> 20) ? 6 : 0);
+    _exit(!TAP_SANITISED && grown > 256 + 8 * (long)((x->n + x->m) >> 20) ? 6 : 0);
 }
 
 static void check(const model *x, int many) {
@@ -217,6 +215,7 @@ static int load(model *x, const char *shared, const char *first, const char *sec
     if (only && !strstr(x->path, only)) return 0;
     roads.name = strrchr(first, '/') + 1;
     roads.other = second ? strrchr(second, '/') + 1 : NULL;
+    roads.beside = second && strstr(second, ".msg");
     snprintf(path, sizeof path, "%s/%s", shared, first);
     if (!(x->first = roads_read(path, &x->n))) {
         skip(first, "not there");
@@ -228,8 +227,10 @@ static int load(model *x, const char *shared, const char *first, const char *sec
     return x->second != NULL;
 }
 
-static void one_model(const char *shared, const char *first, const char *second, int many) {
+static void one_model(const char *shared, const char *first, const char *second,
+                      const char *option, int many) {
     model x;
+    roads.option = option;
     if (load(&x, shared, first, second)) check(&x, many);
     cnri_free(x.first);
     cnri_free(x.second);
@@ -240,14 +241,15 @@ int main(void) {
     const int many = copies_wanted ? atoi(copies_wanted) : 30;
     const double begun = now();
     if (!roads_open(CNRT_BUILD_DIR "/plugins")) return 1;
-    one_model(CNRT_SOURCE_DIR, "scripts/nets/lenet5.cnr", NULL, many);
-    one_model(CNRT_SOURCE_DIR, "tests/fuzz/corpus/native/tiny.cnr", NULL, 10 * many);
-    one_model(CNRT_SOURCE_DIR, "tests/fuzz/tiny.lua", "tests/fuzz/corpus/weights/named.npz", many);
+    one_model(CNRT_SOURCE_DIR, "scripts/nets/lenet5.cnr", NULL, NULL, many);
+    one_model(CNRT_SOURCE_DIR, "tests/fuzz/corpus/native/tiny.cnr", NULL, NULL, 10 * many);
+    one_model(CNRT_SOURCE_DIR, "tests/fuzz/tiny.lua", "tests/fuzz/corpus/weights/named.npz", NULL,
+              many);
     if (!shared) skip("real models", "no ../shared/data");
     for (size_t i = 0; shared && i < sizeof known / sizeof known[0]; i++) {
         /* in a plain run no longer than the suite may take; with a number asked for, all of it */
-        if (!copies_wanted && now() - begun > 40) skip(known[i].model, "no time left");
-        else one_model(shared, known[i].model, known[i].weights, many);
+        if (!copies_wanted && now() - begun > 40) skip(known[i][0], "no time left");
+        else one_model(shared, known[i][0], known[i][1], known[i][2], many);
     }
     roads_close();
     return done();

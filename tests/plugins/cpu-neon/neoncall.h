@@ -82,6 +82,12 @@ typedef struct neon_case {
     cnr_tensor *want;
 } neon_case;
 
+OP_UNUSED void neon_case_free(const neon_case *c) {
+    op_node_free(c->node);
+    for (int32_t i = 0; i < c->full.n_epilogue; i++)
+        op_node_free((cnr_node *)(uintptr_t)c->links[i].node);
+}
+
 /* Applies "relu; leaky_relu alpha=0.1; add" behind the node; add's operand is drawn. */
 static void neon_chain(neon_case *c, const char *chain) {
     char *copy = op_keep(strdup(chain)), *state = NULL;
@@ -269,9 +275,7 @@ OP_UNUSED void neon_check_list(const char *name, const char *attrs, const char *
     const cnr_tensor *outs[1] = {c.want};
     c.full.outputs = outs;
     if (!neon_kernels(&c, name, what, tolerance)) ok(0, "%s %s: a kernel takes it", name, what);
-    op_node_free(c.node);
-    for (int32_t i = 0; i < c.full.n_epilogue; i++)
-        op_node_free((cnr_node *)(uintptr_t)c.links[i].node);
+    neon_case_free(&c);
 }
 
 #define neon_check(name, attrs, chain, tolerance, n, ...)                            \

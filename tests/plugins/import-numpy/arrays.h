@@ -13,7 +13,7 @@ static void put(bytes *b, const void *data, size_t n) {
         b->at = realloc(b->at, b->room);
         if (!b->at) exit(1);
     }
-    memcpy(b->at + b->n, data, n);
+    if (n) memcpy(b->at + b->n, data, n);
     b->n += n;
 }
 static void put_number(bytes *b, uint64_t value, int width) {

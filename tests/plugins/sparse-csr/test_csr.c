@@ -138,7 +138,7 @@ static int dense_agrees(int64_t batch, int64_t k, int64_t m, double keep, int wi
         }
         neon_state.cls->close(&device);
     }
-    op_node_free(c.node);
+    neon_case_free(&c);
     return good;
 }
 
