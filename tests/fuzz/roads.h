@@ -115,7 +115,7 @@ static int roads_refused(cnr_status status, const cnr_error *err) {
 static int roads_import(const cnr_importer *importer, const uint8_t *data, size_t n) {
     const int files = roads_files(data, n, "model", "weights");
     const char *paths[] = {roads.first, roads.second};
-    const cnr_import_args args = {.size = sizeof args, .n_paths = files, .paths = paths};
+    cnr_import_args args = {.size = sizeof args, .n_paths = files, .paths = paths};
     cnr_error err = CNR_ERROR_INIT;
     FILE *file = fopen(roads.first, "rb");
     uint8_t head[4096];
@@ -124,7 +124,12 @@ static int roads_import(const cnr_importer *importer, const uint8_t *data, size_
     importer->accepts(roads.first, head, got);
     cnr_graph *g = cnri_graph_new("hostile");
     if (!g) return 0;
-    const cnr_status status = importer->import(&args, g, &err);
+    cnr_status status = importer->import(&args, g, &err);
+    if (status == CNR_E_ARG && files == 2) { /* it finds the second by what the first says */
+        args.n_paths = 1;
+        err = (cnr_error)CNR_ERROR_INIT;
+        status = importer->import(&args, g, &err);
+    }
     const int good =
         g->problems.n || g->out_of_memory || !status ? roads_use(g) : roads_refused(status, &err);
     cnri_graph_free(g);
