@@ -133,6 +133,19 @@ static int fit_matrix(const struct cnr_graph *net, const imp_parameter *p,
     return 1;
 }
 
+/* Slopes and the like: axes of size 1 come and go. */
+static int fit_rest(const imp_parameter *p, const imp_layout *layout, imp_view *v) {
+    int32_t i = 0, k = 0, axes[CNR_MAX_RANK] = {v->rank - 1};
+    for (int32_t a = 1; a < v->rank; a++) axes[a] = a - 1;
+    if (layout->hwc && is_op(p->node, "prelu")) *v = permuted(v, axes);
+    for (;; i++, k++) {
+        while (i < v->rank && v->dim[i] == 1) i++;
+        while (k < p->type->rank && p->type->dim[k] == 1) k++;
+        if (i == v->rank || k == p->type->rank) return i == v->rank && k == p->type->rank;
+        if (v->dim[i] != p->type->dim[k]) return 0;
+    }
+}
+
 int imp_fit(const struct cnr_graph *net, const imp_parameter *p, const imp_array *a,
             const imp_layout *layout, imp_view *out) {
     out->rank = a->rank;
@@ -141,7 +154,7 @@ int imp_fit(const struct cnr_graph *net, const imp_parameter *p, const imp_array
     memcpy(out->stride, a->stride, sizeof out->stride);
     if (is_kernel(p)) return fit_kernel(p, layout, out);
     if (is_op(p->node, "dense") && p->type->rank == 2) return fit_matrix(net, p, layout, out);
-    return has_shape(out, p->type);
+    return fit_rest(p, layout, out);
 }
 
 const char *imp_shape_text(const int64_t *dim, int32_t rank, char text[160]) {

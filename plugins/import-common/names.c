@@ -12,7 +12,7 @@ static const char *const rows[] = {
     "scale gamma weight",
     "mean moving_mean running_mean",
     "var variance moving_variance moving_var running_var inv_std",
-    "slope alpha",
+    "slope alpha weight",
 };
 
 static int is_separator(char c) { return c == '.' || c == '/' || c == '_'; }

@@ -199,6 +199,23 @@ static void test_turns(void) {
           "c.dense { 'fc', out = 1, bias = false }", "fc.weight", n, 8, "of channels first");
 }
 
+/* PReLU: PyTorch keeps a slope for each channel, Keras one for each element or (1, 1, channels). */
+static void test_slopes(void) {
+    static const char net[] = "input = { 'x', shape = { 'b', 2, 2, 2 } }, function(x)\n"
+                              "return c.prelu { x, slope = c.weight { 's', shape = { 2, %s } } } end";
+    static const float n[] = {1, 2, 3, 4, 5, 6, 7, 8}, back[] = {1, 3, 5, 7, 2, 4, 6, 8};
+    char one[200], each[200];
+    snprintf(one, sizeof one, net, "1, 1");
+    snprintf(each, sizeof each, net, "2, 2");
+    npy_save("w.npy", floats("(2,)", n, 2));
+    holds("", one, "s", n, 2, "slopes of channels");
+    npy_save("w.npy", floats("(1, 1, 2)", n, 2));
+    holds(", layout = 'hwio'", one, "s", n, 2, "with axes of size 1");
+    npy_save("w.npy", floats("(2, 2, 2)", n, 8));
+    holds("", each, "s", n, 8, "slopes of elements");
+    holds(", layout = 'hwio'", each, "s", back, 8, "with channels last");
+}
+
 /* ---- LeNet, as Lasagne would have kept it ---- */
 
 static bytes turned_about(const cnr_tensor *t) {
@@ -268,6 +285,7 @@ int main(void) {
     test_lasagne();
     test_keras();
     test_turns();
+    test_slopes();
     test_lenet();
     return cnrt_end();
 }
