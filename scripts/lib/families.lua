@@ -10,6 +10,7 @@
 --   decode(outputs, net, size, least)   boxes in pixels of an input of that size
 local heads = require "lib.heads"
 local labels = require "lib.labels"
+local priors = require "lib.priors"
 
 local function dim(port, i)
   local d = port and port.sizes[i]
@@ -32,7 +33,7 @@ end
 
 -- The strides of grids that have so many cells together.
 local function strides_of(n, size)
-  for _, strides in ipairs { { 8, 16, 32 }, { 8, 16, 32, 64 }, { 4, 8, 16, 32 }, { 16, 32 } } do
+  for _, strides in ipairs { { 8, 16, 32 }, { 8, 16, 32, 64 } } do
     if cells(size, strides) == n then return strides end
   end
 end
@@ -98,17 +99,62 @@ local function clamped(list)
 end
 
 local function ultraface_priors(size)
-  return clamped(heads.priors({ { 8, squares(10, 16, 24) }, { 16, squares(32, 48) },
+  return clamped(priors.grids({ { 8, squares(10, 16, 24) }, { 16, squares(32, 48) },
                                 { 32, squares(64, 96) }, { 64, squares(128, 192, 256) } }, size))
 end
 
 -- The boxes of ResNet-10 SSD; its last two grids have 5 x 5 cells whatever their stride.
 local function res10_priors(size)
-  local s = heads.prior_sizes
+  local s = priors.sizes
   local rows = { { 8, s(30, 60, { 2 }) }, { 16, s(60, 111, { 2, 3 }) },
                  { 32, s(111, 162, { 2, 3 }) }, { 64, s(162, 213, { 2, 3 }) },
                  { 100, s(213, 264, { 2 }), 5, 5 }, { 300, s(264, 315, { 2 }), 5, 5 } }
-  return heads.priors(rows, size)
+  return priors.grids(rows, size)
+end
+
+-- The places of the outputs with so many numbers for a box.
+local function last_dims(net, ...)
+  local found = {}
+  for k, wanted in ipairs { ... } do
+    for i, port in ipairs(net.outputs) do
+      if dim(port, #port.sizes) == wanted then found[k] = i end
+    end
+  end
+  return table.unpack(found, 1, select("#", ...))
+end
+
+local function retinaface_priors(size)
+  return priors.grids({ { 8, squares(16, 32) }, { 16, squares(64, 128) }, { 32, squares(256, 512) } },
+                      size)
+end
+
+-- ---- SCRFD: outputs by how many numbers they have for a box, finest grid first ----
+
+local function by_width(net)
+  local by = { {}, {}, {} }
+  for i, port in ipairs(net.outputs) do
+    local wide = dim(port, #port.sizes)
+    local list = wide == 1 and by[1] or wide == 4 and by[2] or wide == 10 and by[3]
+    if not list then return nil end
+    list[#list + 1] = i
+  end
+  local n = #by[1]
+  return n >= 3 and #by[2] == n and (#by[3] == n or #by[3] == 0) and by or nil
+end
+
+local function scrfd_levels(net, outputs, size)
+  local by, levels, n = by_width(net) or error("the outputs do not fit in threes", 0), {}, 0
+  for _, list in ipairs(by) do
+    table.sort(list, function(a, b) return #outputs[a] > #outputs[b] end)
+  end
+  for k, i in ipairs(by[1]) do
+    local points = by[3][k]
+    levels[k] = { outputs[i], outputs[by[2][k]], points and outputs[points], 4 << k }
+    n = n + #outputs[i]
+  end
+  local strides = {}
+  for k, level in ipairs(levels) do strides[k] = level[4] end
+  return levels, n // cells(size, strides)
 end
 
 local function offsets(net)
@@ -188,15 +234,40 @@ M.list = {
     fits = function(net)
       local out = net.outputs[1]
       return #net.outputs == 1 and #out.sizes == 3 and (dim(out, 3) or 0) > 5 and
-             strides_of(dim(out, 2), net.size)
+             dim(out, 2) == cells(net.size, { 8, 16, 32 })
     end,
     input = yolox_input, score = .3, overlap = .45,
     classes = function(net) return dim(net.outputs[1], 3) - 5 end,
     decode = function(outputs, _, size, least)
-      local strides = strides_of(outputs[1]:shape()[2], size) or
-                      error("the output has not as many cells as an input of this size", 0)
-      return heads.yolox(outputs, { strides = strides, size = size }, least)
+      return heads.yolox(outputs, { strides = { 8, 16, 32 }, size = size }, least)
     end,
+  },
+  {
+    name = "nanodet-plus", about = "NanoDet-Plus: one output, cells x (classes + 4 x 8), four strides",
+    fits = function(net)
+      local out = net.outputs[1]
+      return #net.outputs == 1 and #out.sizes == 3 and (dim(out, 3) or 0) > 32 and
+             dim(out, 2) == cells(net.size, { 8, 16, 32, 64 })
+    end,
+    input = { channels = "bgr", mean = { 103.53, 116.28, 123.675 }, std = { 57.375, 57.12, 58.395 },
+              letterbox = 0 },
+    score = .4, overlap = .6,
+    classes = function(net) return dim(net.outputs[1], 3) - 32 end,
+    decode = function(outputs, _, size, least)
+      return heads.nanodet_plus(outputs, { bins = 8, strides = { 8, 16, 32, 64 }, size = size }, least)
+    end,
+  },
+  {
+    name = "fastestdet", about = "FastestDet: (5 + classes) planes of one grid of stride 16",
+    fits = function(net)
+      local out = net.outputs[1]
+      return #net.outputs == 1 and #out.sizes == 4 and (dim(out, 2) or 0) > 5 and
+             net.size.width > 0 and dim(out, 3) == net.size.height // 16 and
+             dim(out, 4) == net.size.width // 16
+    end,
+    input = { scale = 1 / 255, channels = "bgr" }, score = .5, overlap = .45,
+    classes = function(net) return dim(net.outputs[1], 2) - 5 end,
+    decode = heads.fastestdet,
   },
   {
     name = "yolov5", about = "YOLOv5, YOLOv7: one output, boxes x (5 + classes)",
@@ -254,6 +325,31 @@ M.list = {
     end,
   },
   {
+    name = "scrfd", about = "SCRFD: for each stride scores, distances and points",
+    fits = function(net) return by_width(net) ~= nil end,
+    input = { channels = "rgb", mean = 127.5, scale = 1 / 128, letterbox = "0,corner" },
+    score = .5, overlap = .4, labels = { "face" },
+    decode = function(outputs, net, size, least)
+      local levels, anchors = scrfd_levels(net, outputs, size)
+      return heads.scrfd(outputs, { levels = levels, anchors = anchors, size = size }, least)
+    end,
+  },
+  {
+    name = "retinaface", about = "RetinaFace: boxes, scores and points of n priors",
+    fits = function(net)
+      local loc, conf, points = last_dims(net, 4, 2, 10)
+      return #net.outputs == 3 and loc and conf and points
+    end,
+    input = { channels = "bgr", mean = { 104, 117, 123 }, letterbox = "110,corner" },
+    score = .6, overlap = .4, labels = { "face" },
+    decode = function(outputs, net, size, least)
+      local loc, conf, points = last_dims(net, 4, 2, 10)
+      return priors.ssd(outputs[conf], outputs[loc],
+                        { classes = 2, size = size, priors = retinaface_priors(size),
+                          points = outputs[points] }, least)
+    end,
+  },
+  {
     name = "ultraface", about = "Ultra-Light face detectors: scores and boxes, decoded or not",
     fits = function(net)
       return #net.outputs == 2 and named(net, "scores") and named(net, "boxes")
@@ -261,8 +357,8 @@ M.list = {
     input = { mean = 127, scale = 1 / 128 }, insist = { channels = "rgb" },
     score = .7, overlap = .3, labels = { "face" },
     decode = function(outputs, _, size, least)
-      local corners = heads.are_corners(outputs.boxes)
-      return heads.ssd(outputs.scores, outputs.boxes,
+      local corners = priors.are_corners(outputs.boxes)
+      return priors.ssd(outputs.scores, outputs.boxes,
                        { classes = 2, size = size, corners = corners,
                          priors = not corners and ultraface_priors(size) }, least)
     end,
@@ -273,7 +369,7 @@ M.list = {
       return #net.outputs == 1 and dim(net.outputs[1], 4) == 7 and net.channels == 1
     end,
     input = { scale = 1 / 255 }, score = .2, overlap = .5, labels = { "QR code" },
-    decode = heads.detections,
+    decode = priors.detections,
   },
   {
     name = "ssd", about = "SSD that ends in detection_output: rows of seven numbers",
@@ -281,7 +377,7 @@ M.list = {
       return #net.outputs == 1 and #net.outputs[1].sizes == 4 and dim(net.outputs[1], 4) == 7
     end,
     input = ssd_input, score = .3, overlap = .45, classes = ssd_classes,
-    decode = heads.detections,
+    decode = priors.detections,
   },
   {
     name = "res10", about = "the ResNet-10 SSD face detector of OpenCV, without its last layer",
@@ -292,7 +388,7 @@ M.list = {
     labels = { "face" },
     decode = function(outputs, net, size, least)
       local loc, conf = offsets(net)
-      return heads.ssd(outputs[conf], outputs[loc],
+      return priors.ssd(outputs[conf], outputs[loc],
                        { classes = 2, size = size, priors = res10_priors(size) }, least)
     end,
   },
@@ -305,9 +401,9 @@ M.list = {
     decode = function(outputs, net, size, least)
       local loc, conf = offsets(net)
       local prior = outputs.prior or outputs.mbox_priorbox
-      return heads.ssd(outputs[conf], outputs[loc],
+      return priors.ssd(outputs[conf], outputs[loc],
                        { classes = #outputs[conf] // (#outputs[loc] // 4), size = size,
-                         priors = heads.centred(prior),
+                         priors = priors.centred(prior),
                          variances = { prior[#prior // 2 + 1], prior[#prior // 2 + 3] } }, least)
     end,
   },

@@ -245,6 +245,69 @@ function M.nanodet(outputs, about, least)
   return list
 end
 
+-- NanoDet-Plus, [1, cells, classes + 4 bins]: the same in one, with distances from the cell's corner.
+function M.nanodet_plus(outputs, about, least)
+  local t, list, indices = outputs[1], {}, {}
+  local each, bins = t:shape()[3], about.bins
+  local classes = each - 4 * bins
+  for _, at in ipairs(t:above(least)) do
+    local cell = (at - 1) // each
+    if (at - 1) % each < classes and indices[#indices] ~= cell then indices[#indices + 1] = cell end
+  end
+  each_cell(indices, about.strides, about.size, function(index, column, row, stride)
+    local class, score = largest(t, index * each + 1, 1, classes)
+    local d, first = {}, index * each + classes + 1
+    for k = 0, 3 do d[k] = expected(t, first + k * bins, bins) * stride end
+    local x, y = column * stride, row * stride
+    add(list, class, score, x - d[0], y - d[1], x + d[2], y + d[3])
+  end)
+  return list
+end
+
+-- FastestDet, planes of one grid: objectness, centre less cell, size in parts of the input, classes.
+function M.fastestdet(outputs, _, size, least)
+  local t, list = outputs[1], {}
+  local shape = t:shape()
+  local n, columns = shape[3] * shape[4], shape[4]
+  local function tanh(v) return 1 - 2 / (exp(2 * v) + 1) end
+  local function part(v) return 1 / (1 + exp(-v)) end
+  for _, at in ipairs(t:above(0, 1, n)) do
+    local class, score = largest(t, at + 5 * n, n, shape[2] - 5)
+    score = math.max(0, score) ^ .4 * t[at] ^ .6
+    if score > least then
+      local cell = at - 1
+      add_centred(list, class, score, (cell % columns + tanh(t[at + n])) / columns * size.width,
+                  (cell // columns + tanh(t[at + 2 * n])) / shape[3] * size.height,
+                  part(t[at + 3 * n]) * size.width, part(t[at + 4 * n]) * size.height)
+    end
+  end
+  return list
+end
+
+-- SCRFD: for each stride scores, distances to the four sides and points, in strides, from the cell's
+-- corner; `anchors` boxes a cell. `about.levels`: { scores, distances, points or nil, stride }.
+function M.scrfd(outputs, about, least)
+  local list = {}
+  for _, level in ipairs(about.levels) do
+    local scores, sides, kps, stride = table.unpack(level, 1, 4)
+    local columns = math.ceil(about.size.width / stride)
+    for _, at in ipairs(scores:above(least)) do
+      local cell, b, points = (at - 1) // about.anchors, (at - 1) * 4, nil
+      local x, y = cell % columns * stride, cell // columns * stride
+      if kps then
+        local each = #kps // #scores
+        points = {}
+        for k = 1, each do
+          points[k] = kps[(at - 1) * each + k] * stride + (k % 2 == 1 and x or y)
+        end
+      end
+      add(list, 0, scores[at], x - sides[b + 1] * stride, y - sides[b + 2] * stride,
+          x + sides[b + 3] * stride, y + sides[b + 4] * stride, points)
+    end
+  end
+  return list
+end
+
 -- YuNet: for each stride class, objectness, box and key points. Scores are square roots of
 -- products.
 function M.yunet(outputs, about, least)
@@ -268,97 +331,6 @@ function M.yunet(outputs, about, least)
     end
   end
   return list
-end
-
--- ---- Boxes said relative to others known before (SSD) ----
-
--- Ready detections, [1, 1, found, 7]: picture, class (0 is background), score, corners from 0 to 1.
-function M.detections(outputs, _, size, least)
-  local t, list, w, h = outputs[1], {}, size.width, size.height
-  for b = 0, #t - 7, 7 do
-    if t[b + 3] > least and t[b + 2] >= 1 then
-      add(list, math.tointeger(t[b + 2]) - 1, t[b + 3], t[b + 4] * w, t[b + 5] * h, t[b + 6] * w,
-          t[b + 7] * h)
-    end
-  end
-  return list
-end
-
--- Known boxes around the cells of grids. rows: { stride, list of { w, h } in pixels [, columns,
--- rows] }; out: centre and size, from 0 to 1, four numbers each.
-function M.priors(rows, size)
-  local list = {}
-  for _, row in ipairs(rows) do
-    local columns = row[3] or math.ceil(size.width / row[1])
-    local n_rows = row[4] or math.ceil(size.height / row[1])
-    for y = 0, n_rows - 1 do
-      for x = 0, columns - 1 do
-        for _, box in ipairs(row[2]) do
-          local n = #list
-          list[n + 1], list[n + 2] = (x + .5) * row[1] / size.width, (y + .5) * row[1] / size.height
-          list[n + 3], list[n + 4] = box[1] / size.width, box[2] / size.height
-        end
-      end
-    end
-  end
-  return list
-end
-
--- The sizes around one cell that Caffe's prior boxes have.
-function M.prior_sizes(least, most, ratios)
-  local sizes, between = { { least, least } }, math.sqrt(least * most)
-  sizes[2] = { between, between }
-  for _, ratio in ipairs(ratios) do
-    local r = math.sqrt(ratio)
-    sizes[#sizes + 1] = { least * r, least / r }
-    sizes[#sizes + 1] = { least / r, least * r }
-  end
-  return sizes
-end
-
--- Corners and variances as prior_box gives them, [1, 2, 4n], as centres and sizes.
-function M.centred(prior)
-  local list, n = {}, #prior // 2
-  for i = 1, n, 4 do
-    local x0, y0, x1, y1 = prior[i], prior[i + 1], prior[i + 2], prior[i + 3]
-    list[i], list[i + 1], list[i + 2], list[i + 3] = (x0 + x1) / 2, (y0 + y1) / 2, x1 - x0, y1 - y0
-  end
-  return list
-end
-
--- scores: n times `classes` numbers, 0 is background; boxes: n times 4; priors: as above. With
--- about.corners the boxes are corners from 0 to 1 as they are.
-function M.ssd(scores, boxes, about, least)
-  local list, classes = {}, about.classes
-  local w, h = about.size.width, about.size.height
-  local near, far = table.unpack(about.variances or { .1, .2 })
-  local function decode(class, i, score)
-    local b = i * 4
-    if about.corners then
-      add(list, class - 1, score, boxes[b + 1] * w, boxes[b + 2] * h, boxes[b + 3] * w,
-          boxes[b + 4] * h)
-      return
-    end
-    local p = about.priors
-    add_centred(list, class - 1, score, (p[b + 1] + boxes[b + 1] * near * p[b + 3]) * w,
-                (p[b + 2] + boxes[b + 2] * near * p[b + 4]) * h,
-                p[b + 3] * exp(boxes[b + 3] * far) * w, p[b + 4] * exp(boxes[b + 4] * far) * h)
-  end
-  for class = 1, classes - 1 do
-    for _, at in ipairs(scores:above(least, class + 1, #scores, classes)) do
-      decode(class, (at - 1) // classes, scores[at])
-    end
-  end
-  return list
-end
-
--- Do boxes hold ordered corners (decoded in the net), or offsets?
-function M.are_corners(boxes)
-  local n, ordered = #boxes // 4, 0
-  for b = 0, 4 * n - 1, 4 do
-    if boxes[b + 3] >= boxes[b + 1] and boxes[b + 4] >= boxes[b + 2] then ordered = ordered + 1 end
-  end
-  return ordered > 0.98 * n
 end
 
 return M

@@ -9,6 +9,7 @@ local json = require "lib.json"
 local labels = require "lib.labels"
 local nets = require "lib.nets"
 local pictures = require "lib.pictures"
+local priors = require "lib.priors"
 
 local count = 0
 local function ok(good, what)
@@ -97,6 +98,31 @@ local function grids()
   is(#found, 1, "nanodet: a cell with two classes above is one box")
   is_box(found[1], 2, .9, 24 - 56, 24 - 56, 24 + 32, 24 + 56, "nanodet: expected distances")
 
+  -- The same in one, two classes and two bins: all on the first bin but to the right.
+  local plus = zeros(1, 32 + 8 + 2, 2 + 4 * 2)
+  local b = (32 + 5) * 10
+  plus[b + 1], plus[b + 2] = .5, .9
+  for k = 0, 3 do plus[b + 3 + 2 * k] = 100 end
+  plus[b + 3 + 2 * 2], plus[b + 4 + 2 * 2] = 0, 100
+  found = heads.nanodet_plus({ plus }, { size = size, strides = strides, bins = 2 }, .4)
+  is(#found, 1, "nanodet-plus: distances are no scores")
+  is_box(found[1], 1, .9, 16, 16, 16 + 16, 16, "nanodet-plus: from the cell's corner")
+
+  -- Planes of 4 x 2 cells of 16: objectness, place, size, two classes; the last cell.
+  local planes = zeros(1, 7, 2, 4)
+  for k, v in ipairs { .5, 0, math.log(3) / 2, 0, math.log(3), .2, .5 } do planes[k * 8] = v end
+  found = heads.fastestdet({ planes }, nil, size, .4)
+  is(#found, 1, "fastestdet: a cell scores")
+  is_box(found[1], 1, .5, 48 - 16, 24 - 12, 48 + 16, 24 + 12, "fastestdet: parts of the input")
+
+  -- Two boxes a cell of 32: the second of the second.
+  local sides, kps, two = zeros(4, 4), zeros(4, 4), zeros(4, 1)
+  two[4] = .8
+  for k, v in ipairs { .5, .25, 1, .5 } do sides[12 + k], kps[12 + k] = v, v end
+  found = heads.scrfd({}, { size = size, anchors = 2, levels = { { two, sides, kps, 32 } } }, .5)
+  is_box(found[1], 0, .8, 32 - 16, 0 - 8, 32 + 32, 16, "scrfd: distances in strides")
+  ok(near(found[1].points[3], 64) and near(found[1].points[4], 16), "scrfd: points")
+
   local out = { cls_8 = zeros(1, 32, 1), obj_8 = zeros(1, 32, 1), bbox_8 = zeros(1, 32, 4),
                 kps_8 = zeros(1, 32, 10) }
   out.cls_8[10], out.obj_8[10] = .9, .4 -- column 1, row 1
@@ -157,27 +183,31 @@ local function ssd()
                   priors = { .5, .5, .2, .2, .25, .5, .1, .4 } }
   local scores = c.tensor { shape = { 1, 2, 3 }, data = { .9, .05, .05, .1, .2, .7 } }
   local offsets = c.tensor { shape = { 1, 8 }, data = { 0, 0, 0, 0, 1, -1, 0, 5 * math.log(2) } }
-  local found = heads.ssd(scores, offsets, about, .5)
+  local found = priors.ssd(scores, offsets, about, .5)
   is(#found, 1, "ssd: background is no box")
   -- centre .25 + .1 * .1, .5 - .1 * .4; size .1, .4 * 2
   is_box(found[1], 1, .7, 26 - 5, 92 - 80, 26 + 5, 92 + 80, "ssd: centre and size from a prior")
+  about.points = c.tensor { shape = { 1, 4 }, data = { 0, 0, 5, -10 } } -- two boxes, a point each
+  local points = priors.ssd(scores, offsets, about, .5)[1].points
+  ok(#points == 2 and near(points[1], 30) and near(points[2], 20), "ssd: points from a prior")
+  about.points = nil
   local corners = c.tensor { shape = { 1, 8 }, data = { 0, 0, 1, 1, .1, .2, .3, .4 } }
   about.corners = true
-  is_box(heads.ssd(scores, corners, about, .5)[1], 1, .7, 10, 40, 30, 80, "ssd: corners as they are")
-  ok(heads.are_corners(corners) and not heads.are_corners(offsets), "corners are told from offsets")
+  is_box(priors.ssd(scores, corners, about, .5)[1], 1, .7, 10, 40, 30, 80, "ssd: corners as they are")
+  ok(priors.are_corners(corners) and not priors.are_corners(offsets), "corners are told from offsets")
   local rows = c.tensor { shape = { 1, 1, 2, 7 },
                           data = { 0, 3, .8, .1, .2, .3, .4, 0, 0, .9, 0, 0, 1, 1 } }
-  found = heads.detections({ rows }, nil, about.size, .5)
+  found = priors.detections({ rows }, nil, about.size, .5)
   is(#found, 1, "detection_output: rows of the background are left out")
   is_box(found[1], 2, .8, 10, 40, 30, 80, "detection_output: corners in parts of the input")
 
-  local sizes = heads.prior_sizes(30, 60, { 4 })
+  local sizes = priors.sizes(30, 60, { 4 })
   ok(#sizes == 4 and near(sizes[2][1], math.sqrt(1800)) and sizes[3][1] == 60 and sizes[3][2] == 15,
      "sizes of prior boxes")
-  local priors = heads.priors({ { 8, { { 10, 20 } } } }, { width = 12, height = 8 })
-  ok(#priors == 8 and near(priors[5], 1) and near(priors[6], .5) and near(priors[8], 2.5),
+  local list = priors.grids({ { 8, { { 10, 20 } } } }, { width = 12, height = 8 })
+  ok(#list == 8 and near(list[5], 1) and near(list[6], .5) and near(list[8], 2.5),
      "priors: a last cell that is only half inside")
-  local both = heads.centred(c.tensor { shape = { 1, 2, 4 }, data = { .1, .2, .5, .4, .1, .1, .2, .2 } })
+  local both = priors.centred(c.tensor { shape = { 1, 2, 4 }, data = { .1, .2, .5, .4, .1, .1, .2, .2 } })
   ok(#both == 4 and near(both[1], .3) and near(both[4], .2), "prior_box's corners as centres")
 end
 
@@ -214,6 +244,13 @@ local function recognised()
   is(of(416, 416, { "a", { 1, 2704, 80 }, "b", { 1, 676, 80 }, "c", { 1, 169, 80 },
                     "d", { 1, 2704, 32 }, "e", { 1, 676, 32 }, "f", { 1, 169, 32 } }), "nanodet",
      "by pairs of outputs")
+  is(of(320, 320, { "o", { 1, 2125, 112 } }), "nanodet-plus", "by four strides in one output")
+  is(of(352, 352, { "o", { 1, 85, 22, 22 } }), "fastestdet", "by a grid of stride 16")
+  local faces = { "a", { 12800, 1 }, "b", { 3200, 1 }, "c", { 800, 1 }, "d", { 12800, 4 },
+                  "e", { 3200, 4 }, "f", { 800, 4 } }
+  is(of(640, 640, faces), "scrfd", "by what there is for each box")
+  is(of(640, 640, { "a", { 1, 16800, 4 }, "b", { 1, 16800, 2 }, "c", { 1, 16800, 10 } }),
+     "retinaface", "by boxes, scores and points")
   is(of(640, 640, { "o", { "batch", 25200, 85 } }), "yolov5", "by three boxes a cell")
   is(of(1280, 1280, { "o", { 1, 102000, 85 } }), "yolov5", "of four strides")
   is(of(640, 640, { "o", { 1, 84, 8400 } }), "yolov8", "by planes of cells")
