@@ -40,10 +40,10 @@ static void report(cnr_graph *g, const cnri_node *node, const char *text) {
 
 /* ---- computing constants ---- */
 
-static bool known_constant(const cnr_tensor *t, int64_t limit) {
+static bool known_constant(const cnr_tensor *t, int64_t limit, uint32_t flags) {
     const int64_t n = cnr_count(t);
-    return t->data && t->flags & CNR_TENSOR_CONST && !(t->flags & CNR_TENSOR_VARIABLE) &&
-           !t->encoding && !t->quant && n >= 0 && n <= limit;
+    return t->data && t->flags & flags && !(t->flags & CNR_TENSOR_VARIABLE) && !t->encoding &&
+           !t->quant && n >= 0 && n <= limit;
 }
 
 /* Memory for every output without data; false when out of memory. *made has a bit for each. */
@@ -77,11 +77,14 @@ static cnr_status run_reference(cnri_node *node, cnr_error *err) {
     return status;
 }
 
-int32_t cnri_node_evaluate(cnri_node *node, int64_t limit, cnr_error *err) {
+/* Outputs from inputs with any of these flags; 1: done, and they are flagged `as`. */
+static int32_t evaluate(cnri_node *node, int64_t limit, uint32_t flags, uint32_t as,
+                        cnr_error *err) {
     const cnr_op *op = node->view.desc;
     if (!(op->flags & CNR_OP_PURE) || !op->reference || node->view.n_outputs > 64) return 0;
     for (int32_t i = 0; i < node->view.n_inputs; i++)
-        if (node->view.inputs[i] && !known_constant(node->view.inputs[i], limit)) return 0;
+        if (node->view.inputs[i] && !known_constant(node->view.inputs[i], limit, flags))
+            return 0;
     for (int32_t i = 0; i < node->view.n_outputs; i++) {
         const cnr_tensor *t = node->view.outputs[i];
         const int64_t n = cnr_count(t);
@@ -94,7 +97,7 @@ int32_t cnri_node_evaluate(cnri_node *node, int64_t limit, cnr_error *err) {
     for (int32_t i = 0; i < node->view.n_outputs; i++) {
         cnr_tensor *t = (cnr_tensor *)node->view.outputs[i];
         if (status == CNR_OK) {
-            t->flags = CNR_TENSOR_CONST; /* a lowered dimension is final now */
+            t->flags = as;
             t->bytes = cnr_dense_bytes(t);
         } else if (made >> i & 1) {
             cnri_free(t->data);
@@ -102,6 +105,35 @@ int32_t cnri_node_evaluate(cnri_node *node, int64_t limit, cnr_error *err) {
         }
     }
     return status == CNR_OK ? 1 : status;
+}
+
+/* A dimension that the reference lowers is final then: the constant is not dynamic. */
+int32_t cnri_node_evaluate(cnri_node *node, int64_t limit, cnr_error *err) {
+    return evaluate(node, limit, CNR_TENSOR_CONST, CNR_TENSOR_CONST, err);
+}
+
+/* ---- what is known only at run ---- */
+
+static bool reads_dynamic(const cnri_node *node) {
+    for (int32_t i = 0; i < node->view.n_inputs; i++)
+        if (node->view.inputs[i] && node->view.inputs[i]->flags & CNR_TENSOR_DYNAMIC) return true;
+    return false;
+}
+
+/* Of shapes that are upper bounds until the net runs, numbers worked out of them (how many of the
+ * best of the boxes found) are too. Such a value has data and is not constant: what follows is
+ * planned for it, and computes anew at run with what came out. */
+static cnr_status bound_outputs(cnri_node *node, cnr_error *err) {
+    bool lowers = false; /* its own shape depends on data */
+    for (int32_t i = 0; i < node->view.n_outputs; i++) {
+        cnr_tensor *t = (cnr_tensor *)node->view.outputs[i];
+        lowers = lowers || t->flags & CNR_TENSOR_DYNAMIC;
+        t->flags = (t->flags & ~(uint32_t)CNR_TENSOR_CONST) | CNR_TENSOR_DYNAMIC;
+    }
+    const int32_t done = lowers ? 0 : evaluate(node, CNRI_EAGER_ELEMENTS,
+                                               CNR_TENSOR_CONST | CNR_TENSOR_DYNAMIC,
+                                               CNR_TENSOR_DYNAMIC, err);
+    return done < 0 ? (cnr_status)done : CNR_OK;
 }
 
 /* ---- one node ---- */
@@ -142,7 +174,9 @@ cnr_status cnri_node_infer(cnr_graph *g, cnri_node *node) {
     for (int32_t i = 0; !fault && i < node->view.n_outputs; i++)
         fault = inferred_fault(g, outputs[i]);
     if (!fault) {
-        const int32_t done = cnri_node_evaluate(node, CNRI_EAGER_ELEMENTS, &err);
+        const int32_t done = reads_dynamic(node)
+                                 ? (int32_t)bound_outputs(node, &err)
+                                 : cnri_node_evaluate(node, CNRI_EAGER_ELEMENTS, &err);
         if (done < 0) fault = err.text;
         if (done == CNR_E_MEMORY) status = CNR_E_MEMORY;
     }

@@ -345,19 +345,6 @@ static void find_only_users(cnri_planner *p) {
     for (int32_t i = 0; i < g->outputs.n; i++) p->only_user[g->outputs.at[i]] = -1;
 }
 
-/* Whatever depends on a shape known only at run has such a shape itself. */
-static void spread_dynamic(cnr_graph *g) {
-    for (int32_t i = 0; i < g->nodes.n; i++) {
-        const cnri_node *n = g->nodes.at[i];
-        bool dynamic = false;
-        for (int32_t k = 0; k < n->view.n_inputs; k++)
-            if (n->in[k] >= 0 && (g->values.at[n->in[k]].type->flags & CNR_TENSOR_DYNAMIC))
-                dynamic = true;
-        for (int32_t k = 0; dynamic && k < n->view.n_outputs; k++)
-            g->values.at[n->out[k]].type->flags |= CNR_TENSOR_DYNAMIC;
-    }
-}
-
 cnr_status cnri_plan_choose(cnri_planner *p, cnr_error *err) {
     const cnr_graph *g = p->graph;
     p->n_offers = g->values.n;
@@ -368,7 +355,6 @@ cnr_status cnri_plan_choose(cnri_planner *p, cnr_error *err) {
     if (!p->offers || !p->only_user || !p->picks) return cnri_no_memory(err);
     for (int32_t v = 0; v < p->n_offers; v++) p->offers[v].device = -1;
     find_only_users(p);
-    spread_dynamic(p->graph);
     for (int32_t i = 0; i < p->n_picks; i++) {
         if (p->picks[i].absorbed) continue;
         const cnr_status status = choose_node(p, i, err);

@@ -3,14 +3,6 @@
 
 #include <stdio.h>
 
-/* A node of ours in front of the node; attrs may be NULL. */
-static cnr_value step(onnx_job *j, const char *op, const cnr_value *in, int32_t n_in,
-                      const imp_attrs *attrs) {
-    char suffix[64];
-    snprintf(suffix, sizeof suffix, ".%.40s%d", op, (int)++j->n_made);
-    return imp_node(&j->net->imp, op, j->name, suffix, in, n_in, attrs);
-}
-
 static cnr_value constant_i64(onnx_job *j, const int64_t *values, int64_t n) {
     cnr_tensor t = {.size = sizeof t,
                     .dtype = CNR_i64,
@@ -25,13 +17,13 @@ static cnr_value constant_i64(onnx_job *j, const int64_t *values, int64_t n) {
 }
 
 static const cnr_tensor *type_of(const onnx_job *j, cnr_value v) {
-    return v < 0 ? NULL : imp_host->graph_type(j->net->imp.graph, v);
+    return imp_type(&j->net->imp, v);
 }
 
 static cnr_value over(onnx_job *j, cnr_value x, const int64_t *axes, int64_t n) {
     imp_attrs attrs = {.n = 0};
     imp_ints(&attrs, "axes", axes, n);
-    return step(j, "unsqueeze", &x, 1, &attrs);
+    return onnx_step(j, "unsqueeze", &x, 1, &attrs);
 }
 
 /* ---- older operator sets ---- */
@@ -61,8 +53,8 @@ static void softmax(onnx_job *j) {
     imp_int(&from, "axis", axis);
     imp_int(&rows, "axis", 1);
     j->in[1] = j->in[0];
-    j->in[0] = step(j, "flatten", j->in, 1, &from);
-    j->in[0] = step(j, j->op, j->in, 1, &rows);
+    j->in[0] = onnx_step(j, "flatten", j->in, 1, &from);
+    j->in[0] = onnx_step(j, j->op, j->in, 1, &rows);
     j->n_in = 2;
     snprintf(j->op, sizeof j->op, "reshape_like");
 }
@@ -76,13 +68,32 @@ static void prelu(onnx_job *j) {
     j->in[1] = over(j, j->in[1], axes, n);
 }
 
+static cnr_value mean_of(onnx_job *j, cnr_value x, int32_t rank, int keep) {
+    int64_t axes[CNR_MAX_RANK] = {0};
+    imp_attrs attrs = {.n = 0};
+    for (int32_t i = 2; i < rank; i++) axes[i - 1] = i;
+    imp_ints(&attrs, "axes", axes, rank - 1);
+    imp_bool(&attrs, "keepdims", keep);
+    return onnx_step(j, "reduce_mean", &x, 1, &attrs);
+}
+
+/* In training mode the statistics are those of x itself. Some nets normalise their weights so; they
+ * are constants, and all of this is folded. */
 static void batch_norm(onnx_job *j) {
-    const Onnx__AttributeProto *training = onnx_proto(j, "training_mode");
-    if (training && training->i) onnx_problem(j, "training_mode is not supported%s", "");
-    if (onnx_int(j, "spatial", 1) == 0) onnx_problem(j, "spatial = 0 is not supported%s", "");
-    for (size_t i = 1; i < j->node->n_output; i++)
-        if (j->node->output[i][0]) onnx_problem(j, "its training outputs are not supported%s", "");
+    const cnr_tensor *x = type_of(j, j->in[0]);
+    int training = onnx_int(j, "training_mode", 0) != 0;
+    if (j->net->opset < 14 && !onnx_int(j, "is_test", 0)) /* more outputs said so */
+        for (size_t i = 1; i < j->node->n_output; i++) training |= j->node->output[i][0] != 0;
     j->n_out = 1;
+    if (onnx_int(j, "spatial", 1) == 0) onnx_problem(j, "spatial = 0 is not supported%s", "");
+    if (!training) return;
+    if (!x || x->rank < 2 || j->n_in != 5)
+        return onnx_problem(j, "training mode needs an input of known rank%s", "");
+    const cnr_value parts[] = {j->in[0], mean_of(j, j->in[0], x->rank, 1)};
+    const cnr_value rest = onnx_step(j, "sub", parts, 2, NULL);
+    const cnr_value square = onnx_step(j, "mul", (cnr_value[]){rest, rest}, 2, NULL);
+    j->in[3] = mean_of(j, j->in[0], x->rank, 0);
+    j->in[4] = mean_of(j, square, x->rank, 0);
 }
 
 static void pad(onnx_job *j) { /* "paddings" in operator set 1 */
@@ -142,13 +153,13 @@ static void group_norm(onnx_job *j) { /* up to operator set 20 scale and bias we
     imp_ints(&flat, "shape", turn, 1);
     imp_ints(&repeat, "repeats", many, 2);
     for (int i = 1; i < 3; i++) { /* each group's value once for each of its channels */
-        cnr_value v = step(j, "reshape", &j->in[i], 1, &column);
-        v = step(j, "tile", &v, 1, &repeat);
-        j->in[i] = step(j, "reshape", &v, 1, &flat);
+        cnr_value v = onnx_step(j, "reshape", &j->in[i], 1, &column);
+        v = onnx_step(j, "tile", &v, 1, &repeat);
+        j->in[i] = onnx_step(j, "reshape", &v, 1, &flat);
     }
 }
 
-/* ---- constants and control flow ---- */
+/* ---- constants ---- */
 
 /* A constant: any of the forms of Constant. */
 static void constant(onnx_job *j) {
@@ -214,10 +225,6 @@ static void constant_of_shape(onnx_job *j) {
     imp_host->free(t.data);
 }
 
-static void refuse_subgraph(onnx_job *j) {
-    onnx_problem(j, "control flow (%s) is not supported", j->node->op_type);
-}
-
 const onnx_form *onnx_form_of(const char *op) {
     static const onnx_form forms[] = {
         {"add", old_broadcast, " axis "},
@@ -235,7 +242,7 @@ const onnx_form *onnx_form_of(const char *op) {
         {"softmax", softmax, " axis "},
         {"log_softmax", softmax, " axis "},
         {"hardmax", softmax, " axis "},
-        {"batch_normalization", batch_norm, ""},
+        {"batch_normalization", batch_norm, " training_mode "},
         {"resize", resize, ""},
         {"constant", constant,
          " value value_float value_int value_floats value_ints sparse_value "
@@ -246,9 +253,9 @@ const onnx_form *onnx_form_of(const char *op) {
         {"upsample", upsample, " scales mode width_scale height_scale "},
         {"top_k", top_k, " k "},
         {"group_normalization", group_norm, ""},
-        {"if", refuse_subgraph, " then_branch else_branch "},
-        {"loop", refuse_subgraph, " body "},
-        {"scan", refuse_subgraph, " body num_scan_inputs "},
+        {"if", onnx_if, " then_branch else_branch "},
+        {"loop", onnx_loop, " body "},
+        {"scan", onnx_loop, " body num_scan_inputs "},
     };
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
         if (strcmp(forms[i].op, op) == 0) return &forms[i];

@@ -91,11 +91,19 @@ static void add_input(onnx_net *net, const Onnx__ValueInfoProto *info) {
     if (onnx_names_set(&net->values, name, v)) net->imp.status = CNR_E_MEMORY;
 }
 
-static void build(onnx_net *net, const Onnx__GraphProto *g) {
+void onnx_initializers(onnx_net *net, const Onnx__GraphProto *g) {
     for (size_t i = 0; i < g->n_initializer && !net->imp.status; i++)
         add_initializer(net, g->initializer[i]);
-    for (size_t i = 0; i < g->n_input && !net->imp.status; i++) add_input(net, g->input[i]);
+}
+
+void onnx_nodes(onnx_net *net, const Onnx__GraphProto *g) {
     for (size_t i = 0; i < g->n_node && !net->imp.status; i++) onnx_node(net, g->node[i]);
+}
+
+static void build(onnx_net *net, const Onnx__GraphProto *g) {
+    onnx_initializers(net, g);
+    for (size_t i = 0; i < g->n_input && !net->imp.status; i++) add_input(net, g->input[i]);
+    onnx_nodes(net, g);
     for (size_t i = 0; i < g->n_output && !net->imp.status; i++) {
         const char *name = g->output[i]->name ? g->output[i]->name : "";
         cnr_value v = -1;
@@ -150,6 +158,7 @@ static cnr_status import_model(const char *path, const uint8_t *data, size_t byt
                                                       : "the graph is not usable");
     onnx_names_free(&net.values);
     onnx_names_free(&net.nodes);
+    onnx_branches_free(&net);
     imp_host->free(net.folder);
     onnx__model_proto__free_unpacked(model, &onnx_allocator);
     return net.imp.status;

@@ -26,6 +26,13 @@ void *onnx_own(onnx_job *j, size_t bytes) {
     return j->owned[j->n_owned++] = block;
 }
 
+cnr_value onnx_step(onnx_job *j, const char *op, const cnr_value *in, int32_t n_in,
+                    const imp_attrs *attrs) {
+    char suffix[64];
+    snprintf(suffix, sizeof suffix, ".%.40s%d", op, (int)++j->n_made);
+    return imp_node(&j->net->imp, op, j->name, suffix, in, n_in, attrs);
+}
+
 /* ---- attributes ---- */
 
 const Onnx__AttributeProto *onnx_proto(const onnx_job *j, const char *name) {
@@ -208,9 +215,8 @@ void onnx_node(onnx_net *net, const Onnx__NodeProto *node) {
     name_node(j);
     convert(j);
     for (size_t i = 0; i < node->n_output && !net->imp.status; i++)
-        if (node->output[i][0] &&
-            onnx_names_set(&net->values, node->output[i],
-                           !j->failed && (int32_t)i < j->n_out ? j->out[i] : -1))
+        if (node->output[i][0] && (j->failed || (int32_t)i < j->n_out) &&
+            onnx_names_set(&net->values, node->output[i], j->failed ? -1 : j->out[i]))
             net->imp.status = CNR_E_MEMORY;
     for (int32_t i = 0; i < j->n_owned; i++) imp_host->free(j->owned[i]);
     imp_host->free(j);

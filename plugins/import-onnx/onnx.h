@@ -28,7 +28,17 @@ typedef struct onnx_net {
     char *folder; /* where external data lies */
     int64_t opset;
     onnx_names values, nodes;
+    struct onnx_branch {
+        struct onnx_branch *next;
+        Onnx__GraphProto *graph; /* NULL: damaged */
+    } *branches; /* of If nodes, kept for their names */
+    int32_t depth; /* of the branches under way */
 } onnx_net;
+typedef struct onnx_branch onnx_branch;
+
+/* import_onnx.c: of the net or of a branch */
+void onnx_initializers(onnx_net *net, const Onnx__GraphProto *g);
+void onnx_nodes(onnx_net *net, const Onnx__GraphProto *g);
 
 /* nodes.c: the road of every node. What graph_node will be given is collected in a job, which
  * forms.c changes first. */
@@ -52,6 +62,9 @@ void *onnx_own(onnx_job *j, size_t bytes);
 char *onnx_text(onnx_job *j, ProtobufCBinaryData s);
 const Onnx__AttributeProto *onnx_proto(const onnx_job *j, const char *name);
 int64_t onnx_int(const onnx_job *j, const char *name, int64_t fallback);
+/* A node of ours beside it, of one output; attrs may be NULL. */
+cnr_value onnx_step(onnx_job *j, const char *op, const cnr_value *in, int32_t n_in,
+                    const imp_attrs *attrs);
 
 /* forms.c: what ONNX, or an older operator set, says otherwise than we do */
 typedef struct onnx_form {
@@ -60,6 +73,11 @@ typedef struct onnx_form {
     const char *takes; /* attributes that it reads itself, each in blanks */
 } onnx_form;
 const onnx_form *onnx_form_of(const char *op); /* NULL: nothing */
+
+/* branch.c: control flow */
+void onnx_if(onnx_job *j);
+void onnx_loop(onnx_job *j);
+void onnx_branches_free(onnx_net *net);
 
 /* tensor.c */
 /* ONNX's TensorProto.DataType to ours; CNR_DTYPE_NONE for strings, complex and unknown ones. */

@@ -1,0 +1,294 @@
+/* import-onnx on models made here: control flow, numbers known only at run, what older operator sets
+ * meant, damaged files. */
+#include "plugins/importing.h"
+
+/* ---- as much of protobuf's writing as models need ---- */
+
+typedef struct msg {
+    uint8_t at[1 << 13];
+    size_t n;
+} msg;
+
+static void varint(msg *m, uint64_t v) {
+    for (; v > 0x7f; v >>= 7) m->at[m->n++] = (uint8_t)(v | 0x80);
+    m->at[m->n++] = (uint8_t)v;
+}
+static void number(msg *m, int field, int64_t v) {
+    varint(m, (uint64_t)field << 3);
+    varint(m, (uint64_t)v);
+}
+static void bytes(msg *m, int field, const void *data, size_t n) {
+    varint(m, (uint64_t)field << 3 | 2);
+    varint(m, n);
+    memcpy(m->at + m->n, data, n);
+    m->n += n;
+}
+static void text(msg *m, int field, const char *s) { bytes(m, field, s, strlen(s)); }
+static void part(msg *m, int field, const msg *sub) { bytes(m, field, sub->at, sub->n); }
+
+/* ---- models: fields are named by the format's numbers ---- */
+
+enum { FLOAT = 1, INT64 = 7 };
+
+/* A node; `in` and `out` are names with blanks between them. */
+static msg node(const char *op, const char *in, const char *out) {
+    msg m = {.n = 0};
+    char list[2][128];
+    snprintf(list[0], sizeof list[0], "%s", in);
+    snprintf(list[1], sizeof list[1], "%s", out);
+    for (int i = 0; i < 2; i++)
+        for (char *at = strtok(list[i], " "); at; at = strtok(NULL, " ")) text(&m, i + 1, at);
+    text(&m, 4, op);
+    return m;
+}
+static void attr_int(msg *n, const char *name, int64_t v) {
+    msg a = {.n = 0};
+    text(&a, 1, name);
+    number(&a, 3, v);
+    part(n, 5, &a);
+}
+static void attr_part(msg *n, const char *name, int field, const msg *value) {
+    msg a = {.n = 0};
+    text(&a, 1, name);
+    part(&a, field, value);
+    part(n, 5, &a);
+}
+static msg tensor(const char *name, int type, int64_t rows, int64_t columns, const void *data) {
+    msg t = {.n = 0};
+    if (rows >= 0) number(&t, 1, rows);
+    if (columns >= 0) number(&t, 1, columns);
+    number(&t, 2, type);
+    text(&t, 8, name);
+    bytes(&t, 9, data, (size_t)((rows < 0 ? 1 : rows) * (columns < 0 ? 1 : columns)) *
+                           (type == FLOAT ? 4 : 8));
+    return t;
+}
+static void value(msg *g, int field, const char *name, int64_t rows, int64_t columns) {
+    const int64_t dims[] = {rows, columns};
+    msg shape = {.n = 0}, type = {.n = 0}, whole = {.n = 0}, info = {.n = 0};
+    for (int i = 0; i < 2; i++) {
+        msg dim = {.n = 0};
+        number(&dim, 1, dims[i]);
+        part(&shape, 1, &dim);
+    }
+    number(&type, 1, FLOAT);
+    part(&type, 2, &shape);
+    part(&whole, 1, &type);
+    text(&info, 1, name);
+    part(&info, 2, &whole);
+    part(g, field, &info);
+}
+static void add(msg *g, msg n) { part(g, 1, &n); }
+static void constant(msg *g, msg t) { part(g, 5, &t); }
+static void output(msg *g, const char *name) {
+    msg info = {.n = 0};
+    text(&info, 1, name);
+    part(g, 12, &info);
+}
+
+/* Writes the graph as a model, whose path is returned. */
+static const char *model_file(const msg *g, int64_t opset, const char *name) {
+    msg set = {.n = 0};
+    static msg m;
+    m.n = 0;
+    number(&set, 2, opset);
+    number(&m, 1, 8);
+    part(&m, 8, &set);
+    part(&m, 7, g);
+    const char *path = cnrt_path(name);
+    cnrt_write(path, m.at, m.n);
+    return path;
+}
+
+/* Output 0 for x of rows times columns. */
+static void gives(const msg *g, int64_t opset, const float *x, int64_t rows, int64_t columns,
+                  const float *want, int64_t n, const char *what) {
+    cnr_model *m = cnrt_model("onnx", model_file(g, opset, "net.onnx"), NULL, NULL);
+    const cnr_tensor *y = cnrt_run(m, x, (int64_t[]){rows, columns}, 2);
+    ok(cnrt_distance(y, want, n) < 1e-6, "%s", what);
+    if (m) cnr_release(m);
+}
+static void refuses(const msg *g, int64_t opset, const char *why, const char *what) {
+    const char *path = model_file(g, opset, "net.onnx");
+    cnr_graph *graph = cnrt_import("onnx", &path, 1, NULL, 0);
+    if (!ok(!graph && strstr(cnrt_err.text, why), "%s is refused", what))
+        note("%s", cnrt_err.text);
+    cnri_graph_free(graph);
+}
+
+/* ---- control flow ---- */
+
+static msg branch(const char *op, const char *in, const char *out) {
+    msg g = {.n = 0};
+    if (op) add(&g, node(op, in, out));
+    output(&g, out);
+    return g;
+}
+
+/* y = x's elements as `yes` or `no` have them. */
+static msg choice(const char *condition, const msg *yes, const msg *no) {
+    msg n = node("If", condition, "y");
+    attr_part(&n, "then_branch", 6, yes);
+    attr_part(&n, "else_branch", 6, no);
+    return n;
+}
+
+static void branches(void) {
+    const float x[] = {-1, 2, 3};
+    const int64_t one = 1, two = 2;
+    const msg yes = branch("Neg", "x", "t"), no = branch("Abs", "x", "e");
+    msg g = {.n = 0}, nothing = node("Constant", "", "t"), empty = {.n = 0};
+    const msg none = tensor("", FLOAT, 0, 3, "");
+    attr_part(&nothing, "value", 5, &none);
+    add(&empty, nothing);
+    output(&empty, "t");
+
+    value(&g, 11, "x", 1, 3);
+    output(&g, "y");
+    msg known = g, alike = g, found = g, unlike = g, lost = g, loop = g;
+    constant(&known, tensor("one", INT64, -1, -1, &one));
+    constant(&known, tensor("two", INT64, -1, -1, &two));
+    add(&known, node("Less", "one two", "c"));
+    add(&known, choice("c", &yes, &no));
+    gives(&known, 13, x, 1, 3, (float[]){1, -2, -3}, 3, "a condition that is known");
+
+    msg asked = {.n = 0}; /* is the largest above 2? */
+    const float limit = 2;
+    constant(&asked, tensor("limit", FLOAT, -1, -1, &limit));
+    msg max = node("ReduceMax", "x", "max");
+    attr_int(&max, "keepdims", 0);
+    add(&asked, max);
+    add(&asked, node("Greater", "max limit", "c"));
+    memcpy(alike.at + alike.n, asked.at, asked.n);
+    alike.n += asked.n;
+    found = lost = unlike = alike;
+    add(&alike, choice("c", &yes, &no));
+    gives(&alike, 13, x, 1, 3, (float[]){1, -2, -3}, 3, "one known at run: the first branch");
+    gives(&alike, 13, (float[]){-1, 2, 0}, 1, 3, (float[]){1, 2, 0}, 3, "the second");
+    add(&found, choice("c", &empty, &no));
+    gives(&found, 13, x, 1, 3, (float[]){1, 2, 3}, 3, "a branch for nothing is not taken");
+
+    const msg turned = branch("Transpose", "x", "t");
+    add(&unlike, choice("c", &turned, &no));
+    refuses(&unlike, 13, "different shapes", "branches with shapes of their own");
+    const msg absent = branch(NULL, "", "nowhere");
+    add(&lost, choice("c", &yes, &absent));
+    refuses(&lost, 13, "nowhere", "a branch without its result");
+    add(&loop, node("Loop", "x", "y"));
+    refuses(&loop, 13, "not supported", "a loop");
+
+    msg deep = g, inner = yes;
+    constant(&deep, tensor("one", INT64, -1, -1, &one));
+    add(&deep, node("Equal", "one one", "c"));
+    for (int i = 0; i < 9; i++) {
+        msg outer = {.n = 0};
+        add(&outer, choice("c", &inner, &no));
+        output(&outer, "y");
+        inner = outer;
+    }
+    add(&deep, choice("c", &inner, &no));
+    refuses(&deep, 13, "deep", "ten branches in each other");
+}
+
+/* ---- numbers known only at run ---- */
+
+/* The best three of what is not 0, or as many as there are. */
+static void counted(void) {
+    const int64_t second = 1, three = 3;
+    msg g = {.n = 0};
+    value(&g, 11, "x", 1, 6);
+    constant(&g, tensor("second", INT64, 1, -1, &second));
+    constant(&g, tensor("three", INT64, 1, -1, &three));
+    add(&g, node("NonZero", "x", "at"));
+    add(&g, node("Transpose", "at", "places"));
+    add(&g, node("GatherND", "x places", "found"));
+    add(&g, node("Shape", "at", "shape"));
+    add(&g, node("Gather", "shape second", "n"));
+    add(&g, node("Min", "n three", "k"));
+    add(&g, node("TopK", "found k", "y index"));
+    output(&g, "y");
+    gives(&g, 13, (float[]){1, 0, 5, 4, 0, 2}, 1, 6, (float[]){5, 4, 2}, 3, "four found: three");
+    gives(&g, 13, (float[]){0, 0, 5, 0, 7, 0}, 1, 6, (float[]){7, 5}, 2, "two found: both");
+    gives(&g, 13, (float[]){0, 0, 0, 0, 0, 0}, 1, 6, (float[]){0}, 0, "nothing found: nothing");
+}
+
+/* ---- what operator sets meant ---- */
+
+static void training(void) {
+    const float x[] = {1, 5, 3, 5}, ones[] = {1, 1}, zeros[] = {0, 0};
+    for (int64_t opset = 13; opset <= 15; opset += 2) {
+        msg g = {.n = 0}, n = node("BatchNormalization", "x s b m v", opset < 14 ? "y a c" : "y");
+        value(&g, 11, "x", 2, 2);
+        constant(&g, tensor("s", FLOAT, 2, -1, ones));
+        constant(&g, tensor("b", FLOAT, 2, -1, zeros));
+        constant(&g, tensor("m", FLOAT, 2, -1, ones));
+        constant(&g, tensor("v", FLOAT, 2, -1, ones));
+        if (opset >= 14) attr_int(&n, "training_mode", 1);
+        add(&g, n);
+        msg wants = g;
+        output(&g, "y");
+        gives(&g, opset, x, 2, 2, (float[]){-0.999995f, 0, 0.999995f, 0}, 4,
+              opset < 14 ? "more outputs: in training mode" : "training_mode: x's own statistics");
+        output(&wants, opset < 14 ? "a" : "y");
+        if (opset < 14) refuses(&wants, opset, "no node gives it", "statistics as outputs");
+    }
+}
+
+static void softmax(void) {
+    const float x[] = {0, 0, 0, 0};
+    msg g = {.n = 0};
+    value(&g, 11, "x", 2, 2);
+    msg n = node("Softmax", "x", "y");
+    attr_int(&n, "axis", 0);
+    add(&g, n);
+    output(&g, "y");
+    gives(&g, 11, x, 2, 2, (float[]){.25f, .25f, .25f, .25f}, 4, "set 11: all from the axis on");
+    gives(&g, 13, x, 2, 2, (float[]){.5f, .5f, .5f, .5f}, 4, "set 13: along the axis");
+}
+
+/* A region of interest of the whole picture; the box comes with x, of 5 columns: rows of pixels. */
+static void roi_align(void) {
+    const float box[] = {0, 0, 2, 2}, x[] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
+    const int64_t zero = 0, shape[] = {1, 1, 3, 3};
+    msg g = {.n = 0}, n = node("RoiAlign", "image box which", "y");
+    value(&g, 11, "x", 3, 3);
+    constant(&g, tensor("box", FLOAT, 1, 4, box));
+    constant(&g, tensor("which", INT64, 1, -1, &zero));
+    constant(&g, tensor("shape", INT64, 4, -1, shape));
+    add(&g, node("Reshape", "x shape", "image"));
+    attr_int(&n, "sampling_ratio", 1);
+    add(&g, n);
+    output(&g, "y");
+    gives(&g, 11, x, 3, 3, (float[]){4}, 1, "RoiAlign before set 16: the middle is at 1, 1");
+    gives(&g, 16, x, 3, 3, (float[]){2}, 1, "from then on at a half");
+}
+
+static void damaged(void) {
+    const msg yes = branch("Neg", "x", "t"), no = branch("Abs", "x", "e");
+    const float limit = 2;
+    msg g = {.n = 0};
+    value(&g, 11, "x", 1, 3);
+    constant(&g, tensor("limit", FLOAT, -1, -1, &limit));
+    msg max = node("ReduceMax", "x", "max");
+    attr_int(&max, "keepdims", 0);
+    add(&g, max);
+    add(&g, node("Greater", "max limit", "c"));
+    add(&g, choice("c", &yes, &no));
+    output(&g, "y");
+    const char *path = model_file(&g, 13, "whole.onnx");
+    cnrt_survives("onnx", &path, 1, 0, NULL, 1000);
+}
+
+int main(void) {
+    if (!cnrt_begin("onnx")) {
+        skip("import-onnx", "protobuf-c");
+        return cnrt_end();
+    }
+    branches();
+    counted();
+    training();
+    softmax();
+    roi_align();
+    damaged();
+    return cnrt_end();
+}
