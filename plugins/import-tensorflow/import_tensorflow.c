@@ -1,15 +1,7 @@
 /* TensorFlow: a frozen GraphDef into a graph. */
 #include "tensorflow.h"
 
-static void *allocate(void *data, size_t bytes) {
-    (void)data;
-    return imp_host->alloc(bytes);
-}
-static void release(void *data, void *block) {
-    (void)data;
-    imp_host->free(block);
-}
-static ProtobufCAllocator allocator = {allocate, release, NULL};
+static ProtobufCAllocator allocator = {imp_library_alloc, imp_library_free, NULL};
 
 /* A SavedModel begins with its version and then the graph; a GraphDef with a node. */
 static int is_saved_model(const uint8_t *data, size_t n) {
@@ -85,7 +77,8 @@ static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, c
     size_t bytes = 0;
     tf_net net = {.b = {.graph = graph, .path = args->paths[0]},
                   .args = args,
-                  .outputs = imp_option(args, "outputs")};
+                  .outputs = imp_option(args, "outputs"),
+                  .dead = {.plain = -1, .turned = -1, .dead = 1}};
     if (args->n_paths > 1)
         return imp_host->fail(err, CNR_E_ARG, args->paths[1], "a frozen graph is one file");
     cnr_status status = imp_read_file(net.b.path, &data, &bytes, err);

@@ -47,13 +47,14 @@ static int32_t implied(const tf_job *j, int64_t dim[CNR_MAX_RANK]) {
     return rank;
 }
 
-/* shape.NAME=, or shape= : sizes of one sample, or with the batch in front when the rank asks for
- * it; -1: not given, or not usable. */
+/* shape.NAME=, or shape= of the first input and of those whose rank is known: sizes of one sample, or
+ * with the batch in front when the rank asks for it; -1: not given, or not usable. */
 static int32_t given_shape(const tf_job *j, int32_t rank, int64_t dim[CNR_MAX_RANK]) {
     char key[300];
     snprintf(key, sizeof key, "shape.%.250s", j->name);
     const char *text = imp_option(j->net->args, key);
-    if (!text) text = imp_option(j->net->args, "shape");
+    if (!text && (rank > 0 || imp_host->graph_input_count(j->net->b.graph) == 0))
+        text = imp_option(j->net->args, "shape");
     const int32_t n = imp_shape(text, dim);
     if (n < 1) return -1;
     if (rank < 0 ? n != 3 : n != rank - 1) return rank < 0 || n == rank ? n : -1;
@@ -130,5 +131,5 @@ void tf_op_switch(tf_job *j) {
 void tf_op_merge(tf_job *j) {
     for (int32_t i = 0; i < j->n_in; i++)
         if (!j->in[i]->dead) return (void)(j->entry->out[0] = *j->in[i]);
-    j->entry->out[0].dead = 1;
+    j->entry->dead = 1;
 }

@@ -1,6 +1,8 @@
 /* The nodes of a GraphDef by name. */
 #include "tensorflow.h"
 
+#include <stdio.h>
+
 static uint32_t hash(const char *name, size_t n) {
     uint32_t h = 2166136261u; /* FNV-1a */
     for (size_t i = 0; i < n; i++) h = (h ^ (uint8_t)name[i]) * 16777619u;
@@ -14,6 +16,17 @@ static uint32_t place(const tf_net *net, const char *name, size_t bytes) {
         const char *other = net->entries[net->index[i]].node->name;
         if (strlen(other) == bytes && memcmp(other, name, bytes) == 0) return i;
     }
+}
+
+/* A node with --option shape.NAME=H,W,C is an input whatever it is: the graph is cut there. */
+static const Tf__NodeDef *cut(tf_net *net, const Tf__NodeDef *node) {
+    static char placeholder[] = "Placeholder";
+    char key[300];
+    snprintf(key, sizeof key, "shape.%.250s", node->name);
+    if (strcmp(node->op, placeholder) == 0 || !imp_option(net->args, key)) return node;
+    Tf__NodeDef *own = (Tf__NodeDef *)tf_block(net, sizeof *own);
+    if (own) *own = (Tf__NodeDef){.base = node->base, .name = node->name, .op = placeholder};
+    return own ? own : node;
 }
 
 cnr_status tf_index(tf_net *net, const Tf__NodeDef *const *nodes, size_t n, cnr_error *err) {
@@ -30,7 +43,7 @@ cnr_status tf_index(tf_net *net, const Tf__NodeDef *const *nodes, size_t n, cnr_
         if (!node->name || !node->op)
             return imp_host->fail(err, CNR_E_FORMAT, net->b.path,
                                   "node %d has no name or no operator", (int)i);
-        net->entries[i].node = node;
+        net->entries[i].node = node = cut(net, node);
         net->entries[i].row = tf_row_of(node->op);
         const uint32_t at = place(net, node->name, strlen(node->name));
         if (net->index[at] >= 0)

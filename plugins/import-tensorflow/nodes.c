@@ -188,16 +188,22 @@ static int room_for_outputs(tf_job *j) {
     return j->entry->n_out > 0;
 }
 
+/* What an input names; NULL: nothing (yet). */
+static tf_twins *twins_of(tf_net *net, tf_entry *from, int32_t output) {
+    if (!from || from->dead) return from ? &net->dead : NULL;
+    return output < from->n_out ? &from->out[output] : NULL;
+}
+
 /* A node on a side that is not taken, as an input from there or a control input says. */
-static int is_dead(const tf_job *j) {
-    const Tf__NodeDef *node = j->entry->node;
-    for (int32_t i = 0; i < j->n_in; i++)
-        if (j->in[i]->dead) return 1;
+static int is_dead(tf_net *net, const tf_entry *entry) {
+    const Tf__NodeDef *node = entry->node;
     for (size_t i = 0; i < node->n_input; i++) {
-        const tf_entry *e = *node->input[i] == '^'
-                                ? tf_find(j->net, node->input[i] + 1, strlen(node->input[i] + 1))
-                                : NULL;
-        if (e && e->n_out && e->out[0].dead) return 1;
+        const char *text = node->input[i];
+        int32_t output;
+        tf_entry *from = tf_input(net, text, &output);
+        if (*text == '^') from = tf_find(net, text + 1, strlen(text + 1));
+        const tf_twins *x = twins_of(net, from, output);
+        if (x && x->dead) return 1;
     }
     return 0;
 }
@@ -212,7 +218,7 @@ static int gather(tf_job *j) {
         int32_t output;
         if (*node->input[i] == '^') continue;
         tf_entry *from = tf_input(j->net, node->input[i], &output);
-        tf_twins *x = from && output < from->n_out ? &from->out[output] : NULL;
+        tf_twins *x = twins_of(j->net, from, output);
         if (!from) tf_problem(j, "it reads \"%.120s\", which is not there", node->input[i]);
         else if (from->failed) j->entry->failed = 1; /* follows from a problem already told */
         else if (!x || (x->plain < 0 && x->turned < 0 && !x->dead && !x->noise))
@@ -224,20 +230,19 @@ static int gather(tf_job *j) {
 }
 
 void tf_convert(tf_net *net, tf_entry *entry) {
+    const tf_row *row = entry->row;
     tf_job j = {.net = net, .entry = entry, .op = entry->node->op, .name = entry->node->name};
+    const int merges = row && row->convert == tf_op_merge;
+    entry->dead = !merges && is_dead(net, entry);
+    if (entry->dead) return;
+    if (!row) entry->failed = 1; /* told with the others of its kind */
     if (entry->failed) return;
-    j.ours = entry->row->ours;
-    if (!room_for_outputs(&j) || !gather(&j)) return;
-    if (entry->row->convert != tf_op_merge && is_dead(&j)) {
-        for (int32_t i = 0; i < entry->n_out; i++) entry->out[i].dead = 1;
-        return;
-    }
-    if (tf_noise(&j)) return;
-    entry->row->convert(&j);
+    j.ours = row->ours;
+    if (!room_for_outputs(&j) || !gather(&j) || tf_noise(&j)) return;
+    row->convert(&j);
     if (entry->failed) return;
     tf_note_sizes(&j);
     const tf_twins *y = entry->out;
-    if (y->plain < 0 && y->turned < 0 && !y->noise && entry->row->convert != tf_op_switch &&
-        entry->row->convert != tf_op_merge)
+    if (y->plain < 0 && y->turned < 0 && !y->noise && row->convert != tf_op_switch && !merges)
         entry->failed = 1; /* the graph has its problem */
 }

@@ -96,6 +96,10 @@ static const char *why(const char *op, int looped) {
     return tf_row_of(op) ? NULL : "this operator is not supported";
 }
 
+static int is_live(const tf_entry *e) {
+    return e->state == 2 && !e->dead;
+}
+
 /* Each operator once, with how many nodes are of it. */
 static void tell_unsupported(tf_net *net, int looped) {
     int32_t told = 0;
@@ -103,11 +107,11 @@ static void tell_unsupported(tf_net *net, int looped) {
         const char *op = net->entries[i].node->op, *text = why(op, looped);
         int32_t n = 0;
         for (int32_t k = 0; text && k < net->n; k++)
-            if (net->entries[k].state == 2 && strcmp(net->entries[k].node->op, op) == 0) {
+            if (is_live(&net->entries[k]) && strcmp(net->entries[k].node->op, op) == 0) {
                 if (k < i) break; /* told */
                 n++;
             }
-        if (n && net->entries[i].state == 2 && ++told)
+        if (n && is_live(&net->entries[i]) && ++told)
             imp_host->graph_problem(net->b.graph, net->b.path, "%d node%s %s (the first: %s): %s",
                                     (int)n, n > 1 ? "s" : "", op, net->entries[i].node->name, text);
     }
@@ -143,8 +147,7 @@ static cnr_status add_outputs(tf_net *net, tf_entry *e) {
         const tf_twins *t = &e->out[k];
         if (t->dead || (t->plain < 0 && t->turned < 0) || !is_wanted(net, name, (size_t)n))
             continue;
-        if (tf_known(net, t) && !net->outputs)
-            continue; /* a condition left over */
+        if (tf_known(net, t) && !net->outputs) continue; /* a condition left over */
         status = imp_host->graph_output(net->b.graph, tf_plain(net, &e->out[k]), name);
     }
     return status;
@@ -181,19 +184,22 @@ cnr_status tf_build(tf_net *net, cnr_error *err) {
     mark_read(net);
     cnr_status status = walk(net, stack, mark_needed, 0, err);
     int looped = 0, refused = 0;
-    for (int32_t i = 0; i < net->n; i++) looped |= tf_is_op(&net->entries[i], "Enter");
-    tell_unsupported(net, looped);
     for (int32_t i = 0; i < net->n; i++) {
-        tf_entry *e = &net->entries[i];
+        const tf_entry *e = &net->entries[i];
+        looped |= tf_is_op(e, "Enter");
         refused |= e->state == 2 && is_control_flow(e->node->op);
     }
-    if (status || refused) return status; /* the graph's problems say it */
-    /* Inputs come in the file's order. */
-    for (int32_t i = 0; i < net->n; i++) {
-        tf_entry *e = &net->entries[i];
-        e->failed = e->state == 2 && !e->row;
-        e->next = 0;
-        e->state = e->state == 2 && tf_is_op(e, "Placeholder") ? (tf_convert(net, e), 2) : 0;
+    if (!status && !refused) {
+        /* Inputs come in the file's order. */
+        for (int32_t i = 0; i < net->n; i++) {
+            tf_entry *e = &net->entries[i];
+            const int first = e->state == 2 && tf_is_op(e, "Placeholder");
+            if (first) tf_convert(net, e);
+            e->state = first ? 2 : 0;
+            e->next = 0;
+        }
+        status = walk(net, stack, tf_convert, 1, err);
     }
-    return walk(net, stack, tf_convert, 1, err);
+    if (!status) tell_unsupported(net, looped); /* the graph's problems refuse it */
+    return status;
 }

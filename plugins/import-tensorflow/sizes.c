@@ -177,7 +177,7 @@ static void note(tf_job *j, tf_twins *y, const tf_size *sizes, int64_t n) {
 
 void tf_note_sizes(tf_job *j) {
     tf_size sizes[MOST];
-    if (j->n_in < 1 || j->entry->out[0].plain < 0) return;
+    if (j->n_in < 1 || j->entry->dead || j->entry->out[0].plain < 0) return;
     if (strcmp(j->op, "Unpack") == 0 || strcmp(j->op, "Split") == 0) {
         const int64_t n = tf_in_sizes(j, j->n_in - 1, sizes, MOST);
         for (int32_t i = 0; i < n && n == tf_attr_int(j, j->ours, 0) && i < j->entry->n_out; i++)

@@ -35,6 +35,7 @@ typedef struct tf_entry {
     int32_t state; /* 0 untouched, 1 under way, 2 done */
     size_t next;   /* inputs before this one are done */
     int32_t read;  /* some other node reads it */
+    int32_t dead;  /* on the side of a branch that is not taken */
     int32_t failed;
 } tf_entry;
 
@@ -46,6 +47,7 @@ typedef struct tf_net {
     uint32_t room;
     const cnr_import_args *args;
     const char *outputs; /* "A,B:1", those that are wanted; NULL: what no node reads */
+    tf_twins dead;       /* what dead entries give */
     void *blocks;        /* memory that lives as long as this */
 } tf_net;
 
