@@ -202,7 +202,8 @@ static void test_turns(void) {
 /* PReLU: PyTorch keeps a slope for each channel, Keras one for each element or (1, 1, channels). */
 static void test_slopes(void) {
     static const char net[] = "input = { 'x', shape = { 'b', 2, 2, 2 } }, function(x)\n"
-                              "return c.prelu { x, slope = c.weight { 's', shape = { 2, %s } } } end";
+                              "return c.prelu { x, slope = c.weight { 's', shape = { 2, %s } } } "
+                              "end";
     static const float n[] = {1, 2, 3, 4, 5, 6, 7, 8}, back[] = {1, 3, 5, 7, 2, 4, 6, 8};
     char one[200], each[200];
     snprintf(one, sizeof one, net, "1, 1");
