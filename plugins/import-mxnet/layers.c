@@ -263,6 +263,7 @@ static struct row row_of(const mx_node *n) {
     found.convert = mx_pointwise_row(n, &found.flags);
     if (!found.convert) found.convert = mx_pooling_row(n, &found.flags);
     if (!found.convert) found.convert = mx_shape_row(n, &found.flags);
+    if (!found.convert) found.convert = mx_box_row(n, &found.flags);
     return found;
 }
 

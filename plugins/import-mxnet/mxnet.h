@@ -45,6 +45,7 @@ double mx_float(const mx_node *n, const char *key, double fallback);
 int mx_bool(const mx_node *n, const char *key, int fallback);
 /* "(3, 3)" or "3": -1 when it is no such list; 0: not there. None counts as `none`. */
 int32_t mx_ints(const mx_node *n, const char *key, int64_t *out, int32_t max, int64_t none);
+int32_t mx_floats(const mx_node *n, const char *key, double *out, int32_t max, double none);
 /* Input i of a node as (node, output); 0: there is none such. */
 int mx_input(const mx_node *n, int32_t i, int64_t *from, int64_t *output);
 
@@ -100,13 +101,14 @@ void mx_layer(mx_net *net, mx_node *n);
 int mx_is_open(const mx_node *n); /* takes any height and width */
 int mx_op_outputs(const mx_node *n);
 
-/* ---- pointwise.c, pooling.c, shapes.c: rows of their operators; NULL: none of theirs ---- */
+/* ---- pointwise.c, pooling.c, shapes.c, boxes.c: rows of their operators; NULL: none of theirs ---- */
 
 typedef void (*mx_convert)(mx_job *j);
 enum { MX_OPEN = 1, MX_OWN_INPUT = 2 }; /* any height and width; reads input 0 itself */
 mx_convert mx_pointwise_row(const mx_node *n, int *flags);
 mx_convert mx_pooling_row(const mx_node *n, int *flags);
 mx_convert mx_shape_row(const mx_node *n, int *flags);
+mx_convert mx_box_row(const mx_node *n, int *flags);
 
 /* ---- import_mxnet.c ---- */
 

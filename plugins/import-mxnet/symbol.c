@@ -27,7 +27,7 @@ int mx_bool(const mx_node *n, const char *key, int fallback) {
     return strcmp(text, "True") == 0 || strcmp(text, "true") == 0 || strcmp(text, "1") == 0;
 }
 
-int32_t mx_ints(const mx_node *n, const char *key, int64_t *out, int32_t max, int64_t none) {
+int32_t mx_floats(const mx_node *n, const char *key, double *out, int32_t max, double none) {
     const char *at = mx_text(n, key), *end;
     int32_t k = 0;
     if (!at) return 0;
@@ -41,11 +41,18 @@ int32_t mx_ints(const mx_node *n, const char *key, int64_t *out, int32_t max, in
             at += 4;
             continue;
         }
-        const double value = imp_number(at, &end);
-        if (end == at || !(value > -1e9 && value < 1e9)) return -1;
-        out[k++] = (int64_t)value;
+        out[k] = imp_number(at, &end);
+        if (end == at || !(out[k] > -1e9 && out[k] < 1e9)) return -1;
+        k++;
         at = *end == 'L' ? end + 1 : end;
     }
+}
+
+int32_t mx_ints(const mx_node *n, const char *key, int64_t *out, int32_t max, int64_t none) {
+    double list[64];
+    const int32_t k = max > 64 || !mx_text(n, key) ? 0 : mx_floats(n, key, list, max, (double)none);
+    for (int32_t i = 0; i < k; i++) out[i] = (int64_t)list[i];
+    return k;
 }
 
 int mx_input(const mx_node *n, int32_t i, int64_t *from, int64_t *output) {

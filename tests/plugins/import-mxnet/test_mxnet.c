@@ -158,6 +158,8 @@ static const struct one {
     {"_RDivScalar", "'scalar': '6'", "3", {1, 3}, 3, {-2, -3, -6}},
     {"_contrib_AdaptiveAvgPooling2D", "'output_size': '(1, 2)'", "1,1,3", {1, 1, 1, 3}, 2,
      {-2.5f, -1.5f}},
+    {"_contrib_MultiBoxPrior", "'sizes': '(0.5,)', 'ratios': '(1.0,)'", "1,1,2", {1, 1, 1, 2}, 8,
+     {0.125f, 0.25f, 0.375f, 0.75f, 0.625f, 0.25f, 0.875f, 0.75f}},
     {"RNN", "'mode': 'lstm'", "3", {1, 3}, 0, {0}}, {"Custom", "", "3", {1, 3}, 0, {0}},
     {"Embedding", "'input_dim': '3', 'output_dim': '2'", "3", {1, 3}, 0, {0}},
 };
@@ -183,6 +185,27 @@ static void test_ones(void) {
         if (t->n_want) ok(cnrt_distance(y, t->want, t->n_want) < 1e-6, "%s %s", t->op, t->attrs);
         else ok(!m, "%s %s: refused", t->op, t->attrs);
     }
+}
+
+/* Boxes (0 .1 .2 .3) and (.4 .5 .6 .7) that stay where they are: each as its best class alone. */
+static void test_detection(void) {
+    static const char text[] =
+        "{\"nodes\": [{\"op\": \"null\", \"name\": \"data\", \"inputs\": []},"
+        "{\"op\": \"_zeros\", \"name\": \"z\", \"attrs\": {\"shape\": \"(1, 8)\"}, \"inputs\": []},"
+        "{\"op\": \"_arange\", \"name\": \"a\", \"attrs\": {\"start\": \"0\", \"stop\": \"8\"}, "
+        "\"inputs\": []},"
+        "{\"op\": \"_div_scalar\", \"name\": \"d\", \"attrs\": {\"scalar\": \"10\"}, "
+        "\"inputs\": [[2, 0]]},"
+        "{\"op\": \"Reshape\", \"name\": \"b\", \"attrs\": {\"shape\": \"(1, 2, 4)\"}, "
+        "\"inputs\": [[3, 0]]},"
+        "{\"op\": \"_contrib_MultiBoxDetection\", \"name\": \"y\", \"inputs\": [[0, 0], [1, 0], "
+        "[4, 0]]}], \"heads\": [[5, 0]]}";
+    static const float x[] = {0, 0.1f, 0.9f, 0.2f, 0.1f, 0.7f}; /* background, two classes */
+    static const float want[] = {0, 1, 0.9f, 0, 0.1f, 0.2f, 0.3f, 0, 2, 0.7f, 0.4f, 0.5f, 0.6f, 0.7f};
+    cnr_model *m = cnrt_model("mxnet", saved("ssd.json", text, strlen(text)), NULL, "shape=3,2");
+    if (!m) note("%s", cnrt_err.text);
+    ok(cnrt_distance(cnrt_run(m, x, (const int64_t[]){1, 3, 2}, 3), want, 14) < 1e-6,
+       "MultiBoxDetection gives a list of boxes");
 }
 
 static const char behind[] = /* what stands behind a global pooling lets any size in */
@@ -346,6 +369,7 @@ int main(void) {
     }
     test_forms();
     test_ones();
+    test_detection();
     test_open();
     test_problems();
     test_weights();
