@@ -1,6 +1,5 @@
 -- Says what pictures show: cnnrun scripts/apps/classify.lua MODEL PICTURE... [-o OUT]
-local c = require "cnnrun"
-local args = require "lib.args"
+local app = require "lib.app"
 local draw = require "lib.draw"
 local json = require "lib.json"
 local labels = require "lib.labels"
@@ -11,23 +10,11 @@ local spec = {
   usage = "scripts/apps/classify.lua MODEL PICTURE... [options]",
   about = "Says what pictures show, and writes it on them. MODEL is a file of a net, or a description " ..
           "and its weights with a comma between. PICTURE is a file, a folder or a pattern.",
-  least = 2,
   flags = {
-    { "-o, --output PATH", "draw: a .png for one picture, a folder for several" },
-    { "--contact FILE", "all drawn pictures, small, on one sheet" },
-    { "--json", "one object a picture, a line each" },
-    { "-q, --quiet", "no progress" },
-    { "--labels FILE", "names of the classes, one a line" },
-    { "--top NUMBER", "how many classes (3)" },
-    { "--background NUMBER", "so many classes in front of the labels' first are none of them (0)" },
-    { "--option TEXT", "NAME=VALUE for the importer, such as shape=3,224,224", many = true },
-    { "--device NAME", "where to run: cpu, opencl:0 (the best)" },
+    { "--top COUNT", "how many classes (3)" },
+    { "--background COUNT", "so many classes in front of the labels' first are none of them (0)" },
     { "--resize SIZE", "HxW, or the shorter side" },
     { "--crop SIZE", "the middle: HxW, N, or a part such as 0.875" },
-    { "--channels ORDER", "rgb, bgr or gray" },
-    { "--mean LIST", "subtract: a number a channel" },
-    { "--std LIST", "divide: a number a channel" },
-    { "--scale NUMBER", "multiply: value = (pixel - mean) * scale / std" },
   },
 }
 
@@ -45,31 +32,19 @@ local function parts(t)
   return function(v) return math.exp(v - top) / all end
 end
 
-local function work(options)
-  local drawing, code = options.output or options.contact, nil
-  if drawing then
-    local able, why = draw.available()
-    if not able then
-      c.note(why)
-      drawing, code = nil, 1
-    end
-  end
-  pictures.refuse(options[1])
+return app.main(spec, function(options)
   local net, how = nets.open(options[1], options), {}
   local names = options.labels and labels.read(options.labels)
   for _, step in ipairs(steps) do how[step] = options[step] end
   local function label(class)
-    local shifted = class - math.tointeger(options.background or 0)
+    local shifted = class - (options.background or 0)
     local name = names and names[shifted + 1] or net.model:label(class)
     if shifted < 0 then name = "none of these" end
     return (name or "class " .. class):match("^[^,]+")
   end
-  local list = pictures.list({ table.unpack(options, 2) })
-  local place = drawing and options.output and pictures.places(options.output, #list)
-  local sheet = drawing and options.contact and draw.sheet()
-  local failed = pictures.each(list, options.quiet, function(name, picture)
+  return function(name, picture)
     local scores = net:run((net.model:prepare(picture, how)))[1]
-    local best, part, lines = scores:topk(math.tointeger(options.top or 3)), parts(scores), {}
+    local best, part, lines = scores:topk(options.top or 3), parts(scores), {}
     for i, one in ipairs(best) do lines[i] = { label(one.index), part(one.score), one.index } end
     if options.json then
       local classes = {}
@@ -81,12 +56,6 @@ local function work(options)
       print(name)
       for _, line in ipairs(lines) do print(("  %5.1f%%  %s"):format(line[2] * 100, line[1])) end
     end
-    if not drawing then return end
-    if place then draw.caption(picture, lines):save(place(name)) end
-    if sheet then sheet:add(draw.caption(picture, lines, draw.tile), pictures.stem(name)) end
-  end)
-  if sheet then sheet:picture():save(options.contact) end
-  return code or failed
-end
-
-return function(words) return args.main(words, spec, work) end
+    return function(tile) return draw.caption(picture, lines, tile) end, pictures.stem(name)
+  end
+end)

@@ -1,6 +1,5 @@
 -- Finds things in pictures: cnnrun scripts/apps/detect.lua MODEL PICTURE... [-o OUT]
-local c = require "cnnrun"
-local args = require "lib.args"
+local app = require "lib.app"
 local detector = require "lib.detector"
 local draw = require "lib.draw"
 local families = require "lib.families"
@@ -13,29 +12,17 @@ local spec = {
   about = "Finds things in pictures: prints a box for each, and draws them. MODEL is a file of a net, " ..
           "a description and its weights with a comma between (yolo.cfg,yolo.weights), or a folder " ..
           "with MTCNN's three nets. PICTURE is a file, a folder or a pattern.",
-  least = 2,
   flags = {
-    { "-o, --output PATH", "draw: a .png for one picture, a folder for several" },
-    { "--contact FILE", "all drawn pictures, small, on one sheet" },
-    { "--json", "one object a picture, a line each" },
-    { "-q, --quiet", "no progress" },
-    { "--labels FILE", "names of the classes, one a line" },
     { "--score NUMBER", "at least this score (the family's)" },
     { "--overlap NUMBER", "boxes of a class share at most this part (the family's)" },
     { "--across NUMBER", "boxes of different classes share at most this part (0.8: a dog or a cat, " ..
                          "not both; 1: both)" },
     { "--family NAME", "who decodes (told by the net)" },
-    { "--device NAME", "where to run: cpu, opencl:0 (the best)" },
     { "--size SIZE", "where the net leaves its input's size open: HEIGHTxWIDTH, or net for its own " ..
                      "(the picture's shape, its shorter side as long as the net's)" },
-    { "--longest NUMBER", "or the picture's shape, with the longer side this long" },
-    { "--option TEXT", "NAME=VALUE for the importer, such as shape=3,300,300", many = true },
-    { "--smallest NUMBER", "mtcnn: smallest face, in pixels (20)" },
+    { "--longest COUNT", "or the picture's shape, with the longer side this long" },
+    { "--smallest COUNT", "mtcnn: smallest face, in pixels (20)" },
     { "--swapped ANSWER", "mtcnn: yes, when the nets see rows as columns (told by the files)" },
-    { "--channels ORDER", "rgb, bgr or gray" },
-    { "--mean LIST", "subtract: a number a channel" },
-    { "--std LIST", "divide: a number a channel" },
-    { "--scale NUMBER", "multiply: value = (pixel - mean) * scale / std" },
     { "--letterbox LEVEL", "keep the picture's shape, fill with this grey; LEVEL,corner: picture at " ..
                            "the top left; false: stretch" },
   },
@@ -75,38 +62,18 @@ local function has_one_class(list)
   return true
 end
 
-local function work(options)
-  local drawing, code = options.output or options.contact, nil
-  if drawing then
-    local able, why = draw.available()
-    if not able then
-      c.note(why)
-      drawing, code = nil, 1
-    end
-  end
-  pictures.refuse(options[1])
+return app.main(spec, function(options)
   local find = detector.open(options[1], options)
   if options.labels then find.names = labels.read(options.labels) end
-  local list = pictures.list({ table.unpack(options, 2) })
-  local place = drawing and options.output and pictures.places(options.output, #list)
-  local sheet = drawing and options.contact and draw.sheet()
-  local failed = pictures.each(list, options.quiet, function(name, picture)
+  return function(name, picture)
     local shape, found = picture:shape(), find:find(picture)
     if options.json then print(json.encode(as_object(name, shape, found, find)))
     else show(name, shape, found, find) end
-    if not drawing then return end
     local function text(b)
       local label, score = find:label(b.class), ("%d%%"):format((b.score * 100 + .5) // 1)
       return label .. " " .. score, has_one_class(found) and score or label
     end
-    if place then draw.boxes(picture, found, text):save(place(name)) end
-    if sheet then
-      local drawn = draw.boxes(picture, found, text, draw.tile)
-      sheet:add(drawn, ("%s: %d"):format(pictures.stem(name), #found))
-    end
-  end)
-  if sheet then sheet:picture():save(options.contact) end
-  return code or failed
-end
-
-return function(words) return args.main(words, spec, work) end
+    return function(tile) return draw.boxes(picture, found, text, tile) end,
+           ("%s: %d"):format(pictures.stem(name), #found)
+  end
+end)

@@ -9,9 +9,9 @@
 -- args.main(words, spec, work) does it with what a program does around it: work(options) gives the exit
 -- code, and an error in it is told in a line.
 --
--- A flag with a word in capitals behind it takes a value; NUMBER is checked. With `many = true` in
--- its row it may come again, and its option is a list. Gives nil and an exit code after --help or a
--- mistake.
+-- A flag with a word in capitals behind it takes a value; NUMBER and COUNT (whole, not negative) are
+-- checked. With `many = true` in its row it may come again, and its option is a list. Gives nil and an
+-- exit code after --help or a mistake.
 local c = require "cnnrun"
 local M = {}
 
@@ -63,9 +63,11 @@ local function read(row, word, value)
     return true
   end
   if not value then return nil, word .. ": want " .. row.value end
-  if row.value ~= "NUMBER" then return value end
   local number = tonumber(value)
-  if not number then return nil, word .. ": want a number, got " .. value end
+  if row.value == "NUMBER" then return number, word .. ": want a number, got " .. value end
+  if row.value ~= "COUNT" then return value end
+  number = number and math.tointeger(number)
+  if not number or number < 0 then return nil, word .. ": want a whole number, got " .. value end
   return number
 end
 

@@ -52,7 +52,7 @@ function M.open(folder, options)
   self.swapped = swapped
   self.steps = { mean = options.mean or 127.5, scale = options.scale or 0.0078125,
                  channels = options.channels or (swapped and "rgb" or "bgr") }
-  self.least = options.smallest or 20
+  self.least = math.max(1, options.smallest or 20)
   self.factor = 0.709
   self.scores = { .6, .7, options.score or .7 }
   return self

@@ -324,11 +324,15 @@ end
 local function words()
   local spec = { usage = "x", about = "y", least = 1,
                  flags = { { "-o, --output PATH", "" }, { "--json", "" },
-                           { "--score NUMBER", "" } } }
+                           { "--score NUMBER", "" }, { "--top COUNT", "" },
+                           { "--option TEXT", "", many = true } } }
   local o = args.parse({ "a", "--score=.5", "-o", "b", "--json", "--", "-c" }, spec)
   ok(o and o[1] == "a" and o[2] == "-c" and o.score == .5 and o.output == "b" and o.json == true,
      "flags and words")
-  for _, bad in ipairs { { "a", "--scor", "1" }, { "a", "--score", "x" }, { "a", "-o" }, {},
+  o = args.parse({ "a", "--option", "x=1", "--top", "2", "--option=y=2" }, spec)
+  ok(o and #o.option == 2 and o.option[1] == "x=1" and o.option[2] == "y=2" and o.top == 2,
+     "flags that come again, whole numbers")
+  for _, bad in ipairs { { "a", "--top", "1.5" }, { "a", "--top=-1" }, { "a", "--scor", "1" }, { "a", "--score", "x" }, { "a", "-o" }, {},
                          { "a", "--json=1" } } do
     local none, code = args.parse(bad, spec)
     ok(none == nil and code == 1, "refused: " .. table.concat(bad, " "))
