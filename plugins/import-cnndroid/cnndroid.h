@@ -14,7 +14,8 @@ typedef struct cd_netfile {
     char *text;
     struct cd_key {
         const char *name, *value;
-    } *keys; /* those outside of layers are in layer 0 */
+        int outside; /* of the layers, before or behind them: found in layer 0 */
+    } *keys;
     cd_layer *layers;
     int32_t n_keys, keys_room, n_layers, layers_room;
 } cd_netfile;

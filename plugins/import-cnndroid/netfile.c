@@ -50,6 +50,10 @@ int cd_is(const char *word, const char *text) {
     return word && *word == *text;
 }
 
+static int is_mark(const char *word) {
+    return *word && strchr("{}:", *word) && !word[1];
+}
+
 cnr_status cd_netfile_parse(cd_netfile *f, char *text, const char *path, cnr_error *err) {
     cursor c = {text, 1, 0};
     const char *word;
@@ -75,17 +79,12 @@ cnr_status cd_netfile_parse(cd_netfile *f, char *text, const char *path, cnr_err
             continue;
         }
         const char *value = cd_is(mark, ":") ? token(&c) : NULL;
-        if (!value || cd_is(name, "{") || cd_is(name, "}") || cd_is(name, ":") || cd_is(value, ":") ||
-            cd_is(value, "{") || cd_is(value, "}"))
+        if (!value || is_mark(name) || is_mark(value))
             return imp_host->fail(err, CNR_E_FORMAT, where, "key: value or layer { is wanted");
-        /* keys of one layer lie together: those outside of layers must come before them all */
-        if (!inside && f->n_layers > 1)
-            return imp_host->fail(err, CNR_E_FORMAT, where, "\"%.60s\" stands behind a layer",
-                                  name);
         if (!grow((void **)&f->keys, f->n_keys, &f->keys_room, sizeof *f->keys))
             return imp_host->fail(err, CNR_E_MEMORY, where, "out of memory");
-        f->keys[f->n_keys++] = (struct cd_key){name, value};
-        f->layers[f->n_layers - 1].n++;
+        f->keys[f->n_keys++] = (struct cd_key){name, value, !inside};
+        if (inside) f->layers[f->n_layers - 1].n++;
     }
     if (inside) return imp_host->fail(err, CNR_E_FORMAT, path, "the last layer has no '}'");
     return CNR_OK;
@@ -100,8 +99,9 @@ void cd_netfile_free(cd_netfile *f) {
 
 const char *cd_text(const cd_netfile *f, int32_t layer, const char *key, const char *fallback) {
     const cd_layer *l = &f->layers[layer];
-    for (int32_t i = l->first; i < l->first + l->n; i++)
-        if (cd_is(f->keys[i].name, key)) return f->keys[i].value;
+    const int32_t end = layer ? l->first + l->n : f->n_keys;
+    for (int32_t i = l->first; i < end; i++)
+        if (f->keys[i].outside == !layer && cd_is(f->keys[i].name, key)) return f->keys[i].value;
     return fallback;
 }
 

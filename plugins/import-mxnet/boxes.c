@@ -1,4 +1,4 @@
-/* SSD's heads: MultiBoxPrior's boxes as constants, MultiBoxDetection as a list of what was found. */
+/* SSD's heads: MultiBoxPrior's boxes as constants, MultiBoxDetection as a list of boxes. */
 #include "mxnet.h"
 
 #include <math.h>
@@ -116,8 +116,8 @@ static cnr_value corners(mx_job *j, cnr_value loc, cnr_value boxes) {
     return mx_op(j, "flatten", ".boxes", &v, 1, NULL);
 }
 
-/* N classes boxes -> N, boxes x classes, where only a box's best class keeps its score, and that only
- * if it is among the best `top` of all (0: all). */
+/* N classes boxes -> N, boxes x classes, where only a box's best class keeps its score, and that
+ * only if it is among the best `top` of all (0: all). */
 static cnr_value best_only(mx_job *j, int64_t classes, int64_t top) {
     const int64_t perm[] = {0, 2, 1}, axis = 2;
     imp_attrs l = {.n = 0}, most = {.n = 0};

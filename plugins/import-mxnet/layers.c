@@ -160,7 +160,8 @@ static void convolution(mx_job *j) {
     const int with_bias = !mx_bool(j->n, "no_bias", turned);
     mx_array *w = mx_peek(j, 1);
     if (rank < 1) return mx_problem(j, "kernel is wrong");
-    j->x = mx_data_for(j, 0, !w || w->rank < 2 ? 0 : turned ? w->dim[0] : w->dim[1] * group, rank + 2);
+    const int64_t told = !w || w->rank < 2 ? 0 : turned ? w->dim[0] : w->dim[1] * group;
+    j->x = mx_data_for(j, 0, told, rank + 2);
     const int64_t channels = mx_channels(j);
     if (j->failed || !mx_is_channels_first(j)) return;
     if (out < 1 || group < 1 || channels % group || out % group)
@@ -226,7 +227,8 @@ static void fully_connected(mx_job *j) {
 /* dot and batch_dot on matrices, or stacks of them. */
 static void dot(mx_job *j) {
     cnr_value in[2] = {j->x, mx_data(j, 1)};
-    static const char *const keys[] = {"transpose_a", "transpose_b"}, *const suffixes[] = {".a", ".b"};
+    static const char *const keys[] = {"transpose_a", "transpose_b"};
+    static const char *const suffixes[] = {".a", ".b"};
     for (int i = 0; i < 2 && !j->failed; i++) {
         const cnr_tensor *t = mx_type(j, in[i]);
         if (!mx_bool(j->n, keys[i], 0) || !t) continue;

@@ -101,7 +101,7 @@ void mx_layer(mx_net *net, mx_node *n);
 int mx_is_open(const mx_node *n); /* takes any height and width */
 int mx_op_outputs(const mx_node *n);
 
-/* ---- pointwise.c, pooling.c, shapes.c, boxes.c: rows of their operators; NULL: none of theirs ---- */
+/* ---- pointwise.c, pooling.c, shapes.c, boxes.c: an operator's function, or NULL ---- */
 
 typedef void (*mx_convert)(mx_job *j);
 enum { MX_OPEN = 1, MX_OWN_INPUT = 2 }; /* any height and width; reads input 0 itself */

@@ -223,7 +223,10 @@ static void cast_to(mx_job *j) {
 }
 
 /* y = after * op(before * x + plus) + and_on */
-static const struct unary { const char *name, *op; double before, plus, after, and_on; } unaries[] = {
+static const struct unary {
+    const char *name, *op;
+    double before, plus, after, and_on;
+} unaries[] = {
     {"Dropout", "dropout", 1, 0, 1, 0}, {"LogisticRegressionOutput", "sigmoid", 1, 0, 1, 0},
     {"abs", "abs", 1, 0, 1, 0}, {"arccos", "acos", 1, 0, 1, 0}, {"arccosh", "acosh", 1, 0, 1, 0},
     {"arcsin", "asin", 1, 0, 1, 0}, {"arcsinh", "asinh", 1, 0, 1, 0},
@@ -275,8 +278,8 @@ static const struct binary { const char *name, *op; int kind; } binaries[] = {
     {"div", "div", NUMBER}, {"mod", "mod", NUMBER}, {"power", "pow", NUMBER},
     {"maximum", "max", NUMBER}, {"minimum", "min", NUMBER}, {"equal", "equal", TRUTH},
     {"greater", "greater", TRUTH}, {"greaterequal", "greater_or_equal", TRUTH},
-    {"lesser", "less", TRUTH}, {"lesserequal", "less_or_equal", TRUTH}, {"logicaland", "and", LOGIC},
-    {"logicalor", "or", LOGIC}, {"logicalxor", "xor", LOGIC},
+    {"lesser", "less", TRUTH}, {"lesserequal", "less_or_equal", TRUTH},
+    {"logicaland", "and", LOGIC}, {"logicalor", "or", LOGIC}, {"logicalxor", "xor", LOGIC},
 };
 
 /* "broadcast_add", "_Plus", "_rminus_scalar", "_RMinusScalar": all years and kinds of operands.

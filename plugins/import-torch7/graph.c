@@ -21,7 +21,8 @@ static int gather(t7_job *j, const t7_done *done, int64_t n_done, const t7_value
     if (map && map->n > 4 * T7_MAX_BRANCHES) return t7_problem(j, "a node reads too many"), 0;
     for (int64_t i = 1; (from = t7_item(map, i)) != NULL; i++) {
         int64_t k = 0;
-        if (j->net->n_layers++ > T7_MAX_LAYERS) return t7_problem(j, "there are too many layers"), 0;
+        if (j->net->n_layers++ > T7_MAX_LAYERS)
+            return t7_problem(j, "there are too many layers"), 0;
         while (k < n_done && done[k].data != from) k++;
         if (k == n_done || in->n == T7_MAX_BRANCHES)
             return t7_problem(j, "a node reads one that has not run"), 0;

@@ -23,8 +23,8 @@ static const char *const same_size[] = {
     "HardTanh", "Clamp", "SoftPlus", "SoftSign", "Dropout", "SpatialDropout", "Identity", "Copy",
     "Contiguous", "SpatialBatchNormalization", "BatchNormalization", "SpatialCrossMapLRN",
     "MulConstant", "AddConstant", "Mul", "Square", "Sqrt", "Power", "CAddTable", "CMulTable",
-    "CMaxTable", "SoftMax", "LogSoftMax", "SpatialSoftMax", "InstanceNormalization", "TotalVariation",
-    "ClippedReLU", NULL};
+    "CMaxTable", "SoftMax", "LogSoftMax", "SpatialSoftMax", "InstanceNormalization",
+    "TotalVariation", "ClippedReLU", NULL};
 
 static const char *const in_a_row[] = {"Sequential", "Inception", "SpatialLPPooling", "Decorator",
                                        "DontCast", NULL};

@@ -116,7 +116,7 @@ typedef struct t7_row {
     t7_convert convert;
 } t7_row;
 t7_convert t7_find_row(const t7_row *list, size_t n, const char *kind);
-t7_convert t7_table_row(const char *kind);  /* tables.c: containers, and what takes or gives tables */
+t7_convert t7_table_row(const char *kind);  /* tables.c: containers, what takes or gives tables */
 void t7_graph(t7_job *j);                   /* graph.c: nn.gModule */
 t7_convert t7_window_row(const char *kind); /* windows.c: pooling, borders, other grids */
 t7_convert t7_shape_row(const char *kind);  /* shapes.c: what moves, cuts or reduces elements */

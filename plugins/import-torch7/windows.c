@@ -115,7 +115,8 @@ static void upsampling(t7_job *j) {
 
 t7_convert t7_window_row(const char *kind) {
     static const t7_row rows[] = {
-        {"Padding", padding}, {"ShaveImage", shave}, {"SpatialAdaptiveAveragePooling", adaptive_pooling},
+        {"Padding", padding}, {"ShaveImage", shave},
+        {"SpatialAdaptiveAveragePooling", adaptive_pooling},
         {"SpatialAdaptiveMaxPooling", adaptive_pooling}, {"SpatialAveragePooling", pooling},
         {"SpatialMaxPooling", pooling}, {"SpatialReflectionPadding", spatial_padding},
         {"SpatialReplicationPadding", spatial_padding}, {"SpatialUpSamplingBilinear", upsampling},

@@ -102,14 +102,14 @@ static void test_small(void) {
 /* As CNNdroid reads and computes: any case, outputs rounded up, borders of zeros, doubles. */
 static void test_spelling(void) {
     static const char text[] =
-        "ROOT_directory: \"/sdcard/x/\"\r\nAllocated_RAM: 2 \r\n# a remark\r\n"
-        "Execution_Mode: \"Parallel\"\r\n\r\nLayer\r\n{\r\n\tTYPE: \"convolution\"\r\n"
+        "ROOT_directory: \"/sdcard/x/\"\r\n# a remark\r\n"
+        "Execution_Mode: \"Sequential\"\r\n\r\nLayer\r\n{\r\n\tTYPE: \"convolution\"\r\n"
         "\tParameters_File: \"c.msg\"\r\n\tstride: 2\r\n}\r\n"
         "layer {\r\n\ttype : \"pooling\"\r\n\tpool: \"max\"\r\n\tkernel_size: 2\r\n"
         "\tpad: 1\r\n\tstride: 2\r\n}\r\n"
         "layer {\r\n\ttype: \"fullyconnected\"\r\n\tparameters_file: \"f.msg\"\r\n}\r\n"
         "layer {\r\n\ttype: \"Accuracy\"\r\n\tparameters_file: \"labels.msg\"\r\n"
-        "\ttopk: 1\r\n}";
+        "\ttopk: 1\r\n}\r\nAllocated_RAM: 2 \r\n";
     /* every other pixel: -1 -3, and with the last window half outside -5; windows of 2 x 2, each
      * of which sees the border of zeros: 2 rows of 3 zeros */
     static const float x[] = {-1, -2, -3, -4, -5};
@@ -131,6 +131,8 @@ static void test_spelling(void) {
     if (!m) note("%s", cnrt_err.text);
     const cnr_tensor *y = cnrt_run(m, x, (const int64_t[]){1, 1, 1, 5}, 4);
     ok(y && cnrt_distance(y, (const float[]){0.5f, 0.5f}, 2) < 1e-6, "a net in another spelling");
+    if (m) is_text(m->plan_options.device, "cpu", "Sequential is sequential");
+    if (m) is_int((long long)m->plan_options.memory_bound, 2 << 20, "keys behind the layers");
 }
 
 static void test_problems(void) {

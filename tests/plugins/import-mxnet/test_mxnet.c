@@ -201,7 +201,8 @@ static void test_detection(void) {
         "{\"op\": \"_contrib_MultiBoxDetection\", \"name\": \"y\", \"inputs\": [[0, 0], [1, 0], "
         "[4, 0]]}], \"heads\": [[5, 0]]}";
     static const float x[] = {0, 0.1f, 0.9f, 0.2f, 0.1f, 0.7f}; /* background, two classes */
-    static const float want[] = {0, 1, 0.9f, 0, 0.1f, 0.2f, 0.3f, 0, 2, 0.7f, 0.4f, 0.5f, 0.6f, 0.7f};
+    static const float want[] = {0, 1, 0.9f, 0,    0.1f, 0.2f, 0.3f,
+                                 0, 2, 0.7f, 0.4f, 0.5f, 0.6f, 0.7f};
     cnr_model *m = cnrt_model("mxnet", saved("ssd.json", text, strlen(text)), NULL, "shape=3,2");
     if (!m) note("%s", cnrt_err.text);
     ok(cnrt_distance(cnrt_run(m, x, (const int64_t[]){1, 3, 2}, 3), want, 14) < 1e-6,
