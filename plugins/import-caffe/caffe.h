@@ -2,11 +2,10 @@
 #ifndef CAFFE_H
 #define CAFFE_H
 
-#include <cnnrun/plugin.h>
+#include "import_common.h"
 
 #include "caffe.pb-c.h"
 
-extern const cnr_host *caffe_host;
 extern ProtobufCAllocator caffe_allocator; /* the host's memory */
 
 /* Parses protobuf text into a new message of type `desc`; NULL with err filled. Fields that the
@@ -16,7 +15,7 @@ ProtobufCMessage *caffe_parse_text(const ProtobufCMessageDescriptor *desc, const
 
 /* The import under way: blobs by name, a stack of bindings (the latest wins: in-place layers). */
 typedef struct caffe_net {
-    struct cnr_graph *graph;
+    imp_net b;
     struct caffe_binding {
         const char *name;
         cnr_value value;
@@ -24,9 +23,7 @@ typedef struct caffe_net {
     } *bindings;
     int32_t n_bindings, room;
     const Caffe__NetParameter *weights; /* NULL: none given */
-    const char *path;
     int32_t fixed_size; /* a layer ties height and width to the numbers in the file */
-    cnr_status status;  /* E_MEMORY once memory ran out */
 } caffe_net;
 
 /* Adds the nodes of one layer; problems go to the graph. `blobs` are its weights (may be none). */

@@ -7,18 +7,18 @@ void caffe_arg_max(caffe_job *j) {
     const Caffe__ArgMaxParameter *p = j->layer->argmax_param;
     if (p && (p->top_k != 1 || p->out_max_val))
         return caffe_problem(j, "top_k 1 without values is wanted");
-    caffe_attrs l = {.n = 0};
+    imp_attrs l = {.n = 0};
     cnr_value x = j->in[0];
     if (!p || !p->has_axis) {
         x = caffe_node(j, "flatten", ".flat", &x, 1, NULL);
-        caffe_put_int(&l, "axis", 1);
+        imp_int(&l, "axis", 1);
     } else {
-        caffe_put_int(&l, "axis", p->axis);
+        imp_int(&l, "axis", p->axis);
     }
-    caffe_put_bool(&l, "keepdims", 1);
+    imp_bool(&l, "keepdims", 1);
     const cnr_value index = caffe_node(j, "arg_max", ".index", &x, 1, &l);
-    caffe_attrs f = {.n = 0};
-    caffe_attr(&f, "to", CNR_ATTR_DTYPE)->i = CNR_f32;
+    imp_attrs f = {.n = 0};
+    imp_dtype(&f, "to", CNR_f32);
     caffe_give(j, 0, caffe_node(j, "cast", "", &index, 1, &f));
 }
 
@@ -33,9 +33,9 @@ void caffe_reduction(caffe_job *j) {
     if (!x || from < 0 || kind < 0 || kind > 4)
         return caffe_problem(j, "axis or operation is wrong");
     for (int64_t i = from; i < x->rank; i++) axes[n++] = i;
-    caffe_attrs l = {.n = 0};
-    caffe_put_ints(&l, "axes", axes, n);
-    caffe_put_bool(&l, "keepdims", 0);
+    imp_attrs l = {.n = 0};
+    imp_ints(&l, "axes", axes, n);
+    imp_bool(&l, "keepdims", 0);
     cnr_value y = caffe_node(j, ops[kind], "", j->in, 1, &l);
     if (p && p->coeff != 1)
         y = caffe_node(j, "mul", ".scaled", (cnr_value[]){y, caffe_scalar(j, (double)p->coeff)}, 2,
@@ -53,21 +53,21 @@ void caffe_prior_box(caffe_job *j) {
     const Caffe__PriorBoxParameter *p = j->layer->prior_box_param;
     double min[64], max[64], ratio[64], variance[64];
     if (!p || p->n_min_size == 0) return caffe_problem(j, "min_size is missing");
-    caffe_attrs l = {.n = 0};
-    caffe_put_floats(&l, "min_size", min, to_doubles(p->min_size, p->n_min_size, min));
-    caffe_put_floats(&l, "max_size", max, to_doubles(p->max_size, p->n_max_size, max));
-    caffe_put_floats(&l, "aspect_ratio", ratio,
+    imp_attrs l = {.n = 0};
+    imp_floats(&l, "min_size", min, to_doubles(p->min_size, p->n_min_size, min));
+    imp_floats(&l, "max_size", max, to_doubles(p->max_size, p->n_max_size, max));
+    imp_floats(&l, "aspect_ratio", ratio,
                      to_doubles(p->aspect_ratio, p->n_aspect_ratio, ratio));
     if (p->n_variance)
-        caffe_put_floats(&l, "variance", variance,
+        imp_floats(&l, "variance", variance,
                          to_doubles(p->variance, p->n_variance, variance));
-    caffe_put_bool(&l, "flip", p->flip);
-    caffe_put_bool(&l, "clip", p->clip);
-    caffe_put_float(&l, "offset", (double)p->offset);
-    caffe_put_float(&l, "step_h", (double)(p->has_step_h ? p->step_h : p->step));
-    caffe_put_float(&l, "step_w", (double)(p->has_step_w ? p->step_w : p->step));
-    caffe_put_int(&l, "img_h", p->has_img_h ? p->img_h : p->img_size);
-    caffe_put_int(&l, "img_w", p->has_img_w ? p->img_w : p->img_size);
+    imp_bool(&l, "flip", p->flip);
+    imp_bool(&l, "clip", p->clip);
+    imp_float(&l, "offset", (double)p->offset);
+    imp_float(&l, "step_h", (double)(p->has_step_h ? p->step_h : p->step));
+    imp_float(&l, "step_w", (double)(p->has_step_w ? p->step_w : p->step));
+    imp_int(&l, "img_h", p->has_img_h ? p->img_h : p->img_size);
+    imp_int(&l, "img_w", p->has_img_w ? p->img_w : p->img_size);
     caffe_give(j, 0, caffe_node(j, "prior_box", "", j->in, 2, &l));
 }
 
@@ -75,17 +75,17 @@ void caffe_detection_output(caffe_job *j) {
     static const char *const codes[] = {"CORNER", "CORNER", "CENTER_SIZE", "CORNER_SIZE"};
     const Caffe__DetectionOutputParameter *p = j->layer->detection_output_param;
     if (!p || p->num_classes < 1) return caffe_problem(j, "num_classes is missing");
-    caffe_attrs l = {.n = 0};
-    caffe_put_int(&l, "num_classes", p->num_classes);
-    caffe_put_bool(&l, "share_location", p->share_location);
-    caffe_put_int(&l, "background_label_id", p->background_label_id);
-    caffe_put_float(&l, "nms_threshold", p->nms_param ? (double)p->nms_param->nms_threshold : 0.3);
-    caffe_put_int(&l, "top_k", p->nms_param && p->nms_param->has_top_k ? p->nms_param->top_k : -1);
-    caffe_put_float(&l, "eta", p->nms_param ? (double)p->nms_param->eta : 1.0);
-    caffe_put_enum(&l, "code_type", codes[(unsigned)p->code_type & 3]);
-    caffe_put_bool(&l, "variance_encoded_in_target", p->variance_encoded_in_target);
-    caffe_put_int(&l, "keep_top_k", p->keep_top_k);
-    caffe_put_float(&l, "confidence_threshold",
+    imp_attrs l = {.n = 0};
+    imp_int(&l, "num_classes", p->num_classes);
+    imp_bool(&l, "share_location", p->share_location);
+    imp_int(&l, "background_label_id", p->background_label_id);
+    imp_float(&l, "nms_threshold", p->nms_param ? (double)p->nms_param->nms_threshold : 0.3);
+    imp_int(&l, "top_k", p->nms_param && p->nms_param->has_top_k ? p->nms_param->top_k : -1);
+    imp_float(&l, "eta", p->nms_param ? (double)p->nms_param->eta : 1.0);
+    imp_enum(&l, "code_type", codes[(unsigned)p->code_type & 3]);
+    imp_bool(&l, "variance_encoded_in_target", p->variance_encoded_in_target);
+    imp_int(&l, "keep_top_k", p->keep_top_k);
+    imp_float(&l, "confidence_threshold",
                     p->has_confidence_threshold ? (double)p->confidence_threshold : -1e30);
     caffe_give(j, 0, caffe_node(j, "detection_output", "", j->in, 3, &l));
 }

@@ -5,15 +5,15 @@
 
 void caffe_relu(caffe_job *j) {
     const double slope = j->layer->relu_param ? (double)j->layer->relu_param->negative_slope : 0;
-    caffe_attrs l = {.n = 0};
-    if (slope != 0) caffe_put_float(&l, "alpha", slope);
+    imp_attrs l = {.n = 0};
+    if (slope != 0) imp_float(&l, "alpha", slope);
     caffe_give(j, 0, caffe_node(j, slope != 0 ? "leaky_relu" : "relu", "", j->in, 1, &l));
 }
 
 void caffe_relu6(caffe_job *j) {
-    caffe_attrs l = {.n = 0};
-    caffe_put_float(&l, "min", 0);
-    caffe_put_float(&l, "max", 6);
+    imp_attrs l = {.n = 0};
+    imp_float(&l, "min", 0);
+    imp_float(&l, "max", 6);
     caffe_give(j, 0, caffe_node(j, "clip", "", j->in, 1, &l));
 }
 
@@ -23,14 +23,14 @@ void caffe_prelu(caffe_job *j) {
     const int64_t c = caffe_channels(j);
     if (j->failed) return;
     int64_t dim[CNR_MAX_RANK] = {shared ? 1 : c, 1, 1, 1, 1, 1, 1};
-    const cnr_value slope = caffe_blob(j, 0, "slope", dim, shared ? 1 : x->rank - 1, 1);
+    const cnr_value slope = caffe_blob(j, 0, ".slope", dim, shared ? 1 : x->rank - 1, 1);
     if (j->failed) return;
     caffe_give(j, 0, caffe_node(j, "prelu", "", (cnr_value[]){j->in[0], slope}, 2, NULL));
 }
 
 void caffe_elu(caffe_job *j) {
-    caffe_attrs l = {.n = 0};
-    caffe_put_float(&l, "alpha", j->layer->elu_param ? (double)j->layer->elu_param->alpha : 1.0);
+    imp_attrs l = {.n = 0};
+    imp_float(&l, "alpha", j->layer->elu_param ? (double)j->layer->elu_param->alpha : 1.0);
     caffe_give(j, 0, caffe_node(j, "elu", "", j->in, 1, &l));
 }
 
@@ -110,8 +110,8 @@ void caffe_axpy(caffe_job *j) { /* a * x + y, a one value a channel */
     if (a && x && a->rank < x->rank) {
         int64_t axes[CNR_MAX_RANK], n = 0;
         for (int32_t i = a->rank; i < x->rank; i++) axes[n++] = i;
-        caffe_attrs l = {.n = 0};
-        caffe_put_ints(&l, "axes", axes, n);
+        imp_attrs l = {.n = 0};
+        imp_ints(&l, "axes", axes, n);
         factor = caffe_node(j, "unsqueeze", ".factor", &factor, 1, &l);
     }
     const cnr_value product =
@@ -123,7 +123,7 @@ void caffe_threshold(caffe_job *j) {
     const double t = j->layer->threshold_param ? (double)j->layer->threshold_param->threshold : 0;
     const cnr_value over =
         caffe_node(j, "greater", ".over", (cnr_value[]){j->in[0], caffe_scalar(j, t)}, 2, NULL);
-    caffe_attrs l = {.n = 0};
-    caffe_attr(&l, "to", CNR_ATTR_DTYPE)->i = CNR_f32;
+    imp_attrs l = {.n = 0};
+    imp_dtype(&l, "to", CNR_f32);
     caffe_give(j, 0, caffe_node(j, "cast", "", &over, 1, &l));
 }

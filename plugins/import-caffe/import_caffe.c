@@ -4,70 +4,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-const cnr_host *caffe_host;
-
-static void *allocate(void *data, size_t bytes) {
-    (void)data;
-    return caffe_host->alloc(bytes);
-}
-static void release(void *data, void *block) {
-    (void)data;
-    caffe_host->free(block);
-}
-ProtobufCAllocator caffe_allocator = {allocate, release, NULL};
+ProtobufCAllocator caffe_allocator = {imp_library_alloc, imp_library_free, NULL};
 
 /* ---- files ---- */
-
-static cnr_status read_file(const char *path, uint8_t **out, size_t *bytes, cnr_error *err) {
-    FILE *file = fopen(path, "rb");
-    *out = NULL;
-    if (!file) return caffe_host->fail(err, CNR_E_IO, path, "cannot be opened");
-    cnr_status status = CNR_OK;
-    long end = -1;
-    if (fseek(file, 0, SEEK_END) == 0) end = ftell(file);
-    rewind(file);
-    if (end < 0) status = caffe_host->fail(err, CNR_E_IO, path, "is not a regular file");
-    else if (!(*out = (uint8_t *)caffe_host->alloc((size_t)end + 1)))
-        status = caffe_host->fail(err, CNR_E_MEMORY, path, "out of memory for %ld bytes", end);
-    else if (fread(*out, 1, (size_t)end, file) != (size_t)end)
-        status = caffe_host->fail(err, CNR_E_IO, path, "could not be read whole");
-    fclose(file);
-    if (status) {
-        caffe_host->free(*out);
-        *out = NULL;
-        return status;
-    }
-    (*out)[end] = 0;
-    *bytes = (size_t)end;
-    return CNR_OK;
-}
-
-/* Text starts with a field name or a comment; a caffemodel's first byte is a tag below 0x20 or
- * followed by bytes that text does not have. */
-static int is_text(const uint8_t *head, size_t n) {
-    for (size_t i = 0; i < n && i < 256; i++)
-        if (head[i] < 9 || (head[i] > 13 && head[i] < 32)) return 0;
-    return n > 0;
-}
 
 static cnr_status read_net(const char *path, Caffe__NetParameter **out, cnr_error *err) {
     uint8_t *data;
     size_t bytes;
-    cnr_status status = read_file(path, &data, &bytes, err);
+    cnr_status status = imp_read_file(path, &data, &bytes, err);
     *out = NULL;
     if (status) return status;
-    if (is_text(data, bytes)) {
+    if (imp_is_text(data, bytes)) {
         *out = (Caffe__NetParameter *)caffe_parse_text(&caffe__net_parameter__descriptor, path,
                                                        (const char *)data, err);
         if (!*out) status = (cnr_status)(err ? err->code : CNR_E_FORMAT);
     } else {
         *out = caffe__net_parameter__unpack(&caffe_allocator, bytes, data);
         if (!*out)
-            status = caffe_host->fail(err, CNR_E_FORMAT, path,
+            status = imp_host->fail(err, CNR_E_FORMAT, path,
                                       "is no caffemodel: the protobuf message is damaged or too "
                                       "large for memory");
     }
-    caffe_host->free(data);
+    imp_host->free(data);
     return status;
 }
 
@@ -103,9 +61,9 @@ int32_t caffe_blob_dims(const Caffe__BlobProto *blob, int64_t dim[CNR_MAX_RANK])
 void caffe_bind(caffe_net *net, const char *name, cnr_value value) {
     if (net->n_bindings == net->room) {
         const int32_t room = net->room ? net->room * 2 : 64;
-        void *grown = caffe_host->resize(net->bindings, (size_t)room * sizeof net->bindings[0]);
+        void *grown = imp_host->resize(net->bindings, (size_t)room * sizeof net->bindings[0]);
         if (!grown) {
-            net->status = CNR_E_MEMORY;
+            net->b.status = CNR_E_MEMORY;
             return;
         }
         net->bindings = (struct caffe_binding *)grown;
@@ -120,7 +78,7 @@ cnr_value caffe_bound(caffe_net *net, const char *name, const char *layer) {
             net->bindings[i].used = 1;
             return net->bindings[i].value;
         }
-    caffe_host->graph_problem(net->graph, net->path, "layer %s reads \"%s\", which no layer gives",
+    imp_host->graph_problem(net->b.graph, net->b.path, "layer %s reads \"%s\", which no layer gives",
                               layer, name);
     return -1;
 }
@@ -214,19 +172,6 @@ static Caffe__BlobProto **blobs_for(const Caffe__NetParameter *weights, const ch
 
 /* ---- inputs and preprocessing ---- */
 
-static void set_meta(caffe_net *net, const char *input, const char *key, const char *text) {
-    char name[300];
-    snprintf(name, sizeof name, "input.%.200s.%s", input, key);
-    if (caffe_host->graph_set_meta(net->graph, name, text)) net->status = CNR_E_MEMORY;
-}
-
-/* A float as text that any locale reads alike: thousandths would lose digits, so 9 of them. */
-static void print_number(char *out, size_t room, double value) {
-    snprintf(out, room, "%.9g", value);
-    for (; *out; out++)
-        if (*out == ',') *out = '.';
-}
-
 static void add_input(caffe_net *net, const char *name, const int64_t *dim, int32_t rank,
                       int free_size) {
     cnr_tensor type = {.size = sizeof type, .dtype = CNR_f32, .rank = rank};
@@ -234,50 +179,38 @@ static void add_input(caffe_net *net, const char *name, const int64_t *dim, int3
     for (int32_t i = 0; i < rank; i++) {
         type.dim[i] = dim[i];
         if (dim[i] < 1)
-            caffe_host->graph_problem(net->graph, net->path, "input %s: dimension %d is %lld", name,
+            imp_host->graph_problem(net->b.graph, net->b.path, "input %s: dimension %d is %lld", name,
                                       (int)i, (long long)dim[i]);
         if (i == 0 || (free_size && rank == 4 && i >= 2)) {
-            const int32_t symbol = caffe_host->graph_symbol(net->graph, axes[i]);
+            const int32_t symbol = imp_host->graph_symbol(net->b.graph, axes[i]);
             char key[64], text[32];
             type.dim[i] = symbol < 0 ? CNR_DIM_UNKNOWN : CNR_DIM_SYMBOL(symbol);
             snprintf(key, sizeof key, "symbol.%s.default", axes[i]);
             snprintf(text, sizeof text, "%lld", i == 0 ? 1LL : (long long)dim[i]);
-            if (caffe_host->graph_set_meta(net->graph, key, text)) net->status = CNR_E_MEMORY;
+            if (imp_host->graph_set_meta(net->b.graph, key, text)) net->b.status = CNR_E_MEMORY;
         }
     }
-    if (rank == 4 && dim[1] == 3) set_meta(net, name, "channels", "bgr"); /* Caffe's habit */
-    caffe_bind(net, name, caffe_host->graph_input(net->graph, name, &type));
-}
-
-static const char *option(const cnr_import_args *args, const char *name) {
-    const size_t n = strlen(name);
-    for (int32_t i = 0; i < args->n_options; i++)
-        if (strncmp(args->options[i], name, n) == 0 && args->options[i][n] == '=')
-            return args->options[i] + n + 1;
-    return NULL;
+    if (rank == 4 && dim[1] == 3) imp_input_meta(&net->b, name, "channels", "bgr"); /* Caffe's habit */
+    caffe_bind(net, name, imp_host->graph_input(net->b.graph, name, &type));
 }
 
 /* A mean image (BlobProto) becomes the input's mean, C H W numbers. */
 static void mean_image(caffe_net *net, const char *input, const char *path, cnr_error *err) {
     uint8_t *data = NULL;
     size_t bytes = 0;
-    net->status = read_file(path, &data, &bytes, err);
-    if (net->status) return;
+    net->b.status = imp_read_file(path, &data, &bytes, err);
+    if (net->b.status) return;
     Caffe__BlobProto *blob = caffe__blob_proto__unpack(&caffe_allocator, bytes, data);
-    caffe_host->free(data);
+    imp_host->free(data);
     const int64_t n = blob ? caffe_blob_count(blob) : 0;
-    char *text = n > 0 && n < 1 << 24 ? (char *)caffe_host->alloc((size_t)n * 20 + 1) : NULL;
-    if (!text) {
-        net->status = caffe_host->fail(err, CNR_E_FORMAT, path, "is no mean image (BlobProto)");
+    float *values = n > 0 && n < 1 << 24 ? (float *)imp_host->alloc((size_t)n * sizeof *values)
+                                         : NULL;
+    if (!values) {
+        net->b.status = imp_host->fail(err, CNR_E_FORMAT, path, "is no mean image (BlobProto)");
     } else {
-        size_t at = 0;
-        for (int64_t i = 0; i < n; i++) {
-            if (i) text[at++] = ',';
-            print_number(text + at, 20, (double)caffe_blob_at(blob, i));
-            at += strlen(text + at);
-        }
-        set_meta(net, input, "mean", text);
-        caffe_host->free(text);
+        for (int64_t i = 0; i < n; i++) values[i] = caffe_blob_at(blob, i);
+        imp_input_mean(&net->b, input, values, n);
+        imp_host->free(values);
     }
     if (blob) caffe__blob_proto__free_unpacked(blob, &caffe_allocator);
 }
@@ -286,18 +219,18 @@ static void transform(caffe_net *net, const char *input, const Caffe__Transforma
     char text[256] = "";
     if (!t) return;
     if (t->has_scale) {
-        print_number(text, sizeof text, (double)t->scale);
-        set_meta(net, input, "scale", text);
+        imp_print(text, sizeof text, (double)t->scale);
+        imp_input_meta(&net->b, input, "scale", text);
     }
     size_t at = 0;
     for (size_t i = 0; i < t->n_mean_value && i < 4; i++) {
         if (i) text[at++] = ',';
-        print_number(text + at, 24, (double)t->mean_value[i]);
+        imp_print(text + at, 24, (double)t->mean_value[i]);
         at += strlen(text + at);
     }
-    if (t->n_mean_value) set_meta(net, input, "mean", text);
+    if (t->n_mean_value) imp_input_meta(&net->b, input, "mean", text);
     if (t->mean_file)
-        caffe_host->log(CNR_LOG_WARN, "import-caffe",
+        imp_host->log(CNR_LOG_WARN, "import-caffe",
                         "the net wants the mean image %s: give it with --mean FILE", t->mean_file);
 }
 
@@ -329,7 +262,7 @@ static int data_layer(caffe_net *net, const Caffe__LayerParameter *layer,
             const Caffe__BlobShape *shape =
                 n ? layer->input_param->shape[i < n ? i : n - 1] : NULL;
             if (!shape || shape->n_dim < 1 || shape->n_dim > CNR_MAX_RANK) {
-                caffe_host->graph_problem(net->graph, net->path,
+                imp_host->graph_problem(net->b.graph, net->b.path,
                                           "layer %s: input_param.shape is missing or too long",
                                           text_of(layer->name));
                 caffe_bind(net, layer->top[i], -1);
@@ -347,7 +280,7 @@ static int data_layer(caffe_net *net, const Caffe__LayerParameter *layer,
     if (!found || layer->n_top < 1) return found;
     const Caffe__MemoryDataParameter *memory = layer->memory_data_param;
     const int64_t crop = layer->transform_param ? layer->transform_param->crop_size : 0;
-    int32_t rank = parse_shape(option(args, "shape"), dim);
+    int32_t rank = parse_shape(imp_option(args, "shape"), dim);
     if (rank == 0 && memory) {
         dim[0] = 1, dim[1] = memory->channels, dim[2] = memory->height, dim[3] = memory->width;
         rank = 4;
@@ -356,7 +289,7 @@ static int data_layer(caffe_net *net, const Caffe__LayerParameter *layer,
         rank = 4;
     }
     if (rank < 1) {
-        caffe_host->graph_problem(net->graph, net->path,
+        imp_host->graph_problem(net->b.graph, net->b.path,
                                   "layer %s (%s) does not say how large its pictures are: give "
                                   "--option shape=CHANNELS,HEIGHT,WIDTH",
                                   text_of(layer->name), type);
@@ -378,7 +311,7 @@ static void header_inputs(caffe_net *net, const Caffe__NetParameter *model, int 
             for (int k = 0; k < 4; k++) dim[k] = model->input_dim[4 * i + (size_t)k];
             add_input(net, model->input[i], dim, 4, free_size);
         } else {
-            caffe_host->graph_problem(net->graph, net->path,
+            imp_host->graph_problem(net->b.graph, net->b.path,
                                       "input %s has neither input_shape nor four input_dim",
                                       model->input[i]);
             caffe_bind(net, model->input[i], -1);
@@ -397,7 +330,7 @@ static void build(caffe_net *net, const Caffe__NetParameter *model, const cnr_im
         if (is_included(&layer) && !caffe_layer_is_convolutional(&layer)) free_size = 0;
     }
     header_inputs(net, model, free_size);
-    for (size_t i = 0; i < n && !net->status; i++) {
+    for (size_t i = 0; i < n && !net->b.status; i++) {
         const Caffe__LayerParameter layer = layer_at(model, i);
         if (!is_included(&layer) || caffe_layer_is_skipped(text_of(layer.type))) continue;
         if (data_layer(net, &layer, args, free_size)) {
@@ -410,16 +343,16 @@ static void build(caffe_net *net, const Caffe__NetParameter *model, const cnr_im
         caffe_layer(net, &layer, blobs, n_blobs);
     }
     if (!data_tops && model->n_input == 0)
-        caffe_host->graph_problem(net->graph, net->path,
+        imp_host->graph_problem(net->b.graph, net->b.path,
                                   "the net has no input (give the prototxt before the caffemodel)");
     /* Outputs: what nobody reads, last binding of each name only. */
-    for (int32_t i = 0; i < net->n_bindings && !net->status; i++) {
+    for (int32_t i = 0; i < net->n_bindings && !net->b.status; i++) {
         int shadowed = net->bindings[i].used || net->bindings[i].value < 0;
         for (int32_t k = i + 1; k < net->n_bindings; k++)
             shadowed |= strcmp(net->bindings[k].name, net->bindings[i].name) == 0;
         if (!shadowed)
-            net->status =
-                caffe_host->graph_output(net->graph, net->bindings[i].value, net->bindings[i].name);
+            net->b.status =
+                imp_host->graph_output(net->b.graph, net->bindings[i].value, net->bindings[i].name);
     }
 }
 
@@ -428,20 +361,20 @@ static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, c
     cnr_status status = read_net(args->paths[0], &model, err);
     if (!status && args->n_paths > 1) status = read_net(args->paths[1], &weights, err);
     if (!status && args->n_paths > 2)
-        status = caffe_host->fail(err, CNR_E_ARG, args->paths[2],
+        status = imp_host->fail(err, CNR_E_ARG, args->paths[2],
                                   "one prototxt and one caffemodel are wanted");
     if (!status) {
-        caffe_net net = {.graph = graph, .weights = weights, .path = args->paths[0]};
+        caffe_net net = {.b = {graph, args->paths[0], CNR_OK}, .weights = weights};
         build(&net, model, args);
-        const char *mean = option(args, "mean_file");
-        if (!net.status && mean && caffe_host->graph_input_count(graph) > 0)
+        const char *mean = imp_option(args, "mean_file");
+        if (!net.b.status && mean && imp_host->graph_input_count(graph) > 0)
             mean_image(&net,
-                       caffe_host->graph_value_name(graph, caffe_host->graph_input_at(graph, 0)),
+                       imp_host->graph_value_name(graph, imp_host->graph_input_at(graph, 0)),
                        mean, err);
-        status = net.status;
+        status = net.b.status;
         if (status == CNR_E_MEMORY)
-            caffe_host->fail(err, CNR_E_MEMORY, args->paths[0], "out of memory");
-        caffe_host->free(net.bindings);
+            imp_host->fail(err, CNR_E_MEMORY, args->paths[0], "out of memory");
+        imp_host->free(net.bindings);
     }
     if (model) caffe__net_parameter__free_unpacked(model, &caffe_allocator);
     if (weights) caffe__net_parameter__free_unpacked(weights, &caffe_allocator);
@@ -449,10 +382,8 @@ static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, c
 }
 
 static int32_t accepts(const char *path, const uint8_t *head, size_t bytes) {
-    const size_t n = strlen(path);
-    if (n > 9 && strcmp(path + n - 9, ".prototxt") == 0) return 80;
-    if (n > 11 && strcmp(path + n - 11, ".caffemodel") == 0) return 80;
-    if (!is_text(head, bytes)) return 0;
+    if (imp_ends_with(path, ".prototxt") || imp_ends_with(path, ".caffemodel")) return 80;
+    if (!imp_is_text(head, bytes)) return 0;
     /* Text with a layer or an input of Caffe's form. */
     char text[4097];
     const size_t k = bytes < sizeof text - 1 ? bytes : sizeof text - 1;
@@ -472,7 +403,7 @@ static const cnr_importer importer = {
 
 static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
     (void)err;
-    caffe_host = host;
+    imp_host = host;
     return host->add(registrar, CNR_KIND_IMPORTER, &importer);
 }
 

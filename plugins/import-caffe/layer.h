@@ -4,7 +4,7 @@
 
 #include "caffe.h"
 
-enum { CAFFE_MAX_ATTRS = 16, CAFFE_MAX_NAMES = 256 };
+enum { CAFFE_MAX_NAMES = 256 };
 
 /* The layer being converted. */
 typedef struct caffe_job {
@@ -18,28 +18,11 @@ typedef struct caffe_job {
     int32_t failed;
 } caffe_job;
 
-/* Attributes for one node. */
-typedef struct caffe_attrs {
-    cnr_attr at[CAFFE_MAX_ATTRS];
-    const cnr_attr *ptr[CAFFE_MAX_ATTRS];
-    int32_t n;
-} caffe_attrs;
-
 /* ---- build.c ---- */
 
-cnr_attr *caffe_attr(caffe_attrs *l, const char *name, int32_t type);
-void caffe_put_int(caffe_attrs *l, const char *name, int64_t value);
-void caffe_put_bool(caffe_attrs *l, const char *name, int value);
-void caffe_put_float(caffe_attrs *l, const char *name, double value);
-void caffe_put_enum(caffe_attrs *l, const char *name, const char *value);
-void caffe_put_ints(caffe_attrs *l, const char *name, const int64_t *values, int64_t n);
-void caffe_put_floats(caffe_attrs *l, const char *name, const double *values, int64_t n);
 void caffe_problem(caffe_job *j, const char *text);
 cnr_value caffe_node(caffe_job *j, const char *op, const char *suffix, const cnr_value *in,
-                     int32_t n_in, const caffe_attrs *attrs);
-/* A constant of ours: f32 with `rank` dims, n values. */
-cnr_value caffe_constant(caffe_job *j, const char *suffix, const float *values, const int64_t *dim,
-                         int32_t rank);
+                     int32_t n_in, const imp_attrs *attrs);
 cnr_value caffe_scalar(caffe_job *j, double value);
 /* Blob `index` as a constant of the dims given; its own count must agree. rank < 0: its own dims.
  * A missing one is a weight yet to be filled, so that a prototxt alone can be shown. */

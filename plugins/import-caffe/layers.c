@@ -95,7 +95,7 @@ void caffe_layer(caffe_net *net, const Caffe__LayerParameter *layer, Caffe__Blob
                    .blobs = blobs,
                    .n_blobs = n_blobs};
     if (!row) {
-        caffe_host->graph_problem(net->graph, net->path, "layer %s: type \"%s\" is not supported",
+        imp_host->graph_problem(net->b.graph, net->b.path, "layer %s: type \"%s\" is not supported",
                                   j.name, layer->type ? layer->type : "");
         j.failed = 1;
     } else if (layer->n_top < 1 || (int32_t)layer->n_bottom < row->min_in ||

@@ -5,9 +5,8 @@
 
 void caffe_concat(caffe_job *j) {
     const Caffe__ConcatParameter *p = j->layer->concat_param;
-    caffe_attrs l = {.n = 0};
-    caffe_put_int(&l, "axis", p ? (p->has_concat_dim ? (int64_t)p->concat_dim : p->axis) : 1);
-    caffe_give(j, 0, caffe_node(j, "concat", "", j->in, j->n_in, &l));
+    const int64_t axis = p ? (p->has_concat_dim ? (int64_t)p->concat_dim : p->axis) : 1;
+    caffe_give(j, 0, imp_concat(&j->net->b, j->name, j->in, j->n_in, axis));
 }
 
 void caffe_slice(caffe_job *j) {
@@ -31,11 +30,11 @@ void caffe_slice(caffe_job *j) {
         sizes[i] = end - begin;
         begin = end;
     }
-    caffe_attrs l = {.n = 0};
-    caffe_put_int(&l, "axis", axis);
-    caffe_put_ints(&l, "split", sizes, (int64_t)n);
+    imp_attrs l = {.n = 0};
+    imp_int(&l, "axis", axis);
+    imp_ints(&l, "split", sizes, (int64_t)n);
     for (size_t i = 0; i < n; i++) out[i] = -1;
-    caffe_host->graph_node(j->net->graph, "split", j->name, j->net->path, j->in, 1, l.ptr, l.n, out,
+    imp_host->graph_node(j->net->b.graph, "split", j->name, j->net->b.path, j->in, 1, l.ptr, l.n, out,
                            (int32_t)n);
     for (size_t i = 0; i < n; i++) caffe_give(j, i, out[i]);
 }
@@ -45,9 +44,7 @@ void caffe_split(caffe_job *j) {
 }
 
 static void reshape_to(caffe_job *j, const int64_t *shape, int64_t n) {
-    caffe_attrs l = {.n = 0};
-    caffe_put_ints(&l, "shape", shape, n);
-    caffe_give(j, 0, caffe_node(j, "reshape", "", j->in, 1, &l));
+    caffe_give(j, 0, imp_reshape(&j->net->b, j->name, "", j->in[0], shape, n));
 }
 
 void caffe_flatten(caffe_job *j) {
@@ -113,18 +110,7 @@ void caffe_permute(caffe_job *j) {
     }
     for (int32_t i = 0; i < x->rank; i++)
         if (!seen[i]) perm[n++] = i;
-    caffe_attrs l = {.n = 0};
-    caffe_put_ints(&l, "perm", perm, n);
-    caffe_give(j, 0, caffe_node(j, "transpose", "", j->in, 1, &l));
-}
-
-static void slice_node(caffe_job *j, const int64_t *axes, const int64_t *from, const int64_t *to,
-                       int64_t n) {
-    caffe_attrs l = {.n = 0};
-    caffe_put_ints(&l, "starts", from, n);
-    caffe_put_ints(&l, "ends", to, n);
-    caffe_put_ints(&l, "axes", axes, n);
-    caffe_give(j, 0, caffe_node(j, "slice", "", j->in, 1, &l));
+    caffe_give(j, 0, imp_transpose(&j->net->b, j->name, "", j->in[0], perm, n));
 }
 
 void caffe_crop(caffe_job *j) { /* to the size of bottom 1, from `axis` on */
@@ -140,9 +126,9 @@ void caffe_crop(caffe_job *j) { /* to the size of bottom 1, from `axis` on */
                                            : p->offset[p->n_offset == 1          ? 0
                                                        : (size_t)n < p->n_offset ? (size_t)n
                                                                                  : 0];
-    caffe_attrs l = {.n = 0};
-    caffe_put_int(&l, "axis", axis);
-    caffe_put_ints(&l, "offset", offset, n);
+    imp_attrs l = {.n = 0};
+    imp_int(&l, "axis", axis);
+    imp_ints(&l, "offset", offset, n);
     caffe_give(j, 0, caffe_node(j, "crop", "", j->in, 2, &l));
 }
 
@@ -159,7 +145,11 @@ void caffe_crop_center(caffe_job *j) { /* crop_size off both ends of each axis *
             to[n++] = -(int64_t)p->crop_size[i];
         }
     if (n == 0) return caffe_give(j, 0, j->in[0]);
-    slice_node(j, axes, from, to, n);
+    imp_attrs l = {.n = 0};
+    imp_ints(&l, "starts", from, n);
+    imp_ints(&l, "ends", to, n);
+    imp_ints(&l, "axes", axes, n);
+    caffe_give(j, 0, caffe_node(j, "slice", "", j->in, 1, &l));
 }
 
 void caffe_tile(caffe_job *j) {
@@ -169,14 +159,14 @@ void caffe_tile(caffe_job *j) {
     int64_t repeats[CNR_MAX_RANK];
     if (!p || !x || axis < 0 || axis >= x->rank) return caffe_problem(j, "axis is out of range");
     for (int32_t i = 0; i < x->rank; i++) repeats[i] = i == axis ? p->tiles : 1;
-    caffe_attrs l = {.n = 0};
-    caffe_put_ints(&l, "repeats", repeats, x->rank);
+    imp_attrs l = {.n = 0};
+    imp_ints(&l, "repeats", repeats, x->rank);
     caffe_give(j, 0, caffe_node(j, "tile", "", j->in, 1, &l));
 }
 
 void caffe_shuffle(caffe_job *j) {
-    caffe_attrs l = {.n = 0};
-    caffe_put_int(&l, "group",
+    imp_attrs l = {.n = 0};
+    imp_int(&l, "group",
                   j->layer->shuffle_channel_param ? j->layer->shuffle_channel_param->group : 1);
     caffe_give(j, 0, caffe_node(j, "channel_shuffle", "", j->in, 1, &l));
 }
@@ -196,11 +186,11 @@ void caffe_interpolate(caffe_job *j) {
     if (p->height > 0) sizes[2] = p->height;
     if (p->width > 0) sizes[3] = p->width;
     if (p->pad_beg || p->pad_end) return caffe_problem(j, "padding is not supported");
-    caffe_attrs l = {.n = 0};
+    imp_attrs l = {.n = 0};
     const int64_t axes[] = {2, 3};
-    caffe_put_enum(&l, "mode", "linear");
-    caffe_put_enum(&l, "coordinate_transformation_mode", "align_corners");
-    caffe_put_ints(&l, "axes", axes, 2);
+    imp_enum(&l, "mode", "linear");
+    imp_enum(&l, "coordinate_transformation_mode", "align_corners");
+    imp_ints(&l, "axes", axes, 2);
     cnr_tensor t = {.size = sizeof t,
                     .dtype = CNR_i64,
                     .rank = 1,
@@ -210,6 +200,6 @@ void caffe_interpolate(caffe_job *j) {
                     .bytes = 16};
     char name[512];
     snprintf(name, sizeof name, "%s.sizes", j->name);
-    const cnr_value size = caffe_host->graph_constant(j->net->graph, name, &t);
+    const cnr_value size = imp_host->graph_constant(j->net->b.graph, name, &t);
     caffe_give(j, 0, caffe_node(j, "resize", "", (cnr_value[]){j->in[0], -1, -1, size}, 4, &l));
 }

@@ -7,11 +7,11 @@ void caffe_lrn(caffe_job *j) {
     static const Caffe__LRNParameter none = CAFFE__LRNPARAMETER__INIT;
     const Caffe__LRNParameter *p = j->layer->lrn_param ? j->layer->lrn_param : &none;
     const int within = p->norm_region == CAFFE__LRNPARAMETER__NORM_REGION__WITHIN_CHANNEL;
-    caffe_attrs l = {.n = 0};
-    caffe_put_int(&l, "size", p->local_size);
-    caffe_put_float(&l, "alpha", (double)p->alpha);
-    caffe_put_float(&l, "beta", (double)p->beta);
-    caffe_put_float(&l, "bias", within ? 1.0 : (double)p->k);
+    imp_attrs l = {.n = 0};
+    imp_int(&l, "size", p->local_size);
+    imp_float(&l, "alpha", (double)p->alpha);
+    imp_float(&l, "beta", (double)p->beta);
+    imp_float(&l, "bias", within ? 1.0 : (double)p->k);
     caffe_give(j, 0, caffe_node(j, within ? "lrn_within" : "lrn", "", j->in, 1, &l));
 }
 
@@ -24,20 +24,20 @@ void caffe_batch_norm(caffe_job *j) {
         const float f = caffe_blob_at(j->blobs[2], 0);
         factor = f == 0 ? 0 : 1.0 / (double)f;
     }
-    float *ones = (float *)caffe_host->alloc((size_t)c * sizeof(float) * 2);
+    float *ones = (float *)imp_host->alloc((size_t)c * sizeof(float) * 2);
     if (!ones) {
-        j->net->status = CNR_E_MEMORY;
+        j->net->b.status = CNR_E_MEMORY;
         return;
     }
     for (int64_t i = 0; i < c; i++) ones[i] = 1, ones[c + i] = 0;
-    const cnr_value from[] = {j->in[0], caffe_constant(j, "scale", ones, &c, 1),
-                              caffe_constant(j, "shift", ones + c, &c, 1),
-                              caffe_blob(j, 0, "mean", &c, 1, factor),
-                              caffe_blob(j, 1, "var", &c, 1, factor)};
-    caffe_host->free(ones);
+    const cnr_value from[] = {j->in[0], imp_weight(&j->net->b, j->name, ".scale", ones, &c, 1),
+                              imp_weight(&j->net->b, j->name, ".shift", ones + c, &c, 1),
+                              caffe_blob(j, 0, ".mean", &c, 1, factor),
+                              caffe_blob(j, 1, ".var", &c, 1, factor)};
+    imp_host->free(ones);
     if (j->failed) return;
-    caffe_attrs l = {.n = 0};
-    caffe_put_float(&l, "epsilon", eps);
+    imp_attrs l = {.n = 0};
+    imp_float(&l, "epsilon", eps);
     caffe_give(j, 0, caffe_node(j, "batch_normalization", "", from, 5, &l));
 }
 
@@ -80,39 +80,39 @@ void caffe_scale(caffe_job *j) {
         int64_t axes[CNR_MAX_RANK];
         int64_t n = 0;
         for (int64_t i = axis + f->rank; i < x->rank; i++) axes[n] = f->rank + n, n++;
-        caffe_attrs l = {.n = 0};
-        caffe_put_ints(&l, "axes", axes, n);
+        imp_attrs l = {.n = 0};
+        imp_ints(&l, "axes", axes, n);
         cnr_value factor = j->in[1];
         if (n) factor = caffe_node(j, "unsqueeze", ".factor", &factor, 1, &l);
         y = caffe_node(j, bias_only ? "add" : "mul", with_bias ? ".scaled" : "",
                        (cnr_value[]){y, factor}, 2, NULL);
         if (with_bias) {
-            const cnr_value shift = broadcast_blob(j, 0, "bias", axis);
+            const cnr_value shift = broadcast_blob(j, 0, ".bias", axis);
             y = caffe_node(j, "add", "", (cnr_value[]){y, shift}, 2, NULL);
         }
         return caffe_give(j, 0, y);
     }
     if (bias_only) {
-        const cnr_value shift = broadcast_blob(j, 0, "bias", axis);
+        const cnr_value shift = broadcast_blob(j, 0, ".bias", axis);
         if (j->failed) return;
         return caffe_give(j, 0, caffe_node(j, "add", "", (cnr_value[]){y, shift}, 2, NULL));
     }
     if (axis == 1) { /* the usual: per channel, which folds into a convolution */
         const int64_t c = caffe_channels(j);
         if (j->failed) return;
-        const cnr_value factor = caffe_blob(j, 0, "scale", &c, 1, 1);
-        const cnr_value shift = with_bias ? caffe_blob(j, 1, "bias", &c, 1, 1) : -1;
+        const cnr_value factor = caffe_blob(j, 0, ".scale", &c, 1, 1);
+        const cnr_value shift = with_bias ? caffe_blob(j, 1, ".bias", &c, 1, 1) : -1;
         if (j->failed) return;
-        caffe_attrs l = {.n = 0};
-        if (!with_bias) caffe_put_bool(&l, "bias", 0);
+        imp_attrs l = {.n = 0};
+        if (!with_bias) imp_bool(&l, "bias", 0);
         return caffe_give(j, 0,
                           caffe_node(j, "scale_bias", "", (cnr_value[]){y, factor, shift}, 3, &l));
     }
-    const cnr_value factor = broadcast_blob(j, 0, "scale", axis);
+    const cnr_value factor = broadcast_blob(j, 0, ".scale", axis);
     if (j->failed) return;
     y = caffe_node(j, "mul", with_bias ? ".scaled" : "", (cnr_value[]){y, factor}, 2, NULL);
     if (with_bias) {
-        const cnr_value shift = broadcast_blob(j, 1, "bias", axis);
+        const cnr_value shift = broadcast_blob(j, 1, ".bias", axis);
         if (j->failed) return;
         y = caffe_node(j, "add", "", (cnr_value[]){y, shift}, 2, NULL);
     }
@@ -128,14 +128,14 @@ void caffe_mvn(caffe_job *j) {
         return;
     }
     for (int32_t i = p && p->across_channels ? 1 : 2; i < x->rank; i++) axes[n++] = i;
-    caffe_attrs l = {.n = 0};
-    caffe_put_ints(&l, "axes", axes, n);
+    imp_attrs l = {.n = 0};
+    imp_ints(&l, "axes", axes, n);
     if (p && !p->normalize_variance) { /* only the mean goes */
-        caffe_put_bool(&l, "keepdims", 1);
+        imp_bool(&l, "keepdims", 1);
         const cnr_value mean = caffe_node(j, "reduce_mean", ".mean", j->in, 1, &l);
         return caffe_give(j, 0, caffe_node(j, "sub", "", (cnr_value[]){j->in[0], mean}, 2, NULL));
     }
-    caffe_put_float(&l, "epsilon", p ? (double)p->eps : 1e-9);
+    imp_float(&l, "epsilon", p ? (double)p->eps : 1e-9);
     caffe_give(j, 0, caffe_node(j, "mean_variance_normalization", "", j->in, 1, &l));
 }
 
@@ -148,22 +148,22 @@ void caffe_normalize(caffe_job *j) {
     const cnr_tensor *x = caffe_type(j, j->in[0]);
     for (int32_t i = 1; i < x->rank; i++)
         if (i == 1 || !p || p->across_spatial) axes[n++] = i;
-    caffe_attrs l = {.n = 0};
-    caffe_put_ints(&l, "axes", axes, n);
-    caffe_put_bool(&l, "keepdims", 1);
+    imp_attrs l = {.n = 0};
+    imp_ints(&l, "axes", axes, n);
+    imp_bool(&l, "keepdims", 1);
     cnr_value norm = caffe_node(j, "reduce_sum_square", ".squares", j->in, 1, &l);
     norm = caffe_affine(j, norm, 1, p ? (double)p->eps : 1e-10);
     norm = caffe_node(j, "sqrt", ".norm", &norm, 1, NULL);
     const cnr_value y = caffe_node(j, "div", ".unit", (cnr_value[]){j->in[0], norm}, 2, NULL);
     const int64_t one = 1, per_channel[] = {c, 1, 1};
-    const cnr_value factor = p && !p->channel_shared ? caffe_blob(j, 0, "scale", per_channel, 3, 1)
-                                                     : caffe_blob(j, 0, "scale", &one, 1, 1);
+    const cnr_value factor = p && !p->channel_shared ? caffe_blob(j, 0, ".scale", per_channel, 3, 1)
+                                                     : caffe_blob(j, 0, ".scale", &one, 1, 1);
     if (j->failed) return;
     caffe_give(j, 0, caffe_node(j, "mul", "", (cnr_value[]){y, factor}, 2, NULL));
 }
 
 void caffe_softmax(caffe_job *j) {
-    caffe_attrs l = {.n = 0};
-    caffe_put_int(&l, "axis", j->layer->softmax_param ? j->layer->softmax_param->axis : 1);
+    imp_attrs l = {.n = 0};
+    imp_int(&l, "axis", j->layer->softmax_param ? j->layer->softmax_param->axis : 1);
     caffe_give(j, 0, caffe_node(j, "softmax", "", j->in, 1, &l));
 }

@@ -18,7 +18,7 @@ static int fail(parser *p, cnr_status code, const char *what, const char *detail
     char where[240];
     if (p->status) return 0;
     snprintf(where, sizeof where, "%.200s:%d", p->path, p->line);
-    p->status = caffe_host->fail(p->err, code, where, "%s%s", what, detail);
+    p->status = imp_host->fail(p->err, code, where, "%s%s", what, detail);
     return 0;
 }
 
@@ -59,7 +59,7 @@ static char *quoted(parser *p) {
         const char *end = p->at;
         while (*end && *end != quote && *end != '\n') end += end[0] == '\\' && end[1] ? 2 : 1;
         if (*end != quote) return fail(p, CNR_E_FORMAT, "a string has no end", ""), out;
-        char *grown = (char *)caffe_host->resize(out, n + (size_t)(end - p->at) + 1);
+        char *grown = (char *)imp_host->resize(out, n + (size_t)(end - p->at) + 1);
         if (!grown) return fail(p, CNR_E_MEMORY, "out of memory", ""), out;
         out = grown;
         for (const char *c = p->at; c < end; c++) {
@@ -100,14 +100,14 @@ static int skip_value(parser *p, int depth) {
         for (p->at++; !take(p, ']');) {
             if (!*p->at) return fail(p, CNR_E_FORMAT, "a bracket is not closed", "");
             if (*p->at == ',') p->at++;
-            else if (*p->at == '"' || *p->at == '\'') caffe_host->free(quoted(p));
+            else if (*p->at == '"' || *p->at == '\'') imp_host->free(quoted(p));
             else if (!word(p, text, sizeof text)) return 0;
             if (p->status) return 0;
         }
         return 1;
     }
     if (*p->at == '"' || *p->at == '\'') {
-        caffe_host->free(quoted(p));
+        imp_host->free(quoted(p));
         return !p->status;
     }
     return word(p, text, sizeof text);
@@ -204,7 +204,7 @@ static void *place(parser *p, const ProtobufCFieldDescriptor *field, ProtobufCMe
     char **at = (char **)(base + field->offset);
     const size_t bytes = value_bytes(field->type);
     if ((*n & (*n - 1)) == 0) { /* 0, 1, 2, 4, 8 ...: full */
-        char *grown = (char *)caffe_host->resize(*at, (*n ? *n * 2 : 1) * bytes);
+        char *grown = (char *)imp_host->resize(*at, (*n ? *n * 2 : 1) * bytes);
         if (!grown) return fail(p, CNR_E_MEMORY, "out of memory", ""), (void *)NULL;
         *at = grown;
     }
@@ -225,7 +225,7 @@ static int field_value(parser *p, const ProtobufCFieldDescriptor *field, Protobu
             if (field->label != PROTOBUF_C_LABEL_REPEATED &&
                 field->type == PROTOBUF_C_TYPE_STRING) { /* given twice: the last counts */
                 char **text = (char **)((char *)out + field->offset);
-                if (*text != field->default_value) caffe_host->free(*text);
+                if (*text != field->default_value) imp_host->free(*text);
                 *text = NULL;
             }
             slot = place(p, field, out);
@@ -242,7 +242,7 @@ static int field_value(parser *p, const ProtobufCFieldDescriptor *field, Protobu
         inner = *(ProtobufCMessage **)((char *)out + field->offset); /* given twice: merged */
     if (!inner) {
         slot = place(p, field, out);
-        inner = slot ? (ProtobufCMessage *)caffe_host->alloc(desc->sizeof_message) : NULL;
+        inner = slot ? (ProtobufCMessage *)imp_host->alloc(desc->sizeof_message) : NULL;
         if (!inner) {
             if (slot && field->label == PROTOBUF_C_LABEL_REPEATED)
                 --*(size_t *)((char *)out + field->quantifier_offset);
@@ -280,9 +280,9 @@ static int message(parser *p, ProtobufCMessage *out, int depth, char close) {
 ProtobufCMessage *caffe_parse_text(const ProtobufCMessageDescriptor *desc, const char *path,
                                    const char *text, cnr_error *err) {
     parser p = {path, text, 1, err, CNR_OK};
-    ProtobufCMessage *out = (ProtobufCMessage *)caffe_host->alloc(desc->sizeof_message);
+    ProtobufCMessage *out = (ProtobufCMessage *)imp_host->alloc(desc->sizeof_message);
     if (!out) {
-        caffe_host->fail(err, CNR_E_MEMORY, path, "out of memory");
+        imp_host->fail(err, CNR_E_MEMORY, path, "out of memory");
         return NULL;
     }
     desc->message_init(out);

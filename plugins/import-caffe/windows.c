@@ -40,16 +40,16 @@ void caffe_convolution(caffe_job *j) {
         if (kernel[i] < 1) return caffe_problem(j, "kernel_size is missing");
         dim[2 + i] = kernel[i];
     }
-    const cnr_value from[] = {j->in[0], caffe_blob(j, 0, "weight", dim, rank + 2, 1),
-                              p->bias_term ? caffe_blob(j, 1, "bias", &out, 1, 1) : -1};
+    const cnr_value from[] = {j->in[0], caffe_blob(j, 0, ".weight", dim, rank + 2, 1),
+                              p->bias_term ? caffe_blob(j, 1, ".bias", &out, 1, 1) : -1};
     if (j->failed) return;
-    caffe_attrs l = {.n = 0};
-    caffe_put_ints(&l, "kernel_shape", kernel, rank);
-    caffe_put_ints(&l, "strides", stride, rank);
-    caffe_put_ints(&l, "dilations", dilation, rank);
-    caffe_put_ints(&l, "pads", pad, 2 * rank);
-    caffe_put_int(&l, "group", group);
-    if (!p->bias_term) caffe_put_bool(&l, "bias", 0);
+    imp_attrs l = {.n = 0};
+    imp_ints(&l, "kernel_shape", kernel, rank);
+    imp_ints(&l, "strides", stride, rank);
+    imp_ints(&l, "dilations", dilation, rank);
+    imp_ints(&l, "pads", pad, 2 * rank);
+    imp_int(&l, "group", group);
+    if (!p->bias_term) imp_bool(&l, "bias", 0);
     caffe_give(j, 0, caffe_node(j, turned ? "conv_transpose" : "conv", "", from, 3, &l));
 }
 
@@ -69,19 +69,17 @@ void caffe_inner_product(caffe_job *j) {
     if (k < 1) return caffe_problem(j, "the size of its input is not known");
     const int64_t plain[] = {out, k}, turned[] = {k, out};
     cnr_value weight =
-        caffe_blob(j, 0, p->transpose ? "weight_t" : "weight", p->transpose ? turned : plain, 2, 1);
-    const cnr_value bias = p->bias_term ? caffe_blob(j, 1, "bias", &out, 1, 1) : -1;
+        caffe_blob(j, 0, p->transpose ? ".weight_t" : ".weight", p->transpose ? turned : plain, 2, 1);
+    const cnr_value bias = p->bias_term ? caffe_blob(j, 1, ".bias", &out, 1, 1) : -1;
     const int64_t swap[] = {1, 0};
-    caffe_attrs perm = {.n = 0};
-    caffe_put_ints(&perm, "perm", swap, 2);
     if (j->failed) return;
     if (axis == 1) {
-        if (p->transpose) weight = caffe_node(j, "transpose", ".weight", &weight, 1, &perm);
-        caffe_attrs l = {.n = 0};
-        if (!p->bias_term) caffe_put_bool(&l, "bias", 0);
+        if (p->transpose) weight = imp_transpose(&j->net->b, j->name, ".weight", weight, swap, 2);
+        imp_attrs l = {.n = 0};
+        if (!p->bias_term) imp_bool(&l, "bias", 0);
         caffe_give(j, 0, caffe_node(j, "dense", "", (cnr_value[]){j->in[0], weight, bias}, 3, &l));
     } else if (axis == x->rank - 1) {
-        if (!p->transpose) weight = caffe_node(j, "transpose", ".weight", &weight, 1, &perm);
+        if (!p->transpose) weight = imp_transpose(&j->net->b, j->name, ".weight", weight, swap, 2);
         cnr_value y = caffe_node(j, "matmul", bias < 0 ? "" : ".product",
                                  (cnr_value[]){j->in[0], weight}, 2, NULL);
         if (bias >= 0) y = caffe_node(j, "add", "", (cnr_value[]){y, bias}, 2, NULL);
@@ -110,14 +108,14 @@ void caffe_pooling(caffe_job *j) {
     spatial(&p->pad, p->has_pad, p->has_pad_h, p->pad_h, p->has_pad_w, p->pad_w, 0, 2, pad);
     pad[2] = pad[0], pad[3] = pad[1];
     if (kernel[0] < 1 || kernel[1] < 1) return caffe_problem(j, "kernel_size is missing");
-    caffe_attrs l = {.n = 0};
-    caffe_put_ints(&l, "kernel_shape", kernel, 2);
-    caffe_put_ints(&l, "strides", stride, 2);
-    caffe_put_ints(&l, "pads", pad, 4);
-    caffe_put_bool(&l, "ceil_mode",
+    imp_attrs l = {.n = 0};
+    imp_ints(&l, "kernel_shape", kernel, 2);
+    imp_ints(&l, "strides", stride, 2);
+    imp_ints(&l, "pads", pad, 4);
+    imp_bool(&l, "ceil_mode",
                    p->round_mode == CAFFE__POOLING_PARAMETER__ROUND_MODE__CEIL && p->ceil_mode);
     if (!max)
-        caffe_put_bool(&l, "count_include_pad",
+        imp_bool(&l, "count_include_pad",
                        1); /* clipped where the padding ends, as Caffe does */
     caffe_give(j, 0, caffe_node(j, max ? "max_pool" : "average_pool", "", j->in, 1, &l));
 }
