@@ -67,6 +67,7 @@ int64_t caffe_channels(caffe_job *j) {
 
 void caffe_give(caffe_job *j, size_t top, cnr_value v) {
     if (top < j->layer->n_top) caffe_bind(j->net, j->layer->top[top], v);
+    else if (top == 0) caffe_bind(j->net, j->name, v); /* as Caffe names it */
 }
 
 int64_t caffe_axis(caffe_job *j, int64_t axis) {

@@ -2,7 +2,6 @@
 #include "caffe.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 ProtobufCAllocator caffe_allocator = {imp_library_alloc, imp_library_free, NULL};
 
@@ -172,25 +171,28 @@ static Caffe__BlobProto **blobs_for(const Caffe__NetParameter *weights, const ch
 
 /* ---- inputs and preprocessing ---- */
 
+/* Inputs of as many samples as the first share its open batch; others have an open count. */
 static void add_input(caffe_net *net, const char *name, const int64_t *dim, int32_t rank,
-                      int free_size) {
-    cnr_tensor type = {.size = sizeof type, .dtype = CNR_f32, .rank = rank};
-    static const char *const axes[] = {"batch", "", "height", "width"};
-    for (int32_t i = 0; i < rank; i++) {
-        type.dim[i] = dim[i];
+                      int open_size) {
+    for (int32_t i = 0; i < rank; i++)
         if (dim[i] < 1)
-            imp_host->graph_problem(net->b.graph, net->b.path, "input %s: dimension %d is %lld", name,
-                                      (int)i, (long long)dim[i]);
-        if (i == 0 || (free_size && rank == 4 && i >= 2)) {
-            const int32_t symbol = imp_host->graph_symbol(net->b.graph, axes[i]);
-            char key[64], text[32];
-            type.dim[i] = symbol < 0 ? CNR_DIM_UNKNOWN : CNR_DIM_SYMBOL(symbol);
-            snprintf(key, sizeof key, "symbol.%s.default", axes[i]);
-            snprintf(text, sizeof text, "%lld", i == 0 ? 1LL : (long long)dim[i]);
-            if (imp_host->graph_set_meta(net->b.graph, key, text)) net->b.status = CNR_E_MEMORY;
-        }
+            imp_host->graph_problem(net->b.graph, net->b.path, "input %s: dimension %d is %lld",
+                                    name, (int)i, (long long)dim[i]);
+    if (rank == 4 && dim[1] == 3)
+        imp_input_meta(&net->b, name, "channels", "bgr"); /* Caffe's habit */
+    if (net->first_rank == 0) net->first_rank = rank, net->first_count = dim[0];
+    if (rank == net->first_rank && dim[0] == net->first_count) {
+        caffe_bind(net, name, imp_input(&net->b, name, dim + 1, rank - 1, open_size));
+        return;
     }
-    if (rank == 4 && dim[1] == 3) imp_input_meta(&net->b, name, "channels", "bgr"); /* Caffe's habit */
+    cnr_tensor type = {.size = sizeof type, .dtype = CNR_f32, .rank = rank}; /* regions, say */
+    memcpy(type.dim, dim, (size_t)rank * sizeof dim[0]);
+    const int32_t symbol = imp_host->graph_symbol(net->b.graph, name);
+    char key[300], text[32];
+    snprintf(key, sizeof key, "symbol.%.200s.default", name);
+    snprintf(text, sizeof text, "%lld", (long long)dim[0]);
+    imp_meta(&net->b, key, text);
+    type.dim[0] = symbol < 0 ? CNR_DIM_UNKNOWN : CNR_DIM_SYMBOL(symbol);
     caffe_bind(net, name, imp_host->graph_input(net->b.graph, name, &type));
 }
 
@@ -234,82 +236,68 @@ static void transform(caffe_net *net, const char *input, const Caffe__Transforma
                         "the net wants the mean image %s: give it with --mean FILE", t->mean_file);
 }
 
-/* "1,3,227,227" or "3,227,227" */
-static int32_t parse_shape(const char *text, int64_t dim[CNR_MAX_RANK]) {
-    int32_t rank = 0;
-    while (text && *text && rank < CNR_MAX_RANK) {
-        char *end;
-        dim[rank++] = strtoll(text, &end, 10);
-        if (end == text || (*end && *end != ',' && *end != 'x')) return -1;
-        text = *end ? end + 1 : end;
-    }
-    if (rank == 3) {
-        memmove(dim + 1, dim, 3 * sizeof dim[0]);
-        dim[0] = 1;
-        rank = 4;
-    }
-    return rank;
+static int is_data(const char *type) {
+    static const char *const kinds[] = {"Input", "Data", "ImageData", "MemoryData", "HDF5Data",
+                                        "DummyData", "WindowData", "AnnotatedData"};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (strcmp(type, kinds[i]) == 0) return 1;
+    return 0;
 }
 
-/* Input, Data, MemoryData and their kin: the first top is the input; labels are left out. */
-static int data_layer(caffe_net *net, const Caffe__LayerParameter *layer,
-                      const cnr_import_args *args, int free_size) {
-    const char *type = text_of(layer->type);
-    int64_t dim[CNR_MAX_RANK];
-    if (strcmp(type, "Input") == 0) {
-        for (size_t i = 0; i < layer->n_top; i++) {
-            const size_t n = layer->input_param ? layer->input_param->n_shape : 0;
-            const Caffe__BlobShape *shape =
-                n ? layer->input_param->shape[i < n ? i : n - 1] : NULL;
-            if (!shape || shape->n_dim < 1 || shape->n_dim > CNR_MAX_RANK) {
-                imp_host->graph_problem(net->b.graph, net->b.path,
-                                          "layer %s: input_param.shape is missing or too long",
-                                          text_of(layer->name));
-                caffe_bind(net, layer->top[i], -1);
-                continue;
-            }
-            add_input(net, layer->top[i], shape->dim, (int32_t)shape->n_dim, free_size);
-            transform(net, layer->top[i], layer->transform_param);
+static void input_layer(caffe_net *net, const Caffe__LayerParameter *layer, int open_size) {
+    const size_t n = layer->input_param ? layer->input_param->n_shape : 0;
+    for (size_t i = 0; i < layer->n_top; i++) {
+        const Caffe__BlobShape *shape = n ? layer->input_param->shape[i < n ? i : n - 1] : NULL;
+        if (!shape || shape->n_dim < 1 || shape->n_dim > CNR_MAX_RANK) {
+            imp_host->graph_problem(net->b.graph, net->b.path,
+                                    "layer %s: input_param.shape is missing or too long",
+                                    text_of(layer->name));
+            caffe_bind(net, layer->top[i], -1);
+            continue;
         }
-        return 1;
+        add_input(net, layer->top[i], shape->dim, (int32_t)shape->n_dim, open_size);
+        transform(net, layer->top[i], layer->transform_param);
     }
-    static const char *const kinds[] = {"Data", "ImageData", "MemoryData", "HDF5Data", "DummyData",
-                                        "WindowData", "AnnotatedData"};
-    int found = 0;
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) found |= !strcmp(type, kinds[i]);
-    if (!found || layer->n_top < 1) return found;
+}
+
+/* The first top of a layer that reads pictures is the input; labels are left out. */
+static void data_layer(caffe_net *net, const Caffe__LayerParameter *layer,
+                       const cnr_import_args *args, int open_size) {
     const Caffe__MemoryDataParameter *memory = layer->memory_data_param;
     const int64_t crop = layer->transform_param ? layer->transform_param->crop_size : 0;
-    int32_t rank = parse_shape(imp_option(args, "shape"), dim);
-    if (rank == 0 && memory) {
-        dim[0] = 1, dim[1] = memory->channels, dim[2] = memory->height, dim[3] = memory->width;
+    int64_t dim[CNR_MAX_RANK + 1] = {1, 3, crop, crop};
+    int32_t rank = imp_shape(imp_option(args, "shape"), dim + 1) + 1;
+    if (layer->n_top < 1) return;
+    if (rank == 5) { /* the batch is said too */
+        memmove(dim, dim + 1, 4 * sizeof dim[0]);
         rank = 4;
-    } else if (rank == 0 && crop > 0) {
-        dim[0] = 1, dim[1] = 3, dim[2] = crop, dim[3] = crop;
+    } else if (rank == 1 && memory) {
+        dim[1] = memory->channels, dim[2] = memory->height, dim[3] = memory->width;
+        rank = 4;
+    } else if (rank == 1 && crop > 0) {
         rank = 4;
     }
-    if (rank < 1) {
+    if (rank < 2 || rank > CNR_MAX_RANK) {
         imp_host->graph_problem(net->b.graph, net->b.path,
-                                  "layer %s (%s) does not say how large its pictures are: give "
-                                  "--option shape=CHANNELS,HEIGHT,WIDTH",
-                                  text_of(layer->name), type);
+                                "layer %s (%s) does not say how large its pictures are: give "
+                                "--option shape=CHANNELS,HEIGHT,WIDTH",
+                                text_of(layer->name), layer->type);
         caffe_bind(net, layer->top[0], -1);
-        return 1;
+        return;
     }
-    add_input(net, layer->top[0], dim, rank, free_size);
+    add_input(net, layer->top[0], dim, rank, open_size);
     transform(net, layer->top[0], layer->transform_param);
-    return 1;
 }
 
-static void header_inputs(caffe_net *net, const Caffe__NetParameter *model, int free_size) {
+static void header_inputs(caffe_net *net, const Caffe__NetParameter *model, int open_size) {
     for (size_t i = 0; i < model->n_input; i++) {
         if (i < model->n_input_shape && model->input_shape[i]->n_dim <= CNR_MAX_RANK) {
             const Caffe__BlobShape *shape = model->input_shape[i];
-            add_input(net, model->input[i], shape->dim, (int32_t)shape->n_dim, free_size);
+            add_input(net, model->input[i], shape->dim, (int32_t)shape->n_dim, open_size);
         } else if (model->n_input_dim >= 4 * (i + 1)) {
             int64_t dim[4];
             for (int k = 0; k < 4; k++) dim[k] = model->input_dim[4 * i + (size_t)k];
-            add_input(net, model->input[i], dim, 4, free_size);
+            add_input(net, model->input[i], dim, 4, open_size);
         } else {
             imp_host->graph_problem(net->b.graph, net->b.path,
                                       "input %s has neither input_shape nor four input_dim",
@@ -324,17 +312,24 @@ static void header_inputs(caffe_net *net, const Caffe__NetParameter *model, int 
 static void build(caffe_net *net, const Caffe__NetParameter *model, const cnr_import_args *args) {
     const size_t n = layer_count(model);
     size_t next = 0;
-    int free_size = 1, data_tops = 0;
+    int open_size = 1, tested = model->n_input > 0, inputs = tested;
     for (size_t i = 0; i < n; i++) {
         const Caffe__LayerParameter layer = layer_at(model, i);
-        if (is_included(&layer) && !caffe_layer_is_convolutional(&layer)) free_size = 0;
+        if (!is_included(&layer)) continue;
+        open_size = open_size && caffe_layer_is_convolutional(&layer);
+        tested = tested || is_data(text_of(layer.type));
     }
-    header_inputs(net, model, free_size);
+    header_inputs(net, model, open_size);
     for (size_t i = 0; i < n && !net->b.status; i++) {
         const Caffe__LayerParameter layer = layer_at(model, i);
-        if (!is_included(&layer) || caffe_layer_is_skipped(text_of(layer.type))) continue;
-        if (data_layer(net, &layer, args, free_size)) {
-            data_tops++;
+        const char *type = text_of(layer.type);
+        const int data = is_data(type);
+        if (caffe_layer_is_skipped(type)) continue;
+        if (!is_included(&layer) && !(data && !tested)) continue; /* else training's must do */
+        if (data) {
+            inputs = 1;
+            if (strcmp(type, "Input") == 0) input_layer(net, &layer, open_size);
+            else data_layer(net, &layer, args, open_size);
             continue;
         }
         size_t n_blobs;
@@ -342,9 +337,13 @@ static void build(caffe_net *net, const Caffe__NetParameter *model, const cnr_im
         if (!blobs) blobs = layer.blobs, n_blobs = layer.n_blobs;
         caffe_layer(net, &layer, blobs, n_blobs);
     }
-    if (!data_tops && model->n_input == 0)
+    if (n == 0)
         imp_host->graph_problem(net->b.graph, net->b.path,
-                                  "the net has no input (give the prototxt before the caffemodel)");
+                                "it has no layers: the net's own prototxt is wanted, not the "
+                                "solver's");
+    else if (!inputs)
+        imp_host->graph_problem(net->b.graph, net->b.path,
+                                "the net has no input (give the prototxt before the caffemodel)");
     /* Outputs: what nobody reads, last binding of each name only. */
     for (int32_t i = 0; i < net->n_bindings && !net->b.status; i++) {
         int shadowed = net->bindings[i].used || net->bindings[i].value < 0;

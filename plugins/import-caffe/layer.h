@@ -65,6 +65,7 @@ void caffe_reduction(caffe_job *j);
 void caffe_relu(caffe_job *j);
 void caffe_relu6(caffe_job *j);
 void caffe_reshape(caffe_job *j);
+void caffe_roi_pooling(caffe_job *j);
 void caffe_scale(caffe_job *j);
 void caffe_shuffle(caffe_job *j);
 void caffe_simple(caffe_job *j);
@@ -73,5 +74,6 @@ void caffe_softmax(caffe_job *j);
 void caffe_split(caffe_job *j);
 void caffe_threshold(caffe_job *j);
 void caffe_tile(caffe_job *j);
+void caffe_upsample(caffe_job *j);
 
 #endif

@@ -32,7 +32,7 @@ static const struct row {
     {"GELU", 1, 1, SPATIAL_FREE, caffe_simple},
     {"HSwish", 1, 1, SPATIAL_FREE, caffe_simple},
     {"InnerProduct", 1, 1, 0, caffe_inner_product},
-    {"Interp", 1, 1, 0, caffe_interpolate},
+    {"Interp", 1, 2, 0, caffe_interpolate},
     {"LRN", 1, 1, SPATIAL_FREE, caffe_lrn},
     {"Log", 1, 1, SPATIAL_FREE, caffe_exponential},
     {"MVN", 1, 1, SPATIAL_FREE, caffe_mvn},
@@ -43,6 +43,7 @@ static const struct row {
     {"Pooling", 1, 1, SPATIAL_FREE, caffe_pooling},
     {"Power", 1, 1, SPATIAL_FREE, caffe_power},
     {"PriorBox", 2, 2, 0, caffe_prior_box},
+    {"ROIPooling", 2, 2, SPATIAL_FREE, caffe_roi_pooling},
     {"ReLU", 1, 1, SPATIAL_FREE, caffe_relu},
     {"ReLU6", 1, 1, SPATIAL_FREE, caffe_relu6},
     {"Reduction", 1, 1, 0, caffe_reduction},
@@ -58,6 +59,7 @@ static const struct row {
     {"TanH", 1, 1, SPATIAL_FREE, caffe_simple},
     {"Threshold", 1, 1, SPATIAL_FREE, caffe_threshold},
     {"Tile", 1, 1, 0, caffe_tile},
+    {"Upsample", 1, 1, SPATIAL_FREE, caffe_upsample},
 };
 
 static const struct row *row_of(const char *type) {
@@ -67,15 +69,9 @@ static const struct row *row_of(const char *type) {
 }
 
 int caffe_layer_is_skipped(const char *type) {
-    static const char *const skipped[] = {"Accuracy",
-                                          "Silence",
-                                          "EuclideanLoss",
-                                          "HingeLoss",
-                                          "SigmoidCrossEntropyLoss",
-                                          "ContrastiveLoss",
-                                          "InfogainLoss",
-                                          "MultinomialLogisticLoss",
-                                          "HDF5Output"};
+    static const char *const skipped[] = {
+        "Accuracy", "SegAccuracy", "Silence", "EuclideanLoss", "HingeLoss", "SigmoidCrossEntropyLoss",
+        "ContrastiveLoss", "InfogainLoss", "MultinomialLogisticLoss", "MultiBoxLoss", "HDF5Output"};
     for (size_t i = 0; i < sizeof skipped / sizeof skipped[0]; i++)
         if (strcmp(skipped[i], type) == 0) return 1;
     return 0;
@@ -89,6 +85,8 @@ int caffe_layer_is_convolutional(const Caffe__LayerParameter *layer) {
 void caffe_layer(caffe_net *net, const Caffe__LayerParameter *layer, Caffe__BlobProto **blobs,
                  size_t n_blobs) {
     const struct row *row = row_of(layer->type);
+    /* A loss reads labels too, which are not there at inference, and may give no top. */
+    const int loss = row && strcmp(row->type, "SoftmaxWithLoss") == 0;
     caffe_job j = {.net = net,
                    .layer = layer,
                    .name = layer->name ? layer->name : "layer",
@@ -98,13 +96,11 @@ void caffe_layer(caffe_net *net, const Caffe__LayerParameter *layer, Caffe__Blob
         imp_host->graph_problem(net->b.graph, net->b.path, "layer %s: type \"%s\" is not supported",
                                   j.name, layer->type ? layer->type : "");
         j.failed = 1;
-    } else if (layer->n_top < 1 || (int32_t)layer->n_bottom < row->min_in ||
+    } else if ((layer->n_top < 1 && !loss) || (int32_t)layer->n_bottom < row->min_in ||
                layer->n_bottom > CAFFE_MAX_NAMES ||
                ((int32_t)layer->n_bottom > row->max_in && row->max_in != CAFFE_MAX_NAMES)) {
         caffe_problem(&j, "it has the wrong number of bottoms or tops");
     }
-    /* A loss reads labels too, which are not there at inference. */
-    const int loss = row && strcmp(row->type, "SoftmaxWithLoss") == 0;
     for (size_t i = 0; i < (loss ? 1 : layer->n_bottom) && i < CAFFE_MAX_NAMES; i++) {
         j.in[i] = caffe_bound(net, layer->bottom[i], j.name);
         if (j.in[i] < 0) j.failed = 1; /* already told, or follows from what was told */

@@ -171,20 +171,24 @@ void caffe_shuffle(caffe_job *j) {
     caffe_give(j, 0, caffe_node(j, "channel_shuffle", "", j->in, 1, &l));
 }
 
-void caffe_interpolate(caffe_job *j) {
-    const Caffe__InterpParameter *p = j->layer->interp_param;
-    const cnr_tensor *x = caffe_type(j, j->in[0]);
-    if (!p || !x || x->rank != 4 || x->dim[2] < 0 || x->dim[3] < 0)
-        return caffe_problem(j, "four known dimensions are wanted");
-    int64_t sizes[4] = {x->dim[0], x->dim[1]};
-    for (int i = 2; i < 4; i++) {
-        int64_t d = x->dim[i] + p->pad_beg + p->pad_end;
-        if (p->shrink_factor > 1) d = (d - 1) / p->shrink_factor + 1;
-        if (p->zoom_factor > 1) d = d + (d - 1) * (p->zoom_factor - 1);
+void caffe_interpolate(caffe_job *j) { /* by numbers, or to the size of bottom 1 */
+    static const Caffe__InterpParameter none = CAFFE__INTERP_PARAMETER__INIT;
+    const Caffe__InterpParameter *p = j->layer->interp_param ? j->layer->interp_param : &none;
+    const cnr_tensor *x = caffe_type(j, j->in[0]), *like = caffe_type(j, j->in[j->n_in - 1]);
+    int64_t sizes[2];
+    if (!x || !like || x->rank != 4 || like->rank != 4)
+        return caffe_problem(j, "four dimensions are wanted");
+    for (int i = 0; i < 2; i++) {
+        int64_t d = like->dim[2 + i];
+        if (j->n_in == 1) {
+            const int64_t given = i == 0 ? p->height : p->width;
+            if (p->shrink_factor > 1) d = (d - 1) / p->shrink_factor + 1;
+            if (p->zoom_factor > 1) d = d + (d - 1) * (p->zoom_factor - 1);
+            if (given > 0) d = given;
+        }
+        if (like->dim[2 + i] < 1 || d < 1) return caffe_problem(j, "its sizes are not known");
         sizes[i] = d;
     }
-    if (p->height > 0) sizes[2] = p->height;
-    if (p->width > 0) sizes[3] = p->width;
     if (p->pad_beg || p->pad_end) return caffe_problem(j, "padding is not supported");
     imp_attrs l = {.n = 0};
     const int64_t axes[] = {2, 3};
@@ -196,10 +200,17 @@ void caffe_interpolate(caffe_job *j) {
                     .rank = 1,
                     .dim = {2},
                     .flags = CNR_TENSOR_CONST,
-                    .data = sizes + 2,
-                    .bytes = 16};
+                    .data = sizes,
+                    .bytes = sizeof sizes};
     char name[512];
-    snprintf(name, sizeof name, "%s.sizes", j->name);
+    snprintf(name, sizeof name, "%.450s.sizes", j->name);
     const cnr_value size = imp_host->graph_constant(j->net->b.graph, name, &t);
     caffe_give(j, 0, caffe_node(j, "resize", "", (cnr_value[]){j->in[0], -1, -1, size}, 4, &l));
+}
+
+void caffe_upsample(caffe_job *j) { /* each place becomes a square */
+    const Caffe__UpsampleParameter *p = j->layer->upsample_param;
+    const int64_t scale = p ? p->scale : 2;
+    if (scale < 1) return caffe_problem(j, "scale must be above 0");
+    caffe_give(j, 0, imp_upscale(&j->net->b, j->name, j->in[0], scale, 0));
 }

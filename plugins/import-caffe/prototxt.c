@@ -3,7 +3,6 @@
 
 #include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 enum { MAX_DEPTH = 32 };
 
@@ -124,30 +123,10 @@ static size_t value_bytes(ProtobufCType type) {
 
 /* Numbers as C has them, whatever the locale: digits, a point, an exponent. */
 static int number(const char *text, double *out) {
-    const char *c = text;
-    double sign = 1, value = 0;
-    int digits = 0, scale = 0;
-    if (*c == '-' || *c == '+') sign = *c++ == '-' ? -1 : 1;
-    if (strcmp(c, "inf") == 0 || strcmp(c, "nan") == 0) return 0;
-    for (; isdigit((unsigned char)*c); c++, digits++) value = value * 10 + (*c - '0');
-    if (*c == '.')
-        for (c++; isdigit((unsigned char)*c); c++, digits++, scale--)
-            value = value * 10 + (*c - '0');
-    if (!digits) return 0;
-    if (*c == 'e' || *c == 'E') {
-        char *end;
-        const long e = strtol(c + 1, &end, 10);
-        if (end == c + 1 || e > 400 || e < -400) return 0;
-        scale += (int)e;
-        c = end;
-    }
-    if (*c == 'f') c++;
-    if (*c) return 0;
-    double power = 1, base = 10;
-    for (int n = scale < 0 ? -scale : scale; n; n >>= 1, base *= base)
-        if (n & 1) power *= base;
-    *out = sign * (scale < 0 ? value / power : value * power);
-    return 1;
+    const char *end;
+    *out = imp_number(text, &end);
+    if (end != text && *end == 'f') end++;
+    return end != text && !*end && *out - *out == 0; /* neither inf nor nan */
 }
 
 static int scalar(parser *p, const ProtobufCFieldDescriptor *field, void *out) {

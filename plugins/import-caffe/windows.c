@@ -119,3 +119,14 @@ void caffe_pooling(caffe_job *j) {
                        1); /* clipped where the padding ends, as Caffe does */
     caffe_give(j, 0, caffe_node(j, max ? "max_pool" : "average_pool", "", j->in, 1, &l));
 }
+
+void caffe_roi_pooling(caffe_job *j) {
+    const Caffe__ROIPoolingParameter *p = j->layer->roi_pooling_param;
+    if (!p || p->pooled_h < 1 || p->pooled_w < 1)
+        return caffe_problem(j, "pooled_h and pooled_w are wanted");
+    const int64_t shape[] = {p->pooled_h, p->pooled_w};
+    imp_attrs l = {.n = 0};
+    imp_ints(&l, "pooled_shape", shape, 2);
+    imp_float(&l, "spatial_scale", (double)p->spatial_scale);
+    caffe_give(j, 0, caffe_node(j, "max_roi_pool", "", j->in, 2, &l));
+}
