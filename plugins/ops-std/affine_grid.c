@@ -80,7 +80,7 @@ const cnr_op ops_affine_grid = {
     OPS_PORTS(in, out),
     .infer = infer,
     .cost = kit_cost_flops,
-    .split_axes = kit_split_batch,
-    .region = kit_region_same,
+    .split_axes = ops_split_first,
+    .region = ops_region_first,
     .reference = reference,
 };

@@ -1,5 +1,6 @@
 /* col2im: windows' columns added up to the pictures that they were cut out of. */
 #include "kit.h"
+#include "ops_window.h"
 
 static const cnr_port in[] = {
     {.name = "x", .help = "N, C times a window's elements, windows"},
@@ -64,50 +65,51 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return kit_same(node, x->dim[2], count, &count, err);
 }
 
-/* One row of x: the element `at` of every window, of one channel. */
-OPS_INLINE void add_row(int32_t dtype, const cnr_window *w, const int64_t *at, const void *x,
+/* One row of x: the tap k of every window of a channel, whose plane in y begins at `plane`. */
+OPS_INLINE void add_row(const ops_geometry *g, int32_t dtype, const int64_t *k, const void *x,
                         int64_t from, void *y, int64_t plane) {
-    int64_t o[3];
-    for (o[0] = 0; o[0] < w->out[0]; o[0]++)
-        for (o[1] = 0; o[1] < w->out[1]; o[1]++)
-            for (o[2] = 0; o[2] < w->out[2]; o[2]++, from++) {
-                int64_t to = plane;
+    int64_t o[3], p[3];
+    for (o[0] = 0; o[0] < g->out[0]; o[0]++)
+        for (o[1] = 0; o[1] < g->out[1]; o[1]++)
+            for (o[2] = 0; o[2] < g->out[2]; o[2]++, from++) {
                 int inside = 1;
-                for (int i = 0; i < 3; i++) {
-                    const int64_t p =
-                        o[i] * w->stride[i] + at[i] * w->dilation[i] - w->pad_begin[i];
-                    inside &= p >= 0 && p < w->in[i];
-                    to = i == 0 ? to + p * w->in[1] * w->in[2] : i == 1 ? to + p * w->in[2] : to + p;
+                for (int a = 0; a < 3; a++) {
+                    p[a] = o[a] * g->s[a] - g->p[a] + k[a] * g->d[a];
+                    inside &= p[a] >= 0 && p[a] < g->in[a];
                 }
-                if (inside) ops_put(dtype, y, to, ops_get(dtype, y, to) + ops_get(dtype, x, from));
+                if (!inside) continue;
+                const int64_t to = plane + (p[0] * g->in[1] + p[1]) * g->in[2] + p[2];
+                ops_put(dtype, y, to, ops_get(dtype, y, to) + ops_get(dtype, x, from));
             }
 }
 
+OPS_INLINE void body(const cnr_run *run, const ops_geometry *g, int32_t dtype) {
+    const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
+    const int64_t plane = ops_volume(g->in), row = ops_volume(g->out);
+    const size_t size = ops_size(dtype);
+    int64_t k[3];
+    for (int64_t n = g->lo[0]; n < g->hi[0]; n++)
+        for (int64_t c = 0; c < g->c; c++) {
+            const int64_t to = (n * g->c + c) * plane;
+            int64_t from = (n * g->c + c) * ops_volume(g->k) * row;
+            if (ops_cancelled(run)) return;
+            memset((char *)y->data + (size_t)to * size, 0, (size_t)plane * size);
+            for (k[0] = 0; k[0] < g->k[0]; k[0]++)
+                for (k[1] = 0; k[1] < g->k[1]; k[1]++)
+                    for (k[2] = 0; k[2] < g->k[2]; k[2]++, from += row)
+                        add_row(g, dtype, k, x->data, from, y->data, to);
+        }
+}
+
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
-    const cnr_node *node = run->node;
-    const cnr_tensor *x = node->inputs[0], *y = run->outputs[0];
     kit_list image, block;
     cnr_window w;
-    int64_t lo[CNR_MAX_RANK], hi[CNR_MAX_RANK], at[3];
-    KIT_TRY(kit_ints(node, 1, NULL, &image, err));
-    KIT_TRY(kit_ints(node, 2, NULL, &block, err));
-    KIT_TRY(windows(node, &image, &block, &w, err));
-    for (int32_t i = w.spatial; i < 3; i++)
-        w.in[i] = w.out[i] = w.kernel[i] = w.stride[i] = w.dilation[i] = 1, w.pad_begin[i] = 0;
-    const int64_t plane = cnr_span(y, 2, y->rank), windows_n = w.out[0] * w.out[1] * w.out[2];
-    ops_range(run, lo, hi);
-    for (int64_t n = lo[0]; n < hi[0]; n++)
-        for (int64_t c = lo[1]; c < hi[1]; c++) {
-            const int64_t to = (n * y->dim[1] + c) * plane;
-            int64_t from = (n * y->dim[1] + c) * w.kernel[0] * w.kernel[1] * w.kernel[2] * windows_n;
-            memset((char *)y->data + (size_t)to * ops_size(y->dtype), 0,
-                   (size_t)plane * ops_size(y->dtype));
-            for (at[0] = 0; at[0] < w.kernel[0]; at[0]++)
-                for (at[1] = 0; at[1] < w.kernel[1]; at[1]++)
-                    for (at[2] = 0; at[2] < w.kernel[2]; at[2]++, from += windows_n)
-                        OPS_SPECIALISE(x->dtype, add_row(dtype, &w, at, x->data, from, y->data, to));
-            if (ops_cancelled(run)) return CNR_OK;
-        }
+    ops_geometry g;
+    KIT_TRY(kit_ints(run->node, 1, NULL, &image, err));
+    KIT_TRY(kit_ints(run->node, 2, NULL, &block, err));
+    KIT_TRY(windows(run->node, &image, &block, &w, err));
+    ops_geometry_of(&w, run->outputs[0], run, &g);
+    OPS_SPECIALISE(run->outputs[0]->dtype, body(run, &g, dtype));
     return CNR_OK;
 }
 
@@ -120,7 +122,7 @@ const cnr_op ops_col2im = {
     OPS_PORTS(in, out),
     .infer = infer,
     .cost = kit_cost_flops,
-    .split_axes = kit_split_batch,
-    .region = kit_region_same,
+    .split_axes = ops_split_first,
+    .region = ops_region_first,
     .reference = reference,
 };

@@ -114,6 +114,26 @@ static void cost(const cnr_node *node, cnr_cost *c) {
     c->flops = ops_in(node, 2) ? outputs : 0;
 }
 
+cnr_status ops_conv_grad_infer(const cnr_node *node, const cnr_tensor *x, const cnr_tensor *weight,
+                               cnr_tensor *out, cnr_error *err) {
+    cnr_window w;
+    for (int32_t i = 0; i < 3; i++) {
+        const cnr_status status = ops_want(node, i, OPS_FLOATS, 3, 2 + CNR_MAX_SPATIAL, err);
+        if (status != CNR_OK) return status;
+    }
+    const cnr_status status = ops_conv_check(node, x, weight, &w, err);
+    if (status != CNR_OK) return status;
+    int64_t dim[CNR_MAX_RANK] = {x->dim[0], weight->dim[0]};
+    for (int32_t i = 0; i < w.spatial; i++) dim[2 + i] = w.out[i];
+    ops_like(out, node->inputs[2]);
+    return ops_want_shape(node, 0, x->dtype, x->rank, dim, err);
+}
+
+void ops_conv_grad_cost(const cnr_node *node, const cnr_tensor *weight, cnr_cost *c) {
+    const int64_t taps = ops_span(weight, 1, weight->rank);
+    c->macs = ops_mul(ops_elements(node->inputs[0]), taps < 0 ? 0 : (uint64_t)taps);
+}
+
 static int32_t split_axes(const cnr_node *node, cnr_split_axis *axes, int32_t max) {
     const cnr_tensor *y = node->outputs[0];
     const int64_t group = cnr_attr_int(node, "group");

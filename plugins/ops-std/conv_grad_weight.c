@@ -7,30 +7,15 @@ static const cnr_port in[] = {{.name = "dy", .help = "gradient of the convolutio
 static const cnr_port out[] = {{.name = "dw", .help = "gradient of the weight"}};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
-    cnr_window w;
-    for (int32_t i = 0; i < 3; i++) {
-        const cnr_status status = ops_want(node, i, OPS_FLOATS, 3, 2 + CNR_MAX_SPATIAL, err);
-        if (status != CNR_OK) return status;
-    }
-    const cnr_tensor *x = node->inputs[1], *weight = node->inputs[2];
-    const cnr_status status = ops_conv_check(node, x, weight, &w, err);
-    if (status != CNR_OK) return status;
-    int64_t dim[CNR_MAX_RANK] = {x->dim[0], weight->dim[0]};
-    for (int32_t i = 0; i < w.spatial; i++) dim[2 + i] = w.out[i];
-    ops_like(outputs[0], weight);
-    return ops_want_shape(node, 0, x->dtype, x->rank, dim, err);
+    return ops_conv_grad_infer(node, node->inputs[1], node->inputs[2], outputs[0], err);
 }
 
 static void cost(const cnr_node *node, cnr_cost *c) {
-    const cnr_tensor *weight = node->inputs[2];
-    const int64_t taps = ops_span(weight, 1, weight->rank);
-    c->macs = ops_mul(ops_elements(node->inputs[0]), taps < 0 ? 0 : (uint64_t)taps);
+    ops_conv_grad_cost(node, node->inputs[2], c);
 }
 
 static int32_t split_axes(const cnr_node *node, cnr_split_axis *axes, int32_t max) {
-    if (max < 1 || cnr_attr_int(node, "group") != 1) return 0;
-    axes[0] = (cnr_split_axis){.axis = 0, .alignment = 1};
-    return 1;
+    return cnr_attr_int(node, "group") == 1 ? ops_split_first(node, axes, max) : 0;
 }
 
 static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,

@@ -58,13 +58,6 @@ static void cost(const cnr_node *node, cnr_cost *c) {
     c->flops = ops_in(node, 2) ? outputs : 0;
 }
 
-static int32_t split_axes(const cnr_node *node, cnr_split_axis *axes, int32_t max) {
-    int32_t n = 0;
-    (void)node;
-    for (; n < 2 && n < max; n++) axes[n] = (cnr_split_axis){.axis = n, .alignment = 1};
-    return n;
-}
-
 static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
                    cnr_region *r) {
     (void)node;
@@ -132,7 +125,7 @@ const cnr_op ops_dense = {
     OPS_PORTS(in, out),
     .infer = infer,
     .cost = cost,
-    .split_axes = split_axes,
+    .split_axes = ops_split_two,
     .region = region,
     .linear = linear,
     .parameters = parameters,

@@ -156,12 +156,6 @@ static void cost(const cnr_node *node, cnr_cost *c) {
     c->macs = n;
 }
 
-static int32_t split_axes(const cnr_node *node, cnr_split_axis *axes, int32_t max) {
-    int32_t n = 0;
-    for (; n < node->outputs[0]->rank && n < max; n++) axes[n] = (cnr_split_axis){n, 1};
-    return n;
-}
-
 /* Of an operand, the same range of the one axis with the result's label; else all of it. */
 static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
                    cnr_region *r) {
@@ -272,7 +266,7 @@ const cnr_op ops_einsum = {
     OPS_PORTS(in, out),
     .infer = infer,
     .cost = cost,
-    .split_axes = split_axes,
+    .split_axes = ops_split_all,
     .region = region,
     .reference = reference,
 };

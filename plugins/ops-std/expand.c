@@ -43,12 +43,6 @@ static cnr_status expand_infer(const cnr_node *node, cnr_tensor *const *outputs,
     return CNR_OK;
 }
 
-static int32_t expand_splits(const cnr_node *node, cnr_split_axis *split, int32_t max) {
-    int32_t n = 0;
-    for (; n < node->outputs[0]->rank && n < max; n++) split[n] = (cnr_split_axis){n, 1};
-    return n;
-}
-
 static void expand_region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end,
                           int32_t port, cnr_region *r) {
     const cnr_tensor *x = node->inputs[0];
@@ -120,7 +114,7 @@ const cnr_op ops_expand = {
     OPS_ATTRS(expand_attrs),
     OPS_PORTS(expand_in, expand_out),
     .infer = expand_infer,
-    .split_axes = expand_splits,
+    .split_axes = ops_split_all,
     .region = expand_region,
     .gradient = expand_gradient,
     .reference = expand_reference,

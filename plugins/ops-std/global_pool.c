@@ -30,19 +30,6 @@ static void cost(const cnr_node *node, cnr_cost *c) {
     c->flops = ops_elements(node->inputs[node->n_inputs - 1]);
 }
 
-static int32_t split_axes(const cnr_node *node, cnr_split_axis *axes, int32_t max) {
-    int32_t n = 0;
-    (void)node;
-    for (; n < 2 && n < max; n++) axes[n] = (cnr_split_axis){.axis = n, .alignment = 1};
-    return n;
-}
-
-static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
-                   cnr_region *r) {
-    (void)node, (void)port;
-    *r = (cnr_region){axis, begin, end};
-}
-
 /* Calls fn for each channel of each sample in the run's range: its elements in x begin at `first`,
  * its number in y is `at`. */
 typedef void (*plane_fn)(const cnr_run *run, int32_t dtype, int64_t first, int64_t n, int64_t at);
@@ -109,18 +96,6 @@ static void max_grad(const cnr_run *run, int32_t dtype, int64_t first, int64_t n
         ops_put(dtype, run->outputs[0]->data, first + i, i == top ? dy : 0);
 }
 
-#define REFERENCE(name, port, fn)                                        \
-    static cnr_status name(const cnr_run *run, cnr_error *err) {         \
-        (void)err;                                                       \
-        each_plane(run, run->node->inputs[port], fn);                    \
-        return CNR_OK;                                                   \
-    }
-REFERENCE(run_average, 0, average)
-REFERENCE(run_max, 0, maximum)
-REFERENCE(run_norm, 0, norm)
-REFERENCE(run_average_grad, 1, average_grad)
-REFERENCE(run_max_grad, 1, max_grad)
-
 static cnr_status average_gradient(OPS_GRADIENT_ARGS) {
     return ops_grad_of_input("global_average_pool_grad", host, graph, node, inputs, outputs,
                              grad_out, want, grad_in, err);
@@ -131,57 +106,25 @@ static cnr_status max_gradient(OPS_GRADIENT_ARGS) {
                              want, grad_in, err);
 }
 
-#define GLOBAL_HOOKS .flags = CNR_OP_PURE, .cost = cost, .split_axes = split_axes, .region = region
+/* NAME computes by FN over the planes of input PORT; what follows goes into the descriptor. */
+#define GLOBAL_OP(NAME, SUMMARY, PORT, FN, ...)                                              \
+    static cnr_status NAME##_reference(const cnr_run *run, cnr_error *err) {                 \
+        (void)err;                                                                           \
+        each_plane(run, run->node->inputs[PORT], FN);                                        \
+        return CNR_OK;                                                                       \
+    }                                                                                        \
+    const cnr_op ops_##NAME = {                                                              \
+        OPS_SIZES, .name = #NAME, .summary = SUMMARY, .flags = CNR_OP_PURE, .cost = cost,     \
+        .split_axes = ops_split_two, .region = ops_region_every,                             \
+        .reference = NAME##_reference, __VA_ARGS__}
 
-const cnr_op ops_global_average_pool = {
-    OPS_SIZES,
-    .name = "global_average_pool",
-    .summary = "The mean of each channel.",
-    GLOBAL_HOOKS,
-    OPS_PORTS(in, out),
-    .infer = infer,
-    .gradient = average_gradient,
-    .reference = run_average,
-};
-
-const cnr_op ops_global_max_pool = {
-    OPS_SIZES,
-    .name = "global_max_pool",
-    .summary = "The largest of each channel.",
-    GLOBAL_HOOKS,
-    OPS_PORTS(in, out),
-    .infer = infer,
-    .gradient = max_gradient,
-    .reference = run_max,
-};
-
-const cnr_op ops_global_lp_pool = {
-    OPS_SIZES,
-    .name = "global_lp_pool",
-    .summary = "The p-norm of each channel.",
-    GLOBAL_HOOKS,
-    OPS_ATTRS(lp_attrs),
-    OPS_PORTS(in, out),
-    .infer = infer,
-    .reference = run_norm,
-};
-
-const cnr_op ops_global_average_pool_grad = {
-    OPS_SIZES,
-    .name = "global_average_pool_grad",
-    .summary = "The gradient of global_average_pool's input.",
-    GLOBAL_HOOKS,
-    OPS_PORTS(grad_in_ports, grad_out_ports),
-    .infer = grad_infer,
-    .reference = run_average_grad,
-};
-
-const cnr_op ops_global_max_pool_grad = {
-    OPS_SIZES,
-    .name = "global_max_pool_grad",
-    .summary = "The gradient of global_max_pool's input.",
-    GLOBAL_HOOKS,
-    OPS_PORTS(grad_in_ports, grad_out_ports),
-    .infer = grad_infer,
-    .reference = run_max_grad,
-};
+GLOBAL_OP(global_average_pool, "The mean of each channel.", 0, average, .infer = infer,
+          OPS_PORTS(in, out), .gradient = average_gradient);
+GLOBAL_OP(global_max_pool, "The largest of each channel.", 0, maximum, .infer = infer,
+          OPS_PORTS(in, out), .gradient = max_gradient);
+GLOBAL_OP(global_lp_pool, "The p-norm of each channel.", 0, norm, .infer = infer,
+          OPS_PORTS(in, out), OPS_ATTRS(lp_attrs));
+GLOBAL_OP(global_average_pool_grad, "The gradient of global_average_pool's input.", 1,
+          average_grad, .infer = grad_infer, OPS_PORTS(grad_in_ports, grad_out_ports));
+GLOBAL_OP(global_max_pool_grad, "The gradient of global_max_pool's input.", 1, max_grad,
+          .infer = grad_infer, OPS_PORTS(grad_in_ports, grad_out_ports));

@@ -159,18 +159,6 @@ void kit_cost_flops(const cnr_node *node, cnr_cost *out) {
     out->flops = n > 0 ? (uint64_t)n : 0;
 }
 
-int32_t kit_split_batch(const cnr_node *node, cnr_split_axis *out, int32_t max) {
-    if (max < 1 || node->outputs[0]->rank < 1) return 0;
-    out[0] = (cnr_split_axis){0, 1};
-    return 1;
-}
-
-void kit_region_same(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
-                     cnr_region *out) {
-    const int whole = port > 0 || !ops_in(node, port);
-    *out = (cnr_region){whole ? -1 : axis, begin, end};
-}
-
 /* ---- adding nodes ---- */
 
 cnr_value kit_node(kit_build *b, const char *op, const cnr_value *inputs, int32_t n_inputs,

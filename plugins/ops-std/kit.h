@@ -58,10 +58,6 @@ cnr_status kit_set_data(const cnr_node *node, cnr_tensor *out, const int64_t *va
 
 /* ---- hooks many operators can use as they are ---- */
 void kit_cost_flops(const cnr_node *node, cnr_cost *out); /* one operation an output element */
-/* Axis 0 of output 0 is axis 0 of every input of full rank, and nothing else. */
-int32_t kit_split_batch(const cnr_node *node, cnr_split_axis *out, int32_t max);
-void kit_region_same(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
-                     cnr_region *out);
 
 /* ---- adding nodes ---- */
 static inline cnr_attr kit_attr_int(const char *name, int64_t value) {

@@ -65,13 +65,6 @@ static int32_t split_axes(const cnr_node *node, cnr_split_axis *axes, int32_t ma
     return n;
 }
 
-static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
-                   cnr_region *r) {
-    (void)node;
-    *r = (cnr_region){.axis = -1};
-    if (port == 0) *r = (cnr_region){axis, begin, end};
-}
-
 /* Element i of a lane of x, in an operand that is broadcast to it. */
 static int64_t place(const cnr_tensor *x, const cnr_tensor *t, int64_t i) {
     int64_t at = 0, step = 1;
@@ -131,7 +124,7 @@ const cnr_op ops_layer_normalization = {
     .cost = ops_norm_cost,
     .aliases_of = ops_alias_inplace,
     .split_axes = split_axes,
-    .region = region,
+    .region = ops_region_first,
     .parameters = parameters,
     .reference = reference,
 };

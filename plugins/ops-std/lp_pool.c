@@ -25,11 +25,9 @@ OPS_INLINE double norm(const ops_geometry *g, int32_t dtype, const void *x, int6
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
     const double p = (double)cnr_attr_int(run->node, "p");
-    cnr_window w;
     ops_geometry g;
-    const cnr_status status = ops_pool_window(run->node, x, &w, err);
+    const cnr_status status = ops_pool_geometry(run, x, &g, err);
     if (status != CNR_OK) return status;
-    ops_geometry_of(&w, x, run, &g);
     OPS_SPECIALISE(x->dtype, ops_pool_body(run, &g, dtype, norm, p));
     return CNR_OK;
 }
@@ -43,7 +41,7 @@ const cnr_op ops_lp_pool = {
     OPS_PORTS(in, out),
     .infer = infer,
     .cost = ops_pool_cost,
-    .split_axes = ops_pool_split,
+    .split_axes = ops_split_all,
     .region = ops_pool_region,
     .reference = reference,
 };

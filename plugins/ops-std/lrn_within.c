@@ -165,7 +165,7 @@ const cnr_op ops_lrn_within_grad = {
     .infer = infer,
     .cost = cost,
     .split_axes = ops_split_two,
-    .region = ops_pool_grad_region,
+    .region = ops_region_every,
     .reference = grad_reference,
-    .reference_workspace = ops_pool_grad_workspace,
+    .reference_workspace = ops_plane_workspace,
 };

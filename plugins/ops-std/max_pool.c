@@ -57,11 +57,9 @@ OPS_INLINE void body(const cnr_run *run, const ops_geometry *g, int32_t dtype) {
 
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
-    cnr_window w;
     ops_geometry g;
-    const cnr_status status = ops_pool_window(run->node, x, &w, err);
+    const cnr_status status = ops_pool_geometry(run, x, &g, err);
     if (status != CNR_OK) return status;
-    ops_geometry_of(&w, x, run, &g);
     OPS_SPECIALISE(x->dtype, body(run, &g, dtype));
     return CNR_OK;
 }
@@ -82,7 +80,7 @@ const cnr_op ops_max_pool = {
     OPS_PORTS(in, out),
     .infer = infer,
     .cost = ops_pool_cost,
-    .split_axes = ops_pool_split,
+    .split_axes = ops_split_all,
     .region = ops_pool_region,
     .gradient = gradient,
     .reference = reference,

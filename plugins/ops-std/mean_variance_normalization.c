@@ -41,12 +41,6 @@ static int32_t split_axes(const cnr_node *node, cnr_split_axis *axes, int32_t ma
     return n;
 }
 
-static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
-                   cnr_region *r) {
-    (void)node, (void)port;
-    *r = (cnr_region){axis, begin, end};
-}
-
 /* Steps `at` through the axes in `set`, within lo and hi; 0 when it is back at the start. */
 static int step(int64_t *at, const int64_t *lo, const int64_t *hi, int32_t rank, uint32_t set) {
     for (int32_t i = rank - 1; i >= 0; i--) {
@@ -112,6 +106,6 @@ const cnr_op ops_mean_variance_normalization = {
     .cost = ops_norm_cost,
     .aliases_of = ops_alias_inplace,
     .split_axes = split_axes,
-    .region = region,
+    .region = ops_region_every,
     .reference = reference,
 };

@@ -27,24 +27,6 @@ void ops_channel_region(const cnr_node *node, int32_t axis, int64_t begin, int64
     else if (axis == 1 && port < node->desc->n_inputs) *r = (cnr_region){0, begin, end};
 }
 
-static int32_t split_below(int32_t rank, cnr_split_axis *axes, int32_t max) {
-    int32_t n = 0;
-    for (; n < rank && n < max; n++) axes[n] = (cnr_split_axis){.axis = n, .alignment = 1};
-    return n;
-}
-
-int32_t ops_split_all(const cnr_node *node, cnr_split_axis *axes, int32_t max) {
-    return split_below(node->outputs[0]->rank, axes, max);
-}
-
-int32_t ops_split_two(const cnr_node *node, cnr_split_axis *axes, int32_t max) {
-    return split_below(node->outputs[0]->rank < 2 ? node->outputs[0]->rank : 2, axes, max);
-}
-
-int32_t ops_split_first(const cnr_node *node, cnr_split_axis *axes, int32_t max) {
-    return split_below(node->outputs[0]->rank < 1 ? 0 : 1, axes, max);
-}
-
 void ops_norm_cost(const cnr_node *node, cnr_cost *c) {
     c->flops = ops_mul(ops_elements(node->outputs[0]), 6);
 }

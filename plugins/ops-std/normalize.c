@@ -39,13 +39,6 @@ static int32_t split_axes(const cnr_node *node, cnr_split_axis *axes, int32_t ma
     return n;
 }
 
-static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
-                   cnr_region *r) {
-    (void)node;
-    *r = (cnr_region){.axis = -1};
-    if (port == 0) *r = (cnr_region){axis, begin, end};
-}
-
 /* `places` places side by side share one norm, over all channels, from element `first` on. */
 OPS_INLINE void block(const cnr_run *run, int32_t dtype, int64_t first, int64_t places) {
     const cnr_tensor *x = run->node->inputs[0], *scale = run->node->inputs[1];
@@ -101,7 +94,7 @@ const cnr_op ops_normalize = {
     .cost = ops_norm_cost,
     .aliases_of = ops_alias_inplace,
     .split_axes = split_axes,
-    .region = region,
+    .region = ops_region_first,
     .parameters = parameters,
     .reference = reference,
 };

@@ -111,6 +111,18 @@ static inline uint64_t ops_elements(const cnr_tensor *t) {
  * data is not known yet, is no integer vector or is longer. */
 int32_t ops_const_ints(const cnr_tensor *t, int64_t *out, int32_t max);
 
+/* ---- splitting (shape.c) ---- */
+
+/* split_axes hooks: every axis of output 0; axes 0 and 1; axis 0. */
+int32_t ops_split_all(const cnr_node *node, cnr_split_axis *axes, int32_t max);
+int32_t ops_split_two(const cnr_node *node, cnr_split_axis *axes, int32_t max);
+int32_t ops_split_first(const cnr_node *node, cnr_split_axis *axes, int32_t max);
+/* region hooks: the same range of every input; of input 0, and all of the others. */
+void ops_region_every(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
+                      cnr_region *r);
+void ops_region_first(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
+                      cnr_region *r);
+
 /* ---- elements ---- */
 
 static inline double ops_get(int32_t dtype, const void *p, int64_t i) {

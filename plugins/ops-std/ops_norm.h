@@ -29,10 +29,6 @@ cnr_status ops_channel_parameters(const cnr_node *node, int32_t port, cnr_tensor
 /* region hook: vectors of channels follow axis 1, x follows every axis. */
 void ops_channel_region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end,
                         int32_t port, cnr_region *r);
-/* split_axes hooks: every axis of output 0; axes 0 and 1; axis 0. */
-int32_t ops_split_all(const cnr_node *node, cnr_split_axis *axes, int32_t max);
-int32_t ops_split_two(const cnr_node *node, cnr_split_axis *axes, int32_t max);
-int32_t ops_split_first(const cnr_node *node, cnr_split_axis *axes, int32_t max);
 void ops_norm_cost(const cnr_node *node, cnr_cost *c);
 /* A constant vector of n elements. */
 cnr_value ops_grad_vector(const cnr_host *host, struct cnr_graph *graph, int32_t dtype, int64_t n,

@@ -51,6 +51,10 @@ void ops_conv_kernel(const cnr_node *node, const cnr_tensor *weight, int64_t *ke
 /* Checks weight and bias against x and resolves the window. */
 cnr_status ops_conv_check(const cnr_node *node, const cnr_tensor *x, const cnr_tensor *weight,
                           cnr_window *w, cnr_error *err);
+/* Of its gradients, with inputs dy, then x and weight either way; dx or dw is like the last. */
+cnr_status ops_conv_grad_infer(const cnr_node *node, const cnr_tensor *x, const cnr_tensor *weight,
+                               cnr_tensor *out, cnr_error *err);
+void ops_conv_grad_cost(const cnr_node *node, const cnr_tensor *weight, cnr_cost *c);
 extern const cnr_attr_spec ops_conv_attrs[];
 #define OPS_CONV_N_ATTRS 8
 /* y[n][o][i] = sum of x[n][c][j] * w[c][o][k] over the taps k with i = j * s - p + k * d: the
@@ -72,17 +76,15 @@ cnr_status ops_pool_window(const cnr_node *node, const cnr_tensor *x, cnr_window
                            cnr_error *err);
 cnr_status ops_pool_infer(const cnr_node *node, uint32_t dtypes, cnr_tensor *const *outputs,
                           cnr_error *err);
+/* The window over x as the run needs it. */
+cnr_status ops_pool_geometry(const cnr_run *run, const cnr_tensor *x, ops_geometry *g,
+                             cnr_error *err);
+uint64_t ops_pool_taps(const cnr_node *node);
 void ops_pool_cost(const cnr_node *node, cnr_cost *c);
-int32_t ops_pool_split(const cnr_node *node, cnr_split_axis *axes, int32_t max);
 void ops_pool_region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
                      cnr_region *r);
-/* The hooks of a pooling's gradient, inputs (dy, x), output dx. */
-cnr_status ops_pool_grad_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err);
-int32_t ops_pool_grad_split(const cnr_node *node, cnr_split_axis *axes, int32_t max);
-void ops_pool_grad_region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end,
-                          int32_t port, cnr_region *r);
-uint64_t ops_pool_grad_workspace(const cnr_node *node); /* one plane of dx in double */
-void ops_pool_grad_cost(const cnr_node *node, cnr_cost *c);
+/* One plane of the output in double. */
+uint64_t ops_plane_workspace(const cnr_node *node);
 
 extern const cnr_attr_spec ops_max_pool_attrs[];
 #define OPS_MAX_POOL_N_ATTRS 7

@@ -1,13 +1,11 @@
 /* conv_integer, qlinear_conv: convolution of quantised numbers, exact in whole numbers. */
-#include "kit.h"
-
-#define BYTES (1u << CNR_u8 | 1u << CNR_i8)
-#define OPTIONAL(NAME, TEXT) {.name = NAME, .flags = CNR_PORT_OPTIONAL, .help = TEXT}
+#include "quant.h"
 
 static const cnr_port integer_in[] = {
     {.name = "x", .help = "N C spatial, u8 or i8"},
     {.name = "w", .help = "M C/group kernel, u8 or i8"},
-    OPTIONAL("x_zero_point", "one number"), OPTIONAL("w_zero_point", "one, or one a channel of y")};
+    QUANT_OPTION("x_zero_point", "one number"),
+    QUANT_OPTION("w_zero_point", "one, or one a channel of y")};
 static const cnr_port integer_out[] = {{.name = "y", .help = "i32"}};
 static const cnr_port qlinear_in[] = {
     {.name = "x", .help = "N C spatial, u8 or i8"},
@@ -18,7 +16,7 @@ static const cnr_port qlinear_in[] = {
     {.name = "w_zero_point", .help = "one, or one a channel of y"},
     {.name = "y_scale", .help = "one number"},
     {.name = "y_zero_point", .help = "one number; gives the type of y"},
-    OPTIONAL("bias", "i32, one a channel of y, in units of x_scale w_scale")};
+    QUANT_OPTION("bias", "i32, one a channel of y, in units of x_scale w_scale")};
 static const cnr_port qlinear_out[] = {{.name = "y", .help = "of the type of y_zero_point"}};
 static const cnr_attr_spec attrs[] = {
     {.name = "kernel_shape", .type = CNR_ATTR_INTS, .alias = "kernel",
@@ -33,10 +31,6 @@ typedef struct quant_ports {
 } quant_ports;
 static const quant_ports integer_ports = {0, 1, -1, 2, -1, 3, -1, -1, -1};
 static const quant_ports qlinear_ports = {0, 3, 1, 2, 4, 5, 6, 7, 8};
-
-static const cnr_tensor *at_port(const cnr_node *node, int32_t port) {
-    return port < 0 ? NULL : ops_in(node, port);
-}
 
 static cnr_status window_of(const cnr_node *node, const quant_ports *p, cnr_window *win,
                             cnr_error *err) {
@@ -55,7 +49,7 @@ static cnr_status window_of(const cnr_node *node, const quant_ports *p, cnr_wind
 /* One number, or one for each of the m channels. */
 static cnr_status check_each(const cnr_node *node, int32_t port, uint32_t dtypes, int64_t m,
                              cnr_error *err) {
-    const cnr_tensor *t = at_port(node, port);
+    const cnr_tensor *t = quant_in(node, port);
     if (!t) return CNR_OK;
     KIT_TRY(ops_want(node, port, dtypes, 0, 1, err));
     if (t->rank == 1 && t->dim[0] >= 0 && t->dim[0] != 1 && !ops_dims_agree(t->dim[0], m))
@@ -69,8 +63,8 @@ static cnr_status infer_with(const cnr_node *node, const quant_ports *p, cnr_ten
     const int64_t group = cnr_attr_int(node, "group");
     const cnr_tensor *x = node->inputs[p->x], *w = node->inputs[p->w];
     cnr_window win;
-    KIT_TRY(ops_want(node, p->x, BYTES, 3, 2 + CNR_MAX_SPATIAL, err));
-    KIT_TRY(ops_want(node, p->w, BYTES, x->rank, x->rank, err));
+    KIT_TRY(ops_want(node, p->x, QUANT_BYTES, 3, 2 + CNR_MAX_SPATIAL, err));
+    KIT_TRY(ops_want(node, p->w, QUANT_BYTES, x->rank, x->rank, err));
     const int64_t m = w->dim[0], channels = x->dim[1];
     KIT_TRY(window_of(node, p, &win, err));
     if ((channels >= 0 && w->dim[1] >= 0 && channels != w->dim[1] * group) ||
@@ -83,8 +77,8 @@ static cnr_status infer_with(const cnr_node *node, const quant_ports *p, cnr_ten
     KIT_TRY(check_each(node, p->x_scale, OPS_FLOATS, 1, err));
     KIT_TRY(check_each(node, p->w_scale, OPS_FLOATS, m, err));
     KIT_TRY(check_each(node, p->y_scale, OPS_FLOATS, 1, err));
-    KIT_TRY(check_each(node, p->y_zero, BYTES, 1, err));
-    const cnr_tensor *bias = at_port(node, p->bias);
+    KIT_TRY(check_each(node, p->y_zero, QUANT_BYTES, 1, err));
+    const cnr_tensor *bias = quant_in(node, p->bias);
     if (bias && (bias->dtype != CNR_i32 || bias->rank != 1 || !ops_dims_agree(bias->dim[0], m)))
         return ops_fail(err, CNR_E_SHAPE, node, "bias must be i32, one a channel");
     y->dtype = p->y_zero < 0 ? CNR_i32 : node->inputs[p->y_zero]->dtype;
@@ -131,14 +125,9 @@ static int64_t window_sum(const quant_conv *c, int64_t x_base, int64_t w_base, c
     return sum;
 }
 
-static double clamped(int32_t dtype, double v) {
-    const double low = dtype == CNR_i8 ? -128 : 0, high = dtype == CNR_i8 ? 127 : 255;
-    return v < low ? low : v > high ? high : v == v ? v : 0;
-}
-
 static cnr_status reference_with(const cnr_run *run, const quant_ports *p, cnr_error *err) {
     const cnr_node *node = run->node;
-    const cnr_tensor *y = run->outputs[0], *bias = at_port(node, p->bias);
+    const cnr_tensor *y = run->outputs[0], *bias = quant_in(node, p->bias);
     const int64_t group = cnr_attr_int(node, "group");
     quant_conv c = {.x = node->inputs[p->x], .w = node->inputs[p->w]};
     cnr_window win;
@@ -153,18 +142,18 @@ static cnr_status reference_with(const cnr_run *run, const quant_ports *p, cnr_e
         c.dilation[i] = s < 0 ? 1 : win.dilation[s];
         c.pad[i] = s < 0 ? 0 : win.pad_begin[s];
     }
-    c.x_zero = whole_at(at_port(node, p->x_zero), 0);
+    c.x_zero = whole_at(quant_in(node, p->x_zero), 0);
     const int64_t m = y->dim[1], plane = c.in[0] * c.in[1] * c.in[2];
     const int64_t w_each = c.channels * c.k[0] * c.k[1] * c.k[2];
     const int64_t points = c.out[0] * c.out[1] * c.out[2];
-    const int64_t zero = whole_at(at_port(node, p->y_zero), 0);
+    const int64_t zero = whole_at(quant_in(node, p->y_zero), 0);
     int64_t to = 0;
     for (int64_t line = 0; line < y->dim[0] * m; line++) {
         const int64_t n = line / m, oc = line % m, g = oc / (m / group);
-        const double scale = real_at(at_port(node, p->x_scale), 0) *
-                             real_at(at_port(node, p->w_scale), oc) /
-                             real_at(at_port(node, p->y_scale), 0);
-        c.w_zero = whole_at(at_port(node, p->w_zero), oc);
+        const double scale = real_at(quant_in(node, p->x_scale), 0) *
+                             real_at(quant_in(node, p->w_scale), oc) /
+                             real_at(quant_in(node, p->y_scale), 0);
+        c.w_zero = whole_at(quant_in(node, p->w_zero), oc);
         if (ops_cancelled(run)) return CNR_E_CANCELLED;
         for (int64_t i = 0; i < points; i++, to++) {
             const int64_t o[3] = {i / (c.out[1] * c.out[2]), i / c.out[2] % c.out[1], i % c.out[2]};
@@ -172,7 +161,9 @@ static cnr_status reference_with(const cnr_run *run, const quant_ports *p, cnr_e
                 window_sum(&c, (n * c.x->dim[1] + g * c.channels) * plane, oc * w_each, o) +
                 whole_at(bias, oc);
             if (p->y_zero < 0) ops_put_int(y->dtype, y->data, to, sum);
-            else elem_set_f64(y, to, clamped(y->dtype, rint((double)sum * scale) + (double)zero));
+            else
+                elem_set_f64(y, to,
+                             quant_clamp(y->dtype, rint((double)sum * scale) + (double)zero));
         }
     }
     return CNR_OK;
@@ -184,20 +175,6 @@ static void cost_with(const cnr_node *node, const quant_ports *p, cnr_cost *out)
     out->macs = ops_mul(ops_elements(node->outputs[0]), ops_elements(w) / m);
 }
 
-#define QUANT_CONV(NAME, PREFIX, SUMMARY)                                                      \
-    static cnr_status NAME##_infer(const cnr_node *node, cnr_tensor *const *outputs,           \
-                                   cnr_error *err) {                                           \
-        return infer_with(node, &PREFIX##_ports, outputs[0], err);                             \
-    }                                                                                          \
-    static void NAME##_cost(const cnr_node *node, cnr_cost *c) {                               \
-        cost_with(node, &PREFIX##_ports, c);                                                   \
-    }                                                                                          \
-    static cnr_status NAME##_reference(const cnr_run *run, cnr_error *err) {                   \
-        return reference_with(run, &PREFIX##_ports, err);                                      \
-    }                                                                                          \
-    const cnr_op ops_##NAME = {                                                                \
-        OPS_SIZES, .name = #NAME, .summary = SUMMARY, .flags = CNR_OP_PURE, OPS_ATTRS(attrs),  \
-        OPS_PORTS(PREFIX##_in, PREFIX##_out), .infer = NAME##_infer, .cost = NAME##_cost,      \
-        .reference = NAME##_reference};
-QUANT_CONV(conv_integer, integer, "Convolution of 8-bit numbers into 32 bits.")
-QUANT_CONV(qlinear_conv, qlinear, "Convolution of quantised numbers into quantised numbers.")
+QUANT_OP(conv_integer, integer, "Convolution of 8-bit numbers into 32 bits.", OPS_ATTRS(attrs));
+QUANT_OP(qlinear_conv, qlinear, "Convolution of quantised numbers into quantised numbers.",
+         OPS_ATTRS(attrs));

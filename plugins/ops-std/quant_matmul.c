@@ -1,13 +1,10 @@
 /* matmul_integer, qlinear_matmul: matrix products of quantised numbers, exact in whole numbers. */
-#include "broadcast.h"
-
-#define BYTES (1u << CNR_u8 | 1u << CNR_i8)
-#define OPTIONAL(NAME, TEXT) {.name = NAME, .flags = CNR_PORT_OPTIONAL, .help = TEXT}
+#include "quant.h"
 
 static const cnr_port integer_in[] = {
     {.name = "a", .help = "matrices, u8 or i8"}, {.name = "b", .help = "matrices, u8 or i8"},
-    OPTIONAL("a_zero_point", "one, or one a row"),
-    OPTIONAL("b_zero_point", "one, or one a column")};
+    QUANT_OPTION("a_zero_point", "one, or one a row"),
+    QUANT_OPTION("b_zero_point", "one, or one a column")};
 static const cnr_port integer_out[] = {{.name = "y", .help = "i32"}};
 static const cnr_port qlinear_in[] = {
     {.name = "a", .help = "matrices, u8 or i8"},
@@ -26,10 +23,6 @@ typedef struct matmul_ports {
 static const matmul_ports integer_ports = {0, 1, -1, 2, -1, 3, -1, -1};
 static const matmul_ports qlinear_ports = {0, 3, 1, 2, 4, 5, 6, 7};
 
-static const cnr_tensor *at_port(const cnr_node *node, int32_t port) {
-    return port < 0 ? NULL : ops_in(node, port);
-}
-
 /* Rows, depth and columns; a vector is one row of a or one column of b. */
 static void sides(const cnr_tensor *a, const cnr_tensor *b, int64_t *m, int64_t *k, int64_t *n) {
     *m = a->rank > 1 ? a->dim[a->rank - 2] : 1;
@@ -40,7 +33,7 @@ static void sides(const cnr_tensor *a, const cnr_tensor *b, int64_t *m, int64_t 
 /* A parameter may hold one number, or one a line, or one a line of each matrix. */
 static cnr_status check_each(const cnr_node *node, int32_t port, uint32_t dtypes, int64_t lines,
                              int64_t matrices, cnr_error *err) {
-    const cnr_tensor *t = at_port(node, port);
+    const cnr_tensor *t = quant_in(node, port);
     if (!t) return CNR_OK;
     KIT_TRY(ops_want(node, port, dtypes, 0, CNR_MAX_RANK, err));
     const int64_t count = cnr_count(t);
@@ -59,8 +52,8 @@ static cnr_status infer_with(const cnr_node *node, const matmul_ports *p, cnr_te
     const cnr_tensor *a = node->inputs[p->a], *b = node->inputs[p->b];
     cnr_tensor ta, tb;
     int64_t m, k, n, inner;
-    KIT_TRY(ops_want(node, p->a, BYTES, 1, CNR_MAX_RANK, err));
-    KIT_TRY(ops_want(node, p->b, BYTES, 1, CNR_MAX_RANK, err));
+    KIT_TRY(ops_want(node, p->a, QUANT_BYTES, 1, CNR_MAX_RANK, err));
+    KIT_TRY(ops_want(node, p->b, QUANT_BYTES, 1, CNR_MAX_RANK, err));
     sides(a, b, &m, &k, &n);
     KIT_TRY(kit_same(node, k, b->dim[b->rank > 1 ? b->rank - 2 : 0], &inner, err));
     ta = *a;
@@ -79,7 +72,7 @@ static cnr_status infer_with(const cnr_node *node, const matmul_ports *p, cnr_te
     KIT_TRY(check_each(node, p->a_scale, OPS_FLOATS, m, matrices_of(a), err));
     KIT_TRY(check_each(node, p->b_scale, OPS_FLOATS, n, matrices_of(b), err));
     KIT_TRY(check_each(node, p->y_scale, OPS_FLOATS, m, 1, err));
-    KIT_TRY(check_each(node, p->y_zero, BYTES, m, 1, err));
+    KIT_TRY(check_each(node, p->y_zero, QUANT_BYTES, m, 1, err));
     y->dtype = p->y_zero < 0 ? CNR_i32 : node->inputs[p->y_zero]->dtype;
     return CNR_OK;
 }
@@ -115,7 +108,6 @@ static cnr_status reference_with(const cnr_run *run, const matmul_ports *p, cnr_
     const cnr_node *node = run->node;
     const cnr_tensor *a = node->inputs[p->a], *b = node->inputs[p->b], *y = run->outputs[0];
     const int32_t outer = y->rank - (a->rank > 1) - (b->rank > 1);
-    const double low = y->dtype == CNR_i8 ? -128 : 0, high = y->dtype == CNR_i8 ? 127 : 255;
     int64_t m, k, n, to = 0;
     (void)err;
     sides(a, b, &m, &k, &n);
@@ -123,8 +115,8 @@ static cnr_status reference_with(const cnr_run *run, const matmul_ports *p, cnr_
         const int64_t ma = matrix_of(a, y, outer, w), mb = matrix_of(b, y, outer, w);
         for (int64_t line = 0; line < m * n; line++, to++) {
             const int64_t i = line / n, j = line % n;
-            const int64_t za = whole_at(at_port(node, p->a_zero), m, ma, i);
-            const int64_t zb = whole_at(at_port(node, p->b_zero), n, mb, j);
+            const int64_t za = whole_at(quant_in(node, p->a_zero), m, ma, i);
+            const int64_t zb = whole_at(quant_in(node, p->b_zero), n, mb, j);
             int64_t sum = 0;
             for (int64_t l = 0; l < k; l++)
                 sum += (ops_get_int(a->dtype, a->data, (ma * m + i) * k + l) - za) *
@@ -133,12 +125,12 @@ static cnr_status reference_with(const cnr_run *run, const matmul_ports *p, cnr_
                 ops_put_int(y->dtype, y->data, to, sum);
                 continue;
             }
-            const double scale = real_at(at_port(node, p->a_scale), m, ma, i) *
-                                 real_at(at_port(node, p->b_scale), n, mb, j) /
-                                 real_at(at_port(node, p->y_scale), m, 0, i);
+            const double scale = real_at(quant_in(node, p->a_scale), m, ma, i) *
+                                 real_at(quant_in(node, p->b_scale), n, mb, j) /
+                                 real_at(quant_in(node, p->y_scale), m, 0, i);
             const double v = rint((double)sum * scale) +
-                             (double)whole_at(at_port(node, p->y_zero), m, 0, i);
-            elem_set_f64(y, to, v < low ? low : v > high ? high : v == v ? v : 0);
+                             (double)whole_at(quant_in(node, p->y_zero), m, 0, i);
+            elem_set_f64(y, to, quant_clamp(y->dtype, v));
         }
     }
     return CNR_OK;
@@ -150,20 +142,5 @@ static void cost_with(const cnr_node *node, const matmul_ports *p, cnr_cost *out
     out->macs = ops_mul(ops_elements(node->outputs[0]), k > 0 ? (uint64_t)k : 0);
 }
 
-#define QUANT_MATMUL(NAME, PREFIX, SUMMARY)                                                    \
-    static cnr_status NAME##_infer(const cnr_node *node, cnr_tensor *const *outputs,           \
-                                   cnr_error *err) {                                           \
-        return infer_with(node, &PREFIX##_ports, outputs[0], err);                             \
-    }                                                                                          \
-    static void NAME##_cost(const cnr_node *node, cnr_cost *c) {                               \
-        cost_with(node, &PREFIX##_ports, c);                                                   \
-    }                                                                                          \
-    static cnr_status NAME##_reference(const cnr_run *run, cnr_error *err) {                   \
-        return reference_with(run, &PREFIX##_ports, err);                                      \
-    }                                                                                          \
-    const cnr_op ops_##NAME = {                                                                \
-        OPS_SIZES, .name = #NAME, .summary = SUMMARY, .flags = CNR_OP_PURE,                    \
-        OPS_PORTS(PREFIX##_in, PREFIX##_out), .infer = NAME##_infer, .cost = NAME##_cost,      \
-        .reference = NAME##_reference};
-QUANT_MATMUL(matmul_integer, integer, "Matrix product of 8-bit numbers into 32 bits.")
-QUANT_MATMUL(qlinear_matmul, qlinear, "Matrix product of quantised numbers into quantised ones.")
+QUANT_OP(matmul_integer, integer, "Matrix product of 8-bit numbers into 32 bits.", );
+QUANT_OP(qlinear_matmul, qlinear, "Matrix product of quantised numbers into quantised ones.", );

@@ -301,5 +301,5 @@ static cnr_status reduce_mean_gradient(OPS_GRADIENT_ARGS) {
     const cnr_op ops_##NAME = {                                                                \
         OPS_SIZES, .name = #NAME, .summary = SUMMARY, .flags = CNR_OP_PURE, OPS_ATTRS(attrs),  \
         OPS_PORTS(in, out), .infer = NAME##_infer, .cost = cost, .split_axes = split_axes,     \
-        .region = kit_region_same, .gradient = GRADIENT, .reference = NAME##_reference};
+        .region = ops_region_first, .gradient = GRADIENT, .reference = NAME##_reference};
 REDUCTIONS(ROW)

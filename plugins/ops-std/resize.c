@@ -221,8 +221,8 @@ static int64_t taps_of(const resize_plan *p, int32_t a, int64_t in) {
     return 2 * (int64_t)fmin(half, 4 * (double)in + 4); /* no output has a longer reach */
 }
 
-/* Position i over the scale. Which pixel is nearest hangs on the last bit where it falls between two:
- * single precision then, as frameworks reckon it. */
+/* Position i over the scale. Which pixel is nearest hangs on the last bit where it falls between
+ * two: single precision then, as frameworks reckon it. */
 static double divided(const resize_plan *p, double i, double scale) {
     return p->mode == NEAREST ? (double)((float)i / (float)scale) : i / scale;
 }

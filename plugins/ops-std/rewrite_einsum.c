@@ -4,8 +4,8 @@
 
 extern const cnr_rewrite ops_einsum_to_matmul;
 
-/* The labels of two operands by what becomes of them: in both and in the result; in the first and the
- * result; in the second and the result; in both and summed over. */
+/* The labels of two operands by what becomes of them: in both and in the result; in the first and
+ * the result; in the second and the result; in both and summed over. */
 enum { BATCH, ROWS, COLUMNS, SUMMED, KINDS };
 
 typedef struct plan {

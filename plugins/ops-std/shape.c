@@ -81,6 +81,35 @@ int64_t ops_span(const cnr_tensor *t, int32_t from, int32_t to) {
     return zero ? 0 : n;
 }
 
+static int32_t split_below(int32_t rank, cnr_split_axis *axes, int32_t max) {
+    int32_t n = 0;
+    for (; n < rank && n < max; n++) axes[n] = (cnr_split_axis){.axis = n, .alignment = 1};
+    return n;
+}
+
+int32_t ops_split_all(const cnr_node *node, cnr_split_axis *axes, int32_t max) {
+    return split_below(node->outputs[0]->rank, axes, max);
+}
+
+int32_t ops_split_two(const cnr_node *node, cnr_split_axis *axes, int32_t max) {
+    return split_below(node->outputs[0]->rank < 2 ? node->outputs[0]->rank : 2, axes, max);
+}
+
+int32_t ops_split_first(const cnr_node *node, cnr_split_axis *axes, int32_t max) {
+    return split_below(node->outputs[0]->rank < 1 ? 0 : 1, axes, max);
+}
+
+void ops_region_every(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
+                      cnr_region *r) {
+    *r = (cnr_region){ops_in(node, port) ? axis : -1, begin, end};
+}
+
+void ops_region_first(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
+                      cnr_region *r) {
+    ops_region_every(node, axis, begin, end, port, r);
+    if (port > 0) r->axis = -1;
+}
+
 int32_t ops_const_ints(const cnr_tensor *t, int64_t *out, int32_t max) {
     if (!t || !t->data || t->rank > 1 || t->encoding || !(OPS_INTS >> t->dtype & 1u)) return -1;
     const int64_t n = cnr_count(t);

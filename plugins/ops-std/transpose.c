@@ -46,12 +46,6 @@ static int32_t aliases_of(const cnr_node *node, cnr_alias *alias, int32_t max) {
     return ops_alias_view(node, alias, max);
 }
 
-static int32_t split_axes(const cnr_node *node, cnr_split_axis *split, int32_t max) {
-    int32_t n = 0;
-    for (; n < node->outputs[0]->rank && n < max; n++) split[n] = (cnr_split_axis){n, 1};
-    return n;
-}
-
 static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
                    cnr_region *r) {
     int32_t perm[CNR_MAX_RANK];
@@ -102,7 +96,7 @@ const cnr_op ops_transpose = {
     OPS_PORTS(in, out),
     .infer = infer,
     .aliases_of = aliases_of,
-    .split_axes = split_axes,
+    .split_axes = ops_split_all,
     .region = region,
     .gradient = gradient,
     .reference = reference,

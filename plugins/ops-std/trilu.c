@@ -70,7 +70,7 @@ const cnr_op ops_trilu = {
     OPS_PORTS(in, out),
     .infer = infer,
     .split_axes = split_axes,
-    .region = kit_region_same,
+    .region = ops_region_first,
     .gradient = gradient,
     .reference = reference,
 };
