@@ -55,25 +55,20 @@ local M = {}
 local function nanodet_levels(net, size)
   local by_cells, order = {}, {}
   for i, port in ipairs(net.outputs) do
-    local n = dim(port, 2)
-    if not n or #port.sizes ~= 3 or not dim(port, 3) then return nil end
+    local rank = #port.sizes
+    local n = dim(port, rank - 1)
+    if not n or (rank ~= 3 and rank ~= 2) or not dim(port, rank) then return nil end
     if not by_cells[n] then order[#order + 1] = n end
     by_cells[n] = by_cells[n] or {}
     table.insert(by_cells[n], i)
   end
-  local levels, widths = {}, {}
+  local levels = {}
+  -- The distances' width is four times a number of bins; they come second.
   for _, n in ipairs(order) do
     local pair = by_cells[n]
     if #pair ~= 2 then return nil end
-    for _, i in ipairs(pair) do
-      local wide = dim(net.outputs[i], 3)
-      widths[wide] = (widths[wide] or 0) + 1
-    end
-  end
-  -- The distances' width is four times a number of bins, and the same everywhere; they come second.
-  for _, n in ipairs(order) do
-    local pair = by_cells[n]
-    local distance = dim(net.outputs[pair[2]], 3)
+    local sizes = net.outputs[pair[2]].sizes
+    local distance = sizes[#sizes]
     if distance % 4 ~= 0 or distance < 8 then return nil end
     local stride
     for _, s in ipairs { 4, 8, 16, 32, 64, 128 } do
@@ -355,12 +350,12 @@ M.list = {
       return #net.outputs == 2 and named(net, "scores") and named(net, "boxes")
     end,
     input = { mean = 127, scale = 1 / 128 }, insist = { channels = "rgb" },
-    score = .7, overlap = .3, labels = { "face" },
+    score = .7, overlap = .3, labels = { "face", "masked face" },
     decode = function(outputs, _, size, least)
       local corners = priors.are_corners(outputs.boxes)
       return priors.ssd(outputs.scores, outputs.boxes,
-                       { classes = 2, size = size, corners = corners,
-                         priors = not corners and ultraface_priors(size) }, least)
+                       { classes = #outputs.scores // (#outputs.boxes // 4), size = size,
+                         corners = corners, priors = not corners and ultraface_priors(size) }, least)
     end,
   },
   {
@@ -413,7 +408,7 @@ M.list = {
     input = { channels = "bgr", mean = { 103.53, 116.28, 123.675 }, std = { 57.375, 57.12, 58.395 },
               letterbox = 0 },
     score = .4, overlap = .6,
-    classes = function(net) return dim(net.outputs[1], 3) end,
+    classes = function(net) return net.outputs[1].sizes[#net.outputs[1].sizes] end,
     decode = function(outputs, net, size, least)
       local levels = nanodet_levels(net, size) or error("the outputs do not fit in pairs", 0)
       return heads.nanodet(outputs, { levels = levels, size = size }, least)

@@ -228,8 +228,10 @@ function M.nanodet(outputs, about, least)
   local list = {}
   for _, level in ipairs(about.levels) do
     local scores, distances, stride = outputs[level[1]], outputs[level[2]], level[3]
-    local classes, bins = scores:shape()[3], distances:shape()[3] // 4
-    local columns, last = math.ceil(about.size.width / stride), -1
+    local columns = math.ceil(about.size.width / stride)
+    local n = columns * math.ceil(about.size.height / stride)
+    local classes, bins = #scores // n, #distances // n // 4
+    local last = -1
     for _, at in ipairs(scores:above(least)) do
       local cell = (at - 1) // classes
       if cell ~= last then

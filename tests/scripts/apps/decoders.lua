@@ -258,6 +258,8 @@ local function recognised()
   is(of(0, 0, { "o", { "batch", 84, "anchors" } }, { ["onnx.task"] = "detect" }), "yolov8",
      "by what the exporter says")
   is(of(640, 640, { "o", { 1, 300, 6 } }), "rows", "by six columns")
+  is(of(320, 320, { "a", { 1600, 80 }, "b", { 400, 80 }, "c", { 100, 80 }, "d", { 1600, 32 },
+                    "e", { 400, 32 }, "f", { 100, 32 } }), "nanodet", "without the batch")
   is(of(320, 240, { "boxes", { 1, "?", 4 }, "scores", { 1, "?", 2 } }), "ultraface", "by names")
   local meta = { ["onnx.names"] = "{0: 'person', 1: \"driver's seat\", 2: '2'}" }
   local names = { outputs = { { name = "o", sizes = { 1, 7, 8400 } } },
