@@ -152,13 +152,13 @@ static bool drawable(const cnri_work *w, const cnr_op *op) {
 /* Devices with one and with several threads: results must not hang on their number. */
 static cnr_status open_devices(const cnri_work *w, cnri_devices sets[2],
                                const cnr_device *devices[2], cnr_error *err) {
-    cnr_status status = cnri_devices_find(&sets[0], w->threads ? w->threads : 1, err);
-    if (!status) status = cnri_device_open(&sets[0], w->device, &devices[0], err);
+    cnri_devices_init(&sets[0], w->threads ? w->threads : 1);
+    const cnr_status status = cnri_device_open(&sets[0], w->device, &devices[0], err);
     if (status) return status;
     devices[1] = devices[0];
     if (w->threads || !(devices[0]->memory[0].flags & CNR_MEMORY_HOST)) return CNR_OK;
-    status = cnri_devices_find(&sets[1], 3, err);
-    return status ? status : cnri_device_open(&sets[1], w->device, &devices[1], err);
+    cnri_devices_init(&sets[1], 3);
+    return cnri_device_open(&sets[1], w->device, &devices[1], err);
 }
 
 cnr_status cnri_work_run(const cnri_work *w, cnr_error *err) {

@@ -257,9 +257,9 @@ static cnr_status check_kernel(const settings *s, const cnri_args *args, const c
     cnr_status status = CNR_OK;
     bool driven = false;
     for (int32_t i = 0; i < set->n && !status && !cnri_cancelled(); i++) {
-        if (!drives(k, &set->at[i].device)) continue;
-        if (s->device && strcmp(s->device, set->at[i].name) != 0) continue;
-        test t = {.s = s, .kernel = k, .device = set->at[i].name, .index = index,
+        if (!drives(k, &set->at[i]->device)) continue;
+        if (s->device && strcmp(s->device, set->at[i]->name) != 0) continue;
+        test t = {.s = s, .kernel = k, .device = set->at[i]->name, .index = index,
                   .quiet = args->common.json};
         driven = true;
         run_test(&t, argc, argv);
@@ -277,6 +277,7 @@ static int check_all(const settings *s, const cnri_args *args, int argc, char **
     totals sum = {0};
     cnr_status status = cnri_args_open(args, &rt, &err);
     if (status) return cnri_complain(args, &err);
+    status = cnri_devices_all(&rt->devices, &err);
     if (!args->common.json) printf("# seed %lld\n", (long long)s->seed);
     for (int32_t i = 0; i < cnri_count(CNR_KIND_KERNEL) && !status && !cnri_cancelled(); i++)
         if (wanted(s, cnri_at(CNR_KIND_KERNEL, i)))

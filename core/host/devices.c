@@ -1,9 +1,21 @@
-/* The devices of this machine: found, named, each given to its best driver, opened on first use. */
+/* The devices of this machine: asked for by families, named, each given to its best driver, opened
+ * on first use. */
 #include "core/host/host.h"
 #include <pthread.h>
 #include <string.h>
 
-typedef CNRI_VEC(cnri_device) device_list;
+/* Of one family, in the order of discovery. */
+typedef CNRI_VEC(cnri_device *) device_list;
+
+/* Plans may be made at once, and any may be the first to want a family or a device. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void free_devices(device_list *list) {
+    for (int32_t i = 0; i < list->n; i++) cnri_free(list->at[i]);
+    cnri_vec_free(list);
+}
+
+/* ---- asking a family ---- */
 
 static void terminate(cnr_device_info *info) {
     info->key[sizeof info->key - 1] = 0;
@@ -13,11 +25,16 @@ static void terminate(cnr_device_info *info) {
 }
 
 /* The entry of the same piece of hardware, or NULL. */
-static cnri_device *same_hardware(device_list *list, const cnr_device_class *cls, const char *key) {
+static cnri_device *same_hardware(const device_list *list, const char *key) {
     for (int32_t i = 0; i < list->n; i++)
-        if (strcmp(list->at[i].device.cls->family, cls->family) == 0 &&
-            strcmp(list->at[i].info.key, key) == 0)
-            return &list->at[i];
+        if (strcmp(list->at[i]->info.key, key) == 0) return list->at[i];
+    return NULL;
+}
+
+static cnri_device *add_device(device_list *list) {
+    cnri_device *d = cnri_alloc_zero(sizeof *d), **slot = d ? cnri_push(list) : NULL;
+    if (slot) return *slot = d;
+    cnri_free(d);
     return NULL;
 }
 
@@ -39,9 +56,9 @@ static cnr_status consider(device_list *list, const cnr_device_class *cls, int32
                  status != CNR_OK ? why.text : info.why);
         return CNR_OK;
     }
-    cnri_device *d = same_hardware(list, cls, info.key);
+    cnri_device *d = same_hardware(list, info.key);
     if (d && !beats(cls, &info, d)) return CNR_OK;
-    if (!d) d = cnri_push(list);
+    if (!d) d = add_device(list);
     if (!d) return cnri_fail(err, CNR_E_MEMORY, cls->name, "no memory for a device");
     d->info = info;
     d->device = (cnr_device){.size = sizeof d->device, .index = index, .cls = cls};
@@ -57,53 +74,87 @@ static cnr_status consider_class(device_list *list, const cnr_device_class *cls,
     return status;
 }
 
-/* Numbers within a family in the order of discovery. */
-static void name_devices(device_list *list) {
+static void name_devices(const device_list *list) {
     for (int32_t i = 0; i < list->n; i++) {
-        cnri_device *d = &list->at[i];
-        int number = 0;
-        for (int32_t k = 0; k < i; k++)
-            number += strcmp(list->at[k].device.cls->family, d->device.cls->family) == 0;
-        if (d->device.cls->flags & CNR_DEVICE_ONLY)
-            snprintf(d->name, sizeof d->name, "%s", d->device.cls->family);
-        else snprintf(d->name, sizeof d->name, "%.20s:%d", d->device.cls->family, number);
+        cnri_device *d = list->at[i];
+        const cnr_device_class *cls = d->device.cls;
+        d->device.name = d->name;
+        if (cls->flags & CNR_DEVICE_ONLY) snprintf(d->name, sizeof d->name, "%s", cls->family);
+        else snprintf(d->name, sizeof d->name, "%.20s:%d", cls->family, (int)i);
     }
 }
 
-/* Best first; stable, so that equals keep the order of their numbers. */
-static void sort_devices(device_list *list) {
-    for (int32_t i = 1; i < list->n; i++) {
-        const cnri_device d = list->at[i];
-        int32_t to = i;
-        for (; to > 0 && list->at[to - 1].info.score < d.info.score; to--)
-            list->at[to] = list->at[to - 1];
-        list->at[to] = d;
+/* Best first; of equals those that were asked for earlier. False: out of memory, nothing changed. */
+static bool merge(cnri_devices *set, const device_list *list, const char *family) {
+    const char **asked = cnri_push(&set->asked);
+    const int32_t was = set->n;
+    if (!asked) return false;
+    *asked = family;
+    for (int32_t i = 0; i < list->n; i++)
+        if (!cnri_push(set)) {
+            set->n = was;
+            set->asked.n--;
+            return false;
+        }
+    for (int32_t i = 0; i < list->n; i++) {
+        int32_t to = was + i;
+        for (; to > 0 && set->at[to - 1]->info.score < list->at[i]->info.score; to--)
+            set->at[to] = set->at[to - 1];
+        set->at[to] = list->at[i];
     }
-    for (int32_t i = 0; i < list->n; i++) list->at[i].device.name = list->at[i].name;
+    return true;
 }
 
-cnr_status cnri_devices_find(cnri_devices *set, int32_t threads, cnr_error *err) {
+static bool was_asked(const cnri_devices *set, const char *family) {
+    for (int32_t i = 0; i < set->asked.n; i++)
+        if (strcmp(set->asked.at[i], family) == 0) return true;
+    return false;
+}
+
+static cnr_status ask(cnri_devices *set, const char *family, cnr_error *err) {
     device_list list = {0};
     cnr_status status = CNR_OK;
-    *set = (cnri_devices){.options = {.size = sizeof set->options, .threads = threads}};
-    for (int32_t i = 0; i < cnri_count(CNR_KIND_DEVICE) && status == CNR_OK; i++)
-        status = consider_class(&list, cnri_at(CNR_KIND_DEVICE, i), err);
-    if (status != CNR_OK) {
-        cnri_vec_free(&list);
-        return status;
+    if (was_asked(set, family)) return CNR_OK;
+    for (int32_t i = 0; i < cnri_count(CNR_KIND_DEVICE) && status == CNR_OK; i++) {
+        const cnr_device_class *cls = cnri_at(CNR_KIND_DEVICE, i);
+        if (strcmp(cls->family, family) == 0) status = consider_class(&list, cls, err);
     }
     name_devices(&list);
-    sort_devices(&list);
-    set->at = list.at;
-    set->n = list.n;
-    return CNR_OK;
+    if (status == CNR_OK && merge(set, &list, family)) list.n = 0; /* the set's now */
+    else if (status == CNR_OK)
+        status = cnri_fail(err, CNR_E_MEMORY, family, "no memory for its devices");
+    free_devices(&list);
+    return status;
 }
 
-/* By name; a family alone means the first of it, "family:0" the one that needs no number. */
-static cnri_device *find_device(cnri_devices *set, const char *name) {
+static cnr_status ask_all(cnri_devices *set, cnr_error *err) {
+    cnr_status status = CNR_OK;
+    for (int32_t i = 0; i < cnri_count(CNR_KIND_DEVICE) && status == CNR_OK; i++)
+        status = ask(set, ((const cnr_device_class *)cnri_at(CNR_KIND_DEVICE, i))->family, err);
+    return status;
+}
+
+/* The family, not asked yet, that could have the best device above `score`; NULL: none could. */
+static const char *family_above(const cnri_devices *set, int32_t score) {
+    const char *family = NULL;
+    for (int32_t i = 0; i < cnri_count(CNR_KIND_DEVICE); i++) {
+        const cnr_device_class *cls = cnri_at(CNR_KIND_DEVICE, i);
+        if (was_asked(set, cls->family)) continue;
+        const int32_t most = CNRI_HAS(cls, most) ? cls->most() : INT32_MAX;
+        if (most <= score) continue;
+        score = most;
+        family = cls->family;
+    }
+    return family;
+}
+
+/* ---- by name ---- */
+
+/* A family alone means the first of it, "family:0" the one that needs no number. */
+static cnri_device *known_device(const cnri_devices *set, const char *name) {
     cnri_device *first = NULL;
     for (int32_t i = 0; i < set->n; i++) {
-        cnri_device *d = &set->at[i];
+        cnri_device *d = set->at[i];
         const char *family = d->device.cls->family;
         const size_t n = strlen(family);
         if (strcmp(d->name, name) == 0) return d;
@@ -114,16 +165,39 @@ static cnri_device *find_device(cnri_devices *set, const char *name) {
     return first;
 }
 
+static cnr_status ask_for(cnri_devices *set, const char *name, cnr_error *err) {
+    cnr_status status = CNR_OK;
+    for (int32_t i = 0; i < cnri_count(CNR_KIND_DEVICE) && status == CNR_OK; i++) {
+        const char *family = ((const cnr_device_class *)cnri_at(CNR_KIND_DEVICE, i))->family;
+        const size_t n = strlen(family);
+        if (strncmp(name, family, n) == 0 && (name[n] == 0 || name[n] == ':'))
+            status = ask(set, family, err);
+    }
+    return status;
+}
+
 static cnr_status unknown_device(const cnri_devices *set, const char *name, cnr_error *err) {
     char there[512] = "";
     size_t n = 0;
     for (int32_t i = 0; i < set->n && n < sizeof there; i++)
-        n += (size_t)snprintf(there + n, sizeof there - n, "%s%s", i ? ", " : "", set->at[i].name);
+        n += (size_t)snprintf(there + n, sizeof there - n, "%s%s", i ? ", " : "", set->at[i]->name);
     return cnri_fail(err, CNR_E_NOT_FOUND, name, "no such device; %s%s",
                      set->n ? "there are: " : "no plugin has brought any", there);
 }
 
-static cnr_status open_device(cnri_devices *set, cnri_device *d, cnr_error *err) {
+static cnr_status find(cnri_devices *set, const char *name, cnri_device **out, cnr_error *err) {
+    cnr_status status = ask_for(set, name, err);
+    *out = known_device(set, name);
+    if (status != CNR_OK || *out) return status;
+    status = ask_all(set, err); /* a mistake, most likely: to tell what there is */
+    *out = known_device(set, name);
+    return status != CNR_OK || *out ? status : unknown_device(set, name, err);
+}
+
+/* ---- opening ---- */
+
+static cnr_status open_device(const cnri_devices *set, cnri_device *d, cnr_error *err) {
+    if (d->open) return CNR_OK;
     const cnr_status status = d->device.cls->open(&d->device, &set->options, err);
     if (status != CNR_OK) return status;
     if (!d->device.memory || d->device.n_memory < 1) {
@@ -134,22 +208,90 @@ static cnr_status open_device(cnri_devices *set, cnri_device *d, cnr_error *err)
     return CNR_OK;
 }
 
+static bool has_host_memory(const cnri_device *d) {
+    return (d->device.memory[0].flags & CNR_MEMORY_HOST) != 0;
+}
+
+/* Only a family that could beat what is known is asked before the next of those is tried. */
+static cnr_status best(cnri_devices *set, bool host, cnri_device **out, cnr_error *err) {
+    cnr_error why = CNR_ERROR_INIT;
+    for (int32_t i = 0; host && i < set->n; i++)
+        if (set->at[i]->open && has_host_memory(set->at[i])) {
+            *out = set->at[i];
+            return CNR_OK;
+        }
+    for (int32_t i = 0;;) {
+        const char *family = family_above(set, i < set->n ? set->at[i]->info.score : 0);
+        if (family) {
+            const cnr_status status = ask(set, family, err);
+            if (status) return status;
+            continue;
+        }
+        if (i == set->n) break;
+        cnri_device *d = set->at[i++];
+        if (open_device(set, d, &why)) {
+            cnri_log(CNR_LOG_WARN, "cnnrun", "%s left out: %s", d->name, why.text);
+        } else if (!host || has_host_memory(d)) {
+            *out = d;
+            return CNR_OK;
+        }
+    }
+    if (why.code == CNR_E_MEMORY) return cnri_fail(err, why.code, why.where, "%s", why.text);
+    return cnri_fail(err, CNR_E_NOT_FOUND, "plan",
+                     "no device%s: want a plugin that drives one (see \"cnnrun plugins\")",
+                     host ? " with host memory" : "");
+}
+
+/* ---- for the other rooms ---- */
+
+void cnri_devices_init(cnri_devices *set, int32_t threads) {
+    *set = (cnri_devices){.options = {.size = sizeof set->options, .threads = threads}};
+}
+
+cnr_status cnri_devices_all(cnri_devices *set, cnr_error *err) {
+    pthread_mutex_lock(&lock);
+    const cnr_status status = ask_all(set, err);
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+cnr_status cnri_device_find(cnri_devices *set, const char *name, const cnri_device **out,
+                            cnr_error *err) {
+    cnri_device *d = NULL;
+    pthread_mutex_lock(&lock);
+    const cnr_status status = find(set, name, &d, err);
+    pthread_mutex_unlock(&lock);
+    *out = d;
+    return status;
+}
+
 cnr_status cnri_device_open(cnri_devices *set, const char *name, const cnr_device **out,
                             cnr_error *err) {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* plans may be made at once */
-    cnri_device *d = find_device(set, name);
-    *out = NULL;
-    if (!d) return unknown_device(set, name, err);
+    cnri_device *d = NULL;
     pthread_mutex_lock(&lock);
-    const cnr_status status = d->open ? CNR_OK : open_device(set, d, err);
+    cnr_status status = find(set, name, &d, err);
+    if (status == CNR_OK) status = open_device(set, d, err);
     pthread_mutex_unlock(&lock);
-    if (status == CNR_OK) *out = &d->device;
+    *out = status == CNR_OK ? &d->device : NULL;
+    return status;
+}
+
+cnr_status cnri_device_best(cnri_devices *set, bool host, const cnri_device **out,
+                            cnr_error *err) {
+    cnri_device *d = NULL;
+    pthread_mutex_lock(&lock);
+    const cnr_status status = best(set, host, &d, err);
+    pthread_mutex_unlock(&lock);
+    *out = d;
     return status;
 }
 
 void cnri_devices_close(cnri_devices *set) {
-    for (int32_t i = 0; i < set->n; i++)
-        if (set->at[i].open) set->at[i].device.cls->close(&set->at[i].device);
+    for (int32_t i = 0; i < set->n; i++) {
+        if (set->at[i]->open) set->at[i]->device.cls->close(&set->at[i]->device);
+        cnri_free(set->at[i]);
+    }
     cnri_free(set->at);
+    cnri_vec_free(&set->asked);
     *set = (cnri_devices){0};
 }

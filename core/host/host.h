@@ -68,11 +68,24 @@ typedef struct cnri_device {
     char name[32];
     bool open;
 } cnri_device;
-/* Finds all devices (not opened), best driver of each, best device first. Owned by the set. */
-typedef struct cnri_devices { cnri_device *at; int32_t n; cnr_device_options options; } cnri_devices;
-cnr_status cnri_devices_find(cnri_devices *set, int32_t threads, cnr_error *err);
-/* Opens on first use. `name` "cpu", "opencl:0", "opencl" (the first). Unknown: lists those there. */
+/* The devices that are known so far, best first, each with its best driver. A family is asked for
+ * its devices when a name or the search for the best wants it, and no earlier: drivers can be slow to
+ * wake, or worse. Entries stay where they are until the set is closed. */
+typedef struct cnri_devices {
+    cnri_device **at; int32_t n, room;
+    CNRI_VEC(const char *) asked; /* families */
+    cnr_device_options options;
+} cnri_devices;
+void cnri_devices_init(cnri_devices *set, int32_t threads);
+cnr_status cnri_devices_all(cnri_devices *set, cnr_error *err); /* asks every family */
+/* `name` "cpu", "opencl:0", "opencl" (the first). Unknown: lists those there. */
+cnr_status cnri_device_find(cnri_devices *set, const char *name, const cnri_device **out,
+                            cnr_error *err);
 cnr_status cnri_device_open(cnri_devices *set, const char *name, const cnr_device **out,
+                            cnr_error *err); /* on first use */
+/* The best device that opens; with `host`, that has host memory: then those already open come first,
+ * so that looking for one does not wake up the others. */
+cnr_status cnri_device_best(cnri_devices *set, bool host, const cnri_device **out,
                             cnr_error *err);
 void cnri_devices_close(cnri_devices *set);
 

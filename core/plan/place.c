@@ -33,37 +33,10 @@ static cnr_status named(cnri_planner *p, const char *name, int32_t *index, cnr_e
     return status ? status : known(p, device, index, err);
 }
 
-/* The best device that opens; with `host`, that has host memory. Those already open come first
- * then, so that looking for one does not wake up the others. */
 static cnr_status best(cnri_planner *p, bool host, int32_t *index, cnr_error *err) {
-    cnri_devices *set = p->set;
-    cnr_error why = CNR_ERROR_INIT;
-    for (int32_t pass = host ? 0 : 1; pass < 2; pass++) {
-        bool *tried = cnri_alloc_zero((size_t)set->n + 1);
-        if (!tried) return cnri_no_memory(err);
-        for (;;) {
-            int32_t k = -1;
-            for (int32_t i = 0; i < set->n; i++)
-                if (!tried[i] && set->at[i].info.score > 0 && (pass == 1 || set->at[i].open) &&
-                    (k < 0 || set->at[i].info.score > set->at[k].info.score))
-                    k = i;
-            if (k < 0) break;
-            tried[k] = true;
-            const cnr_device *device = NULL;
-            if (cnri_device_open(set, set->at[k].name, &device, &why)) {
-                cnri_log(CNR_LOG_WARN, "plan", "%s left out: %s", set->at[k].name, why.text);
-                continue;
-            }
-            if (host && !cnri_is_host(device)) continue;
-            cnri_free(tried);
-            return known(p, device, index, err);
-        }
-        cnri_free(tried);
-    }
-    if (why.code == CNR_E_MEMORY) return cnri_no_memory(err);
-    return cnri_fail(err, CNR_E_NOT_FOUND, "plan",
-                     "no device%s: want a plugin that drives one (see \"cnnrun plugins\")",
-                     host ? " with host memory" : "");
+    const cnri_device *d;
+    const cnr_status status = cnri_device_best(p->set, host, &d, err);
+    return status ? status : known(p, &d->device, index, err);
 }
 
 cnr_status cnri_plan_host(cnri_planner *p, int32_t *device, cnr_error *err) {
@@ -106,7 +79,7 @@ cnr_status cnri_plan_place(cnri_planner *p, cnr_error *err) {
     p->host = -1;
     p->wish = cnri_alloc_zero((size_t)(p->graph->nodes.n + 1) * sizeof *p->wish);
     if (!p->wish) return cnri_no_memory(err);
-    status = cnri_plan_wishes(p, err);
+    status = cnri_wishes_read(p->graph, &p->own, err);
     const int32_t own = p->own.n;
     for (int32_t pass = 0; pass < 2; pass++) /* names before "*"; of two for a name the later */
         for (int32_t i = 0; i < own + p->options->n_placements && !status; i++) {

@@ -17,7 +17,7 @@ static void free_planner(cnri_planner *p) {
     for (int32_t i = 0; i < p->reach.n; i++) cnri_free(p->reach.at[i].spans);
     cnri_vec_free(&p->reach);
     cnri_free(p->picks);
-    cnri_plan_wishes_free(p);
+    cnri_wishes_free(&p->own);
     cnri_free(p->wish);
     cnri_free(p->offers);
     cnri_free(p->only_user);

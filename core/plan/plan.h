@@ -24,6 +24,11 @@ typedef struct cnri_placement { /* a wish for one node, from the script or a pol
     cnri_part *parts;
 } cnri_placement;
 
+/* wish.c: what the graph's metadata wishes. To be freed after an error too. */
+typedef CNRI_VEC(cnri_placement) cnri_wishes;
+cnr_status cnri_wishes_read(const cnr_graph *graph, cnri_wishes *out, cnr_error *err);
+void cnri_wishes_free(cnri_wishes *wishes);
+
 /* What was chosen for one part of one node: enough to ask one kernel once. */
 typedef struct cnri_decision {
     int32_t node, part, n_chain;

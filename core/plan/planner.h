@@ -57,7 +57,7 @@ typedef struct cnri_planner {
     bool fuse, alias, layout;
     int32_t fallback; /* default device */
     int32_t host;     /* device with host memory for what nobody else takes; -1 until needed */
-    CNRI_VEC(cnri_placement) own; /* wishes of the graph's metadata */
+    cnri_wishes own; /* wishes of the graph's metadata */
     const cnri_placement **wish; /* by node; NULL none */
     int32_t n_picks, n_offers;
     int32_t *only_user; /* by value: the node that alone uses it; -1 */
@@ -91,9 +91,6 @@ static inline bool cnri_is_weight(const cnr_graph *g, cnr_value v) {
 cnr_status cnri_no_memory(cnr_error *err);
 const char *cnri_node_name(const cnri_planner *p, int32_t node);
 
-/* wish.c */
-cnr_status cnri_plan_wishes(cnri_planner *p, cnr_error *err);
-void cnri_plan_wishes_free(cnri_planner *p);
 /* place.c */
 cnr_status cnri_plan_place(cnri_planner *p, cnr_error *err);
 cnr_status cnri_plan_host(cnri_planner *p, int32_t *device, cnr_error *err);

@@ -96,12 +96,13 @@ static void add_node(cnri_text *out, const cnr_node *node) {
 static cnr_status make_key(cnri_planner *p, int32_t node, int32_t device, cnr_error *err) {
     const cnri_pick *pick = &p->picks[node];
     const cnr_device *d = p->plan->devices[device];
+    const cnri_device *known;
     cnri_text t = {0};
     uint8_t digest[32];
+    const cnr_status status = cnri_device_find(p->set, d->name, &known, err);
+    if (status) return status;
     cnri_text_add(&t, "%s %s %d\n", d->cls->name, d->name, (int)d->concurrency);
-    for (int32_t i = 0; i < p->set->n; i++)
-        if (&p->set->at[i].device == d)
-            cnri_text_add(&t, "%s %s\n", p->set->at[i].info.name, p->set->at[i].info.driver);
+    cnri_text_add(&t, "%s %s\n", known->info.name, known->info.driver);
     add_node(&t, &p->graph->nodes.at[node]->view);
     for (int32_t i = 0; i < pick->n_chain; i++) {
         cnri_text_add(&t, "%d ", (int)pick->epilogues[i].chain_port);

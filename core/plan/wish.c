@@ -48,12 +48,11 @@ static cnr_status read_wish(cnri_placement *w, const char *node, const char *tex
                      "its placement \"%s\": want a device, or axis=A device=share ...", text);
 }
 
-cnr_status cnri_plan_wishes(cnri_planner *p, cnr_error *err) {
-    const cnr_graph *g = p->graph;
+cnr_status cnri_wishes_read(const cnr_graph *g, cnri_wishes *out, cnr_error *err) {
     const size_t n = sizeof prefix - 1;
     for (int32_t i = 0; i < g->meta.n; i++) {
         if (strncmp(g->meta.keys[i], prefix, n) != 0) continue;
-        cnri_placement *w = cnri_push(&p->own);
+        cnri_placement *w = cnri_push(out);
         if (!w) return cnri_no_memory(err);
         const cnr_status status = read_wish(w, g->meta.keys[i] + n, g->meta.texts[i], err);
         if (status) return status;
@@ -61,12 +60,12 @@ cnr_status cnri_plan_wishes(cnri_planner *p, cnr_error *err) {
     return CNR_OK;
 }
 
-void cnri_plan_wishes_free(cnri_planner *p) {
-    for (int32_t i = 0; i < p->own.n; i++) {
-        cnri_free(p->own.at[i].node);
-        cnri_free(p->own.at[i].parts);
+void cnri_wishes_free(cnri_wishes *wishes) {
+    for (int32_t i = 0; i < wishes->n; i++) {
+        cnri_free(wishes->at[i].node);
+        cnri_free(wishes->at[i].parts);
     }
-    cnri_vec_free(&p->own);
+    cnri_vec_free(wishes);
 }
 
 void cnri_plan_defaults(const cnr_graph *g, cnri_plan_options *o) {

@@ -75,7 +75,7 @@ cnr_status cnr_open(cnr_runtime **out, const cnr_open_options *options, cnr_erro
     rt->options.plugin_dirs = NULL; /* the caller's, only good until we return */
     rt->pid = getpid();
     cnr_status status = cnri_plugins_load(given.plugin_dirs, !given.no_default_dirs, err);
-    if (!status) status = cnri_devices_find(&rt->devices, given.threads, err);
+    cnri_devices_init(&rt->devices, given.threads);
     if (status) cnr_close(rt);
     else *out = rt;
     return status;

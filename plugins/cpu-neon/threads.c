@@ -1,8 +1,8 @@
 /* A pool of threads that share out the indices of a loop.
  *
  * A loop ends when all its indices are done, whether or not every worker has come. pthreadpool, the
- * library for this, waits for each of them, and where others use the machine too a worker may be off
- * its core for milliseconds. It was tried with workers that sleep between loops (its
+ * library for this, waits for each of them, and where others use the machine too, a worker may be
+ * off its core for milliseconds. It was tried with workers that sleep between loops (its
  * PTHREADPOOL_FLAG_YIELD_WORKERS; spinning ones took ten times as long beside other work) and with
  * loops under 2 million multiply-adds left to the caller; 8 million was no better. Milliseconds, 2
  * threads on 2 cores, the two in turns; medians of 4 and 8 rounds of the median run, and of each

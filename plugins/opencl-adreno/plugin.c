@@ -1,14 +1,21 @@
 /* Adreno GPUs by OpenCL. */
 #include "adreno.h"
 
+enum { SCORE = 300, SCORE_OF_OTHERS = 20 };
+
 static int32_t count(cnr_error *err) { return ocl_count(err); }
+
+static int32_t most(void) {
+    static const char *const files[] = {"/dev/kgsl-3d0", "/sys/module/msm", NULL};
+    return ocl_most(files, SCORE, SCORE_OF_OTHERS);
+}
 
 static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) {
     const ocl_found *f = ocl_describe(index, out);
     if (!f)
         return ocl_host->fail(err, CNR_E_NOT_FOUND, "opencl-adreno", "no device %d", (int)index);
     const int adreno = ocl_contains(f->name, "Adreno") || ocl_contains(f->version, "Adreno");
-    if (!f->refused) out->score = adreno ? 300 : 20;
+    if (!f->refused) out->score = adreno ? SCORE : SCORE_OF_OTHERS;
     return CNR_OK;
 }
 
@@ -28,6 +35,7 @@ static const cnr_device_class device_class = {
     .open = device_open,
     .close = ocl_device_close,
     OCL_CLASS_HOOKS,
+    .most = most,
 };
 
 static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <unistd.h>
 
 const cnr_host *ocl_host;
 
@@ -134,6 +135,12 @@ const ocl_found *ocl_describe(int32_t index, cnr_device_info *out) {
     out->concurrency = (int32_t)f->units;
     out->memory_bytes = f->memory;
     return f;
+}
+
+int32_t ocl_most(const char *const *files, int32_t here, int32_t elsewhere) {
+    for (; *files; files++)
+        if (access(*files, F_OK) == 0) return here;
+    return elsewhere;
 }
 
 void ocl_forget(void) {

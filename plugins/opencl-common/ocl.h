@@ -78,6 +78,8 @@ extern const cnr_host *ocl_host;
 int32_t ocl_count(cnr_error *err);
 /* Fills everything but the score, which is 0 with `why` for what can't be driven. */
 const ocl_found *ocl_describe(int32_t index, cnr_device_info *out);
+/* `here` where one of the files is, which a kernel driver makes; else `elsewhere`. */
+int32_t ocl_most(const char *const *files, int32_t here, int32_t elsewhere);
 void ocl_forget(void); /* at exit */
 int ocl_contains(const char *text, const char *part); /* case counts for nothing */
 

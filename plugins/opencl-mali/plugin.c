@@ -1,12 +1,20 @@
 /* Mali GPUs by OpenCL, and any other OpenCL device when no plugin knows it better. */
 #include "mali.h"
 
+enum { SCORE = 300, SCORE_OF_OTHERS = 40 };
+
 static int32_t count(cnr_error *err) { return ocl_count(err); }
+
+static int32_t most(void) {
+    static const char *const files[] = {"/dev/mali0", "/sys/module/panthor",
+                                        "/sys/module/panfrost", NULL};
+    return ocl_most(files, SCORE, SCORE_OF_OTHERS);
+}
 
 static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) {
     const ocl_found *f = ocl_describe(index, out);
     if (!f) return ocl_host->fail(err, CNR_E_NOT_FOUND, "opencl-mali", "no device %d", (int)index);
-    if (!f->refused) out->score = ocl_contains(f->name, "Mali") ? 300 : 40;
+    if (!f->refused) out->score = ocl_contains(f->name, "Mali") ? SCORE : SCORE_OF_OTHERS;
     return CNR_OK;
 }
 
@@ -26,6 +34,7 @@ static const cnr_device_class device_class = {
     .open = device_open,
     .close = ocl_device_close,
     OCL_CLASS_HOOKS,
+    .most = most,
 };
 
 static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {

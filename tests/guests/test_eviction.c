@@ -28,9 +28,10 @@ static void count_free(const cnr_device *d, cnr_mem *mem) {
 }
 
 static bool count_device(void) {
+    cnri_devices_all(&guests_rt->devices, NULL);
     for (int32_t i = 0; i < guests_rt->devices.n; i++) {
-        cnr_device *d = &guests_rt->devices.at[i].device;
-        if (strcmp(guests_rt->devices.at[i].name, "cpu") != 0) continue;
+        cnr_device *d = &guests_rt->devices.at[i]->device;
+        if (strcmp(guests_rt->devices.at[i]->name, "cpu") != 0) continue;
         device.real = d->cls;
         device.cls = *d->cls;
         device.cls.alloc = count_alloc;

@@ -75,8 +75,7 @@ enum {
 
 /* A device class. Constant, owned by the plugin. */
 typedef struct cnr_device_class {
-    uint32_t size;
-    uint32_t flags; /* CNR_DEVICE_... */
+    uint32_t size, flags; /* CNR_DEVICE_... */
     const char *name;   /* "cpu-neon", "opencl-mali" */
     const char *family; /* "cpu", "opencl": devices are named family:N, or family with ONLY */
     const char *summary;
@@ -117,6 +116,11 @@ typedef struct cnr_device_class {
     int64_t (*elapsed)(const cnr_device *device, void *from, void *to);
     /* (optional) starts what was queued */
     void (*flush)(cnr_stream *stream);
+
+    /* (optional: unknown; since 1.1) The most that a device of this class could score on this
+     * machine, told without waking any driver: while better devices are known, or another is asked
+     * for by its name, count is not called. */
+    int32_t (*most)(void);
 } cnr_device_class;
 
 #ifdef __cplusplus

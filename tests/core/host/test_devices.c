@@ -3,11 +3,12 @@
 #include "tests/tap.h"
 
 /* Two drivers of one family: `plain` knows boards A, B and a broken one; `fast` drives B better. */
-static int opened, closed;
+static int opened, closed, asked; /* asked: of the boards */
 static const cnr_memory_class memory = {.name = "ram", .flags = CNR_MEMORY_HOST, .alignment = 64};
 
 static int32_t count_three(cnr_error *err) {
     (void)err;
+    asked++;
     return 3;
 }
 static int32_t count_one(cnr_error *err) {
@@ -84,17 +85,22 @@ static cnr_status sync_none(cnr_stream *s, cnr_error *err) {
     return CNR_OK;
 }
 
-#define CLASS(var, text, of, bits, count_fn, describe_fn, open_fn)                         \
+static int32_t most;
+static int32_t most_of_boards(void) { return most; }
+static int32_t most_of_none(void) { return 0; }
+
+#define CLASS(var, text, of, bits, count_fn, describe_fn, open_fn, most_fn)                \
     static const cnr_device_class var = {                                                 \
         .size = sizeof(cnr_device_class), .flags = bits, .name = text, .family = of,          \
         .count = count_fn, .describe = describe_fn, .open = open_fn, .close = close_it,       \
         .alloc = alloc_none, .free = free_none, .write = write_none, .read = read_none,       \
-        .stream_open = stream_open, .stream_close = stream_close, .sync = sync_none}
-CLASS(plain, "plain", "board", 0, count_three, describe_plain, open_it);
-CLASS(fast, "fast", "board", 0, count_one, describe_fast, open_it);
-CLASS(single, "single", "own", CNR_DEVICE_ONLY, count_one, describe_only, open_it);
-CLASS(absent, "absent", "ghost", 0, count_fails, describe_only, open_it);
-CLASS(broken, "broken", "hollow", 0, count_one, describe_only, open_badly);
+        .stream_open = stream_open, .stream_close = stream_close, .sync = sync_none,   \
+        .most = most_fn}
+CLASS(plain, "plain", "board", 0, count_three, describe_plain, open_it, most_of_boards);
+CLASS(fast, "fast", "board", 0, count_one, describe_fast, open_it, most_of_boards);
+CLASS(single, "single", "own", CNR_DEVICE_ONLY, count_one, describe_only, open_it, NULL);
+CLASS(absent, "absent", "ghost", 0, count_fails, describe_only, open_it, NULL);
+CLASS(broken, "broken", "hollow", 0, count_one, describe_only, open_badly, most_of_none);
 
 static char heard[1024];
 static void listen(void *arg, int32_t level, const char *who, const char *text) {
@@ -107,10 +113,40 @@ static void test_none(void) {
     cnr_error err = CNR_ERROR_INIT;
     cnri_devices set;
     const cnr_device *d;
-    is_int(cnri_devices_find(&set, 0, &err), CNR_OK, "no drivers, no devices");
-    is_int(cnri_device_open(&set, "board", &d, &err), CNR_E_NOT_FOUND, "so none is opened");
+    const cnri_device *best;
+    cnri_devices_init(&set, 0);
+    is_int(cnri_device_open(&set, "board", &d, &err), CNR_E_NOT_FOUND, "no drivers, no devices");
     has_text(err.text, "no plugin has brought any", "politely");
+    is_int(cnri_device_best(&set, false, &best, &err), CNR_E_NOT_FOUND, "nor is any the best");
     cnri_devices_close(&set);
+}
+
+/* The boards' drivers say that 50 is the most they give; "own" has 30 and never says. */
+static void test_asking(void) {
+    cnr_error err = CNR_ERROR_INIT;
+    cnri_devices set;
+    const cnri_device *d;
+    cnri_devices_init(&set, 1);
+    ok(asked == 0 && set.n == 0, "nobody is asked before anyone wants a device");
+    is_int(cnri_device_find(&set, "own", &d, &err), CNR_OK, "one is wanted by name");
+    ok(set.n == 1 && asked == 0 && opened == 0, "only its family is asked, nothing is opened");
+    most = 30;
+    is_int(cnri_device_best(&set, false, &d, &err), CNR_OK, "the best is wanted");
+    ok(strcmp(d->name, "own") == 0 && asked == 0, "who has no better ones is not asked");
+    most = 50;
+    is_int(cnri_device_best(&set, true, &d, &err), CNR_OK, "the best with host memory");
+    ok(strcmp(d->name, "own") == 0 && asked == 0, "is the one that is open");
+    is_int(cnri_device_best(&set, false, &d, &err), CNR_OK, "the best of all is wanted");
+    ok(strcmp(d->name, "board:1") == 0 && asked == 1, "who could have a better one is asked");
+    cnri_device_find(&set, "board:0", &d, &err);
+    cnri_devices_all(&set, &err);
+    ok(asked == 1 && set.n == 4, "once");
+    cnri_devices_close(&set);
+    cnri_devices_init(&set, 1);
+    is_int(cnri_device_find(&set, "bored", &d, &err), CNR_E_NOT_FOUND, "a name with a mistake");
+    has_text(err.text, "board:1", "all are asked, to tell what there is");
+    cnri_devices_close(&set);
+    opened = 0;
 }
 
 static void test_finding(cnri_devices *set) {
@@ -118,19 +154,20 @@ static void test_finding(cnri_devices *set) {
     cnri_log_to(listen, NULL, CNR_LOG_INFO);
     int64_t n = 1;
     cnr_status status;
+    cnri_devices_init(set, 3);
     do {
         cnri_alloc_fail_at(n++);
-        status = cnri_devices_find(set, 3, &err);
+        status = cnri_devices_all(set, &err);
         cnri_alloc_fail_at(0);
     } while (status == CNR_E_MEMORY);
     cnri_log_to(NULL, NULL, CNR_LOG_WARN);
     ok(status == CNR_OK && n > 2, "found, after memory ran out at each point");
     is_int(set->n, 4, "boards A and B, the single one and the hollow one");
-    ok(set->at[0].device.cls == &fast && strcmp(set->at[0].name, "board:1") == 0,
+    ok(set->at[0]->device.cls == &fast && strcmp(set->at[0]->name, "board:1") == 0,
        "best first: board B by its faster driver, numbered in the order of discovery");
-    is_text(set->at[1].name, "own", "an only device has no number");
-    is_text(set->at[3].name, "board:0", "the other board");
-    ok(strlen(set->at[0].info.name) == sizeof set->at[0].info.name - 1, "texts are ended");
+    is_text(set->at[1]->name, "own", "an only device has no number");
+    is_text(set->at[3]->name, "board:0", "the other board");
+    ok(strlen(set->at[0]->info.name) == sizeof set->at[0]->info.name - 1, "texts are ended");
     has_text(heard, "plain: device 2 is left out: too old", "what can't be driven is told");
     has_text(heard, "absent: no devices: no driver", "and what can't be counted");
 }
@@ -165,6 +202,7 @@ int main(void) {
         is_int(cnri_registrar_add(&r, CNR_KIND_DEVICE, classes[i]), CNR_OK, "a driver");
     cnri_registry_commit(&r);
     cnri_vec_free(&r.staged);
+    test_asking();
     test_finding(&set);
     test_opening(&set);
     return done();
