@@ -75,6 +75,7 @@ static int read_array(reader *r, mx_array *a) {
 static int read_names(reader *r, mx_params *p) {
     uint64_t n, length;
     if (!raw(r, &n, 8)) return 0;
+    if (n == 0 && p->n) return bad(r, "its arrays have no names");
     if (n != (uint64_t)p->n) return bad(r, "it has not as many names as arrays");
     for (int32_t i = 0; i < p->n; i++) {
         if (!raw(r, &length, 8)) return 0;

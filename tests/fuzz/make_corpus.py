@@ -229,7 +229,7 @@ put("import-mxnet", "tiny.pair", pair(SYMBOL.encode(), params))
 # ---- Torch7: Linear, Dropout and a table's sum, binary and as text ----
 class Torch:
     def __init__(self, ascii):
-        self.out, self.ascii, self.index = b"", ascii, 0
+        self.out, self.ascii, self.index, self.seen = b"", ascii, 0, {}
 
     def number(self, kind, value):
         self.out += b"%g\n" % value if self.ascii else struct.pack("<" + kind, value)
@@ -253,8 +253,12 @@ class Torch:
         elif isinstance(v, (int, float)):
             self.number("i", 1)
             self.number("d", v)
+        elif isinstance(v, dict) and id(v) in self.seen:
+            self.number("i", 3)
+            self.number("i", self.seen[id(v)])
         elif isinstance(v, dict):
             self.begin(3)
+            self.seen[id(v)] = self.index
             self.number("i", len(v))
             for key, item in v.items():
                 self.value(key)
@@ -292,9 +296,17 @@ TORCH = ("nn.Sequential", listed(
     ("nn.ConcatTable", listed(("nn.Identity", {}), ("nn.Threshold", {"threshold": 0, "val": 0}))),
     ("nn.CAddTable", {}), ("nn.Narrow", {"dimension": 2, "index": 2, "length": -1}),
     ("nn.LogSoftMax", {})))
-for name, ascii in (("binary.t7", False), ("ascii.t7", True)):
+START = {"mapindex": {}}
+FIRST = {"module": ("nn.Linear", {"weight": ("torch.FloatTensor", (2, 3))}), "mapindex": {1: START}}
+SUM = {"module": ("nn.JoinTable", {"dimension": 2}), "mapindex": {1: FIRST, 2: START}}
+NODES = enumerate((START, FIRST, SUM, {"mapindex": {1: SUM}}))
+GRAPH = ("nn.gModule", {
+    "modules": {1: FIRST["module"]},
+    "forwardnodes": {i + 1: ("nngraph.Node", {"data": data}) for i, data in NODES}})
+for name, net, ascii in (("binary.t7", TORCH, False), ("ascii.t7", TORCH, True),
+                         ("graph.t7", GRAPH, False)):
     torch = Torch(ascii)
-    torch.value(TORCH)
+    torch.value(net)
     put("import-torch7", name, torch.out)
 
 # ---- CNNdroid: one layer with a file, which the fuzzers call "weights" ----
