@@ -146,6 +146,36 @@ graph += tf_node("a", "BiasAdd", ("c", "b"), FLOAT) + tf_node("r", "Relu6", ("a"
 graph += tf_node("s", "Softmax", ("r",), FLOAT)
 put("import-tensorflow", "tiny.pb", graph)
 
+
+def tf_whole(name, *values, dims=None, kind=3):
+    tensor = number(1, kind) + field_of(2, tf_shape(*([len(values)] if dims is None else dims))) + \
+        b"".join(number(11 if kind == 10 else 7, v) for v in values)
+    return tf_node(name, "Const", (), tf_attr("dtype", number(6, kind)),
+                   tf_attr("value", field_of(8, tensor)))
+
+
+# Sizes out of a shape, a branch, a dropout that is off, a function, 8 bits.
+graph = tf_node("x", "Placeholder", (), tf_attr("dtype", number(6, 1)),
+                tf_attr("shape", field_of(7, field_of(2, number(1, 2 ** 64 - 1)) + tf_shape(2, 2, 1))))
+graph += tf_node("s", "Shape", ("x",)) + tf_whole("at", 0) + tf_whole("to", 1) + tf_whole("four", 4, dims=())
+graph += tf_node("n", "StridedSlice", ("s", "at", "to", "to"), tf_attr("shrink_axis_mask", number(3, 1)))
+graph += tf_node("p", "Pack", ("n", "four")) + tf_node("f", "Reshape", ("x", "p"))
+graph += tf_whole("no", 0, dims=(), kind=10) + tf_node("sw", "Switch", ("f", "no"))
+graph += tf_node("odd", "Odd", ("sw:1",)) + tf_node("neg", "Neg", ("sw",)) + tf_node("m", "Merge", ("neg", "odd"))
+graph += tf_const("keep", [], [1.0]) + tf_node("u", "RandomUniform", ("p",))
+graph += tf_node("ua", "AddV2", ("u", "keep")) + tf_node("uf", "Floor", ("ua",)) + tf_node("d", "Mul", ("m", "uf"))
+quantised = number(1, 12) + field_of(2, tf_shape(4)) + field_of(4, b"\0\x40\x80\xff")
+graph += tf_node("q", "Const", (), tf_attr("dtype", number(6, 12)), tf_attr("value", field_of(8, quantised)))
+graph += tf_const("low", [], [-1.0]) + tf_const("high", [], [1.0])
+graph += tf_node("dq", "Dequantize", ("q", "low", "high"), tf_attr("mode", field_of(2, "MIN_FIRST")))
+graph += tf_node("call", "PartitionedCall", ("d", "dq"), tf_attr("f", field_of(10, field_of(1, "sum"))))
+signature = field_of(1, "sum") + field_of(2, field_of(1, "a")) + field_of(2, field_of(1, "b")) + \
+    field_of(3, field_of(1, "out"))
+body = field_of(1, "y") + field_of(2, "AddV2") + field_of(3, "a") + field_of(3, "b")
+graph += field_of(2, field_of(1, field_of(1, signature) + field_of(3, body) +
+                              field_of(4, field_of(1, "out") + field_of(2, "y:z:0"))))
+put("import-tensorflow", "folded.pb", graph)
+
 # ---- ONNX: a tensor by hand, a net by our exporter ----
 put("import-onnx", "tensor.pb", number(1, 2) + number(1, 3) + number(2, 1) + field_of(8, "t") +
     field_of(9, struct.pack("<6f", *range(6))))
