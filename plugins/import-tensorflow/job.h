@@ -87,6 +87,7 @@ void tf_op_conv_input_grad(tf_job *j);
 void tf_op_cum_sum(tf_job *j);
 void tf_op_depth_space(tf_job *j);
 void tf_op_dequantize(tf_job *j);
+void tf_op_einsum(tf_job *j);
 void tf_op_expand(tf_job *j);
 void tf_op_expand_dims(tf_job *j);
 void tf_op_fake_quantize(tf_job *j);

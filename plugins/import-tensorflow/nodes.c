@@ -44,6 +44,7 @@ static const tf_row rows[] = {
     {"DepthwiseConv2dNative", tf_op_conv, 2, NULL},
     {"Dequantize", tf_op_dequantize, 3, NULL},
     {"Div", tf_op_binary, 2, "div"},
+    {"Einsum", tf_op_einsum, 2, NULL},
     {"Elu", tf_op_unary, 1, "elu"},
     {"EnsureShape", tf_op_pass, 1, NULL},
     {"Equal", tf_op_binary, 2, "equal"},

@@ -4,7 +4,7 @@
 enum { MOST = 2 * CNR_MAX_RANK };
 
 void tf_op_resize(tf_job *j) {
-    tf_size sizes[2] = {{0, 0}, {0, 0}};
+    tf_size sizes[2] = {{.known = 0}, {.known = 0}};
     const int64_t axes[] = {2, 3};
     const int aligned = tf_attr_bool(j, "align_corners"),
               half = tf_attr_bool(j, "half_pixel_centers");

@@ -9,13 +9,17 @@ static int64_t element(const cnr_tensor *t, int64_t i) {
     return t->dtype == CNR_i32 ? ((const int32_t *)t->data)[i] : ((const int64_t *)t->data)[i];
 }
 
+static tf_size known_size(int64_t value) {
+    return (tf_size){.value = value, .known = 1};
+}
+
 int64_t tf_in_sizes(const tf_job *j, int32_t k, tf_size *out, int64_t max) {
     if (k >= j->n_in) return -1;
     const tf_twins *x = j->in[k];
     const cnr_tensor *t = tf_known(j->net, x);
     const int64_t n = t ? cnr_count(t) : x->sizes ? x->n_sizes : -1;
     if (n < 0 || n > max || (t && t->dtype != CNR_i32 && t->dtype != CNR_i64)) return -1;
-    for (int64_t i = 0; i < n; i++) out[i] = t ? (tf_size){element(t, i), 1} : x->sizes[i];
+    for (int64_t i = 0; i < n; i++) out[i] = t ? known_size(element(t, i)) : x->sizes[i];
     return n;
 }
 
@@ -41,7 +45,9 @@ int64_t tf_known_ints(tf_job *j, int32_t k, int64_t *out, int64_t max) {
 static int64_t of_shape(const tf_job *j, tf_size *out) {
     int64_t d[CNR_MAX_RANK];
     const int32_t rank = tf_in_dims(j, 0, d);
-    for (int32_t i = 0; i < rank; i++) out[i] = (tf_size){d[i], d[i] >= 0};
+    for (int32_t i = 0; i < rank; i++)
+        out[i] =
+            (tf_size){.value = d[i], .known = d[i] >= 0, .axis = i, .of = j->in[0], .factor = 1};
     return rank;
 }
 
@@ -58,7 +64,7 @@ static int64_t of_join(const tf_job *j, int32_t first, int32_t n, tf_size *out) 
 /* x[begin:end:step], of a vector. */
 static int64_t of_slice(const tf_job *j, tf_size *out) {
     const int strided = strcmp(j->op, "StridedSlice") == 0;
-    tf_size x[MOST], b, e, s = {1, 1};
+    tf_size x[MOST], b, e, s = known_size(1);
     const int64_t n = tf_in_sizes(j, 0, x, MOST);
     if (n < 0 || tf_in_sizes(j, 1, &b, 1) != 1 || tf_in_sizes(j, 2, &e, 1) != 1 || !b.known ||
         !e.known || (strided && (tf_in_sizes(j, 3, &s, 1) != 1 || !s.known)))
@@ -88,24 +94,42 @@ static int64_t of_gather(const tf_job *j, tf_size *out) {
     return n < 0 ? -1 : count;
 }
 
-/* Two numbers; both below 2^31 in size, so that nothing overflows. */
-static tf_size combine(const char *op, tf_size a, tf_size b) {
-    const tf_size open = {CNR_DIM_UNKNOWN, 0};
+/* An open size and a known one. */
+static tf_size combine_open(const char *op, tf_size a, int64_t b) {
     const int64_t most = INT32_MAX;
-    if (strcmp(op, "mul") == 0 && a.known && a.value == 1) return b;
-    if ((strcmp(op, "mul") == 0 || strcmp(op, "floor_div") == 0) && b.known && b.value == 1)
-        return a;
-    if ((strcmp(op, "add") == 0 || strcmp(op, "sub") == 0) && b.known && b.value == 0) return a;
-    if (!a.known || !b.known || a.value > most || a.value < -most || b.value > most ||
-        b.value < -most)
-        return open;
-    if (strcmp(op, "add") == 0) return (tf_size){a.value + b.value, 1};
-    if (strcmp(op, "sub") == 0) return (tf_size){a.value - b.value, 1};
-    if (strcmp(op, "mul") == 0) return (tf_size){a.value * b.value, 1};
-    if (strcmp(op, "max") == 0) return (tf_size){a.value > b.value ? a.value : b.value, 1};
-    if (strcmp(op, "min") == 0) return (tf_size){a.value < b.value ? a.value : b.value, 1};
-    if (strcmp(op, "floor_div") == 0 && b.value > 0 && a.value >= 0)
-        return (tf_size){a.value / b.value, 1};
+    const int by_one = b == 1 && (strcmp(op, "mul") == 0 || strcmp(op, "floor_div") == 0);
+    const int by_none = b == 0 && (strcmp(op, "add") == 0 || strcmp(op, "sub") == 0);
+    tf_size out = a;
+    if (by_one || by_none) return a;
+    out.value = CNR_DIM_UNKNOWN;
+    if (strcmp(op, "add") == 0)
+        out.shift += b;
+    else if (strcmp(op, "sub") == 0)
+        out.shift -= b;
+    else if (strcmp(op, "mul") == 0)
+        out.shift *= b, out.factor *= b;
+    else
+        out.of = NULL;
+    if (out.shift > most || out.shift < -most || out.factor > most || out.factor < -most)
+        out.of = NULL;
+    return out;
+}
+
+/* Two numbers; known ones below 2^31 in size, so that nothing overflows. */
+static tf_size combine(const char *op, tf_size a, tf_size b) {
+    const tf_size open = {.value = CNR_DIM_UNKNOWN};
+    const int64_t most = INT32_MAX, x = a.value, y = b.value;
+    const int turns = strcmp(op, "add") == 0 || strcmp(op, "mul") == 0;
+    if ((a.known && (x > most || x < -most)) || (b.known && (y > most || y < -most))) return open;
+    if (!a.known && !b.known) return open;
+    if (!a.known) return combine_open(op, a, y);
+    if (!b.known) return turns ? combine_open(op, b, x) : open;
+    if (strcmp(op, "add") == 0) return known_size(x + y);
+    if (strcmp(op, "sub") == 0) return known_size(x - y);
+    if (strcmp(op, "mul") == 0) return known_size(x * y);
+    if (strcmp(op, "max") == 0) return known_size(x > y ? x : y);
+    if (strcmp(op, "min") == 0) return known_size(x < y ? x : y);
+    if (strcmp(op, "floor_div") == 0 && y > 0 && x >= 0) return known_size(x / y);
     return open;
 }
 
@@ -122,7 +146,7 @@ static int64_t of_two(const tf_job *j, tf_size *out) {
 static int64_t of_product(const tf_job *j, tf_size *out) {
     tf_size x[MOST];
     const int64_t n = tf_in_sizes(j, 0, x, MOST);
-    *out = (tf_size){1, 1};
+    *out = known_size(1);
     for (int64_t i = 0; i < n; i++) *out = combine("mul", *out, x[i]);
     return n < 0 ? -1 : 1;
 }

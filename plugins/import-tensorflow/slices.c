@@ -19,7 +19,7 @@ typedef struct cuts {
 
 /* A size that is the whole of an open dimension is as good as no end. */
 static tf_size to_the_end(tf_size size, int64_t dim) {
-    const tf_size end = {INT64_MAX, 1};
+    const tf_size end = {.value = INT64_MAX, .known = 1};
     return !size.known && size.value < CNR_DIM_UNKNOWN && size.value == dim ? end : size;
 }
 
@@ -107,12 +107,14 @@ void tf_op_strided_slice(tf_job *j) {
         cut one = {
             .axis = at, .from = b[i], .to = to_the_end(e[i], d[at]), .step = gone ? 1 : s[i].value};
         if (!s[i].known) return tf_problem(j, "its steps are not known");
-        if (!gone && no_begin >> i & 1) one.from = (tf_size){back ? INT64_MAX : 0, 1};
-        if (!gone && no_end >> i & 1) one.to = (tf_size){back ? INT64_MIN + 1 : INT64_MAX, 1};
+        if (!gone && no_begin >> i & 1)
+            one.from = (tf_size){.value = back ? INT64_MAX : 0, .known = 1};
+        if (!gone && no_end >> i & 1)
+            one.to = (tf_size){.value = back ? INT64_MIN + 1 : INT64_MAX, .known = 1};
         if (gone)
-            one.to =
-                (tf_size){b[i].value == -1 || b[i].value == INT64_MAX ? INT64_MAX : b[i].value + 1,
-                          b[i].known};
+            one.to = (tf_size){
+                .value = b[i].value == -1 || b[i].value == INT64_MAX ? INT64_MAX : b[i].value + 1,
+                .known = b[i].known};
         if (gone)
             c.gone[c.n_gone++] = at;
         else

@@ -10,10 +10,13 @@
 #include "graph.pb-c.h"
 #include "import_common.h"
 
-/* A whole number that shapes are made of: known, or a dimension that is open until the net runs. */
+/* A whole number that shapes are made of: known, or open until the net runs. */
 typedef struct tf_size {
-    int64_t value; /* not known: the dimension, CNR_DIM_SYMBOL or CNR_DIM_UNKNOWN */
+    int64_t value; /* not known: CNR_DIM_SYMBOL when it is a dimension's, else CNR_DIM_UNKNOWN */
     int32_t known;
+    int32_t axis; /* open: factor times this dimension of `of`, plus shift; of NULL: anything */
+    const struct tf_twins *of;
+    int64_t factor, shift;
 } tf_size;
 
 typedef struct tf_twins {

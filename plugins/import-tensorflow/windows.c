@@ -130,55 +130,57 @@ void tf_op_conv(tf_job *j) {
     tf_give_picture(j, fused(j, tf_last(j, "conv", in, 2, &l), axes), axes + 2);
 }
 
-/* Without pads, what the windows do not reach at the ends is 0: so much of it an axis. */
-static int unpadded(const tf_job *j, const int64_t *shape, const int64_t *strides,
-                    const int64_t *dilations, int64_t *more) {
-    const int32_t axes = spatial_axes(j), first = tf_is_nchw(j) ? 2 : 1;
-    int64_t dx[CNR_MAX_RANK], dw[CNR_MAX_RANK];
-    if (tf_in_dims(j, 2, dx) != axes + 2 || tf_in_dims(j, 1, dw) != axes + 2) return 0;
-    for (int32_t i = 0; i < axes; i++) {
-        const int64_t n = dx[first + i];
-        if (n < 1 || n > INT32_MAX || dw[i] < 1 || dw[i] > INT32_MAX || strides[i] > 1 << 20 ||
-            dilations[i] > 1 << 20)
-            return 0;
-        more[i] = shape[i] - ((n - 1) * strides[i] + (dw[i] - 1) * dilations[i] + 1);
-        if (more[i] < 0 || more[i] >= strides[i]) return 0;
-    }
+/* By how much an output of a transposed convolution is longer than its input times the stride; 0:
+ * that is not known. */
+static int excess(const tf_job *j, tf_size out, int64_t in, int32_t axis, int64_t stride,
+                  int64_t *more) {
+    const int follows = out.of == j->in[2] && out.axis == axis && out.factor == stride;
+    if (!out.known && follows) return *more = out.shift, 1;
+    if (!out.known || in < 0 || in > INT32_MAX || stride > INT32_MAX) return 0;
+    *more = out.value - in * stride;
     return 1;
 }
 
 /* The transposed convolution: sizes, filter H W O I, x. The sizes say how the pads of the
- * convolution that this one undoes were. */
+ * convolution that this one undoes were; without pads, what no window reaches is 0. */
 void tf_op_conv_input_grad(tf_job *j) {
     const int32_t axes = spatial_axes(j), first = tf_is_nchw(j) ? 2 : 1;
     tf_size size[CNR_MAX_RANK];
     int64_t strides[MOST_AXES], dilations[MOST_AXES], shape[MOST_AXES], more[MOST_AXES], group;
+    int64_t dx[CNR_MAX_RANK], dw[CNR_MAX_RANK];
     const int64_t n = tf_in_sizes(j, 0, size, CNR_MAX_RANK);
-    for (int32_t i = 0; i < axes; i++) {
-        const int32_t at = n == axes ? i : first + i;
-        if ((n != axes && n != axes + 2) || !size[at].known)
-            return tf_problem(j, "the sizes of its output are not known: give --option "
-                                 "shape=HEIGHT,WIDTH,CHANNELS if those of the input are open");
-        shape[i] = size[at].value;
-    }
-    if (tf_attr_is(j, "padding", "EXPLICIT"))
-        return tf_problem(j, "explicit paddings are not supported");
+    const int same = tf_attr_is(j, "padding", "SAME");
     const cnr_value w = filter(j, axes, 0, &group);
     if (j->entry->failed) return;
+    if (!same && !tf_attr_is(j, "padding", "VALID"))
+        return tf_problem(j, "explicit paddings are not supported");
     window(j, "strides", strides);
     window(j, "dilations", dilations);
+    tf_in_dims(j, 1, dw);
+    tf_in_dims(j, 2, dx);
+    int all_known = same;
+    for (int32_t i = 0; i < axes; i++) {
+        const int32_t axis = first + i;
+        const tf_size out = n == axes || n == axes + 2 ? size[n == axes ? i : axis] : (tf_size){0};
+        const int64_t window_over = (dw[i] - 1) * dilations[i] + 1 - strides[i];
+        const int known = excess(j, out, dx[axis], axis, strides[i], &more[i]);
+        shape[i] = out.value;
+        all_known &= out.known;
+        if (!same) more[i] -= window_over;
+        if (out.known && same) continue;
+        if (!known || (same ? more[i] != 0 : more[i] < 0 || more[i] >= strides[i]))
+            return tf_problem(j, "the sizes of its output do not follow from those of its input: "
+                                 "give --option shape=HEIGHT,WIDTH,CHANNELS if those are open");
+    }
     imp_attrs l = {.n = 0};
     imp_ints(&l, "strides", strides, axes);
     imp_ints(&l, "dilations", dilations, axes);
     imp_bool(&l, "bias", 0);
-    if (tf_attr_is(j, "padding", "SAME")) {
-        imp_ints(&l, "output_shape", shape, axes);
+    if (all_known) imp_ints(&l, "output_shape", shape, axes);
+    if (same)
         imp_enum(&l, "auto_pad", "SAME_UPPER");
-    } else if (!unpadded(j, shape, strides, dilations, more)) {
-        return tf_problem(j, "the sizes of its output do not follow from those of its input");
-    } else {
+    else
         imp_ints(&l, "output_padding", more, axes);
-    }
     const cnr_value in[] = {tf_picture(j, 2, axes + 2), w};
     tf_give_picture(j, tf_last(j, "conv_transpose", in, 2, &l), axes + 2);
 }

@@ -322,6 +322,22 @@ def matrices(n):
     ]
 
 
+@graph
+def einsums(n):
+    c, d = pictures((2, 3, 4), "c"), pictures((2, 5, 4), "d")
+    q, k = pictures((None, 6, 2, 4), "q"), pictures((None, 5, 2, 4), "k")
+    return [
+        tf.einsum("bij,bkj->bik", c, d),
+        tf.einsum("bij,bkj->kib", c, d),
+        tf.einsum("bij,jk->bik", c, n(4, 2)),
+        tf.einsum("...j,jk->...k", c, n(4, 2)),
+        tf.einsum("bij,ijk->bk", c, n(3, 4, 2)),
+        tf.einsum("i,j->ji", n(3), pictures((2, ), "v")),
+        tf.einsum("btnh,bsnh->bnts", q, k),
+        tf.einsum("abcd,cde->abe", q, n(2, 4, 7))
+    ]
+
+
 # ---- files ----
 
 

@@ -102,6 +102,23 @@ def conv_transposed_open_batch(n):
 
 
 @graph
+def conv_transposed_open_sizes(n):
+    x = pictures((None, None, None, 3))
+    s = tf.shape(x)
+    out = []
+    for k, stride, padding, over in (4, 2, "SAME", 0), (3, 2, "VALID", 1), (2, 3, "VALID", 0):
+        size = tf.stack([s[0], s[1] * stride + over, s[2] * stride + over, 4])
+        out.append(
+            raw.Conv2DBackpropInput(
+                input_sizes=size,
+                filter=n(k, k, 4, 3),
+                out_backprop=x,
+                strides=[1, stride, stride, 1],
+                padding=padding))
+    return out
+
+
+@graph
 def conv_nchw(n):
     x = pictures(
         (2, 6, 9, 11))  # the processor's own TensorFlow runs no NCHW convolution: transposed round it

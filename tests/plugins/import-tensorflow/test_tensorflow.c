@@ -285,6 +285,29 @@ static void test_shapes(void) {
     shut();
     gives("what no window of a transposed convolution reaches is 0", NULL, X(1, 2), DIM(1, 1, 2, 1),
           WANT(3, 0, 6, 0));
+
+    INPUT("x", -1, 1, -1, 1);
+    floats("w", 4, (const int64_t[]){1, 3, 1, 1}, X(1, 2, 3), 3);
+    simple("s", "Shape", "x");
+    ONE("two", 2);
+    WHOLE("scale", 1, 2, 2, 1);
+    WHOLE("over", 0, -1, 1, 0);
+    simple("m", "Mul", "s scale");
+    simple("size", "AddV2", "m over");
+    node("y", "Conv2DBackpropInput", "size w x");
+    INTS("strides", 1, 2, 2, 1);
+    ATTR("padding", text(2, "VALID"));
+    shut();
+    gives("one whose sizes follow from the input's, which are open", NULL, X(1, 10),
+          DIM(1, 1, 2, 1), WANT(1, 2, 13, 20, 30));
+
+    INPUT("x", 2, 1, 2);
+    floats("w", 3, (const int64_t[]){1, 2, 2}, X(1, 2, 3, 4), 4);
+    node("y", "Einsum", "x w");
+    ATTR("equation", text(2, "abc,bcd->da"));
+    shut();
+    gives("a sum over two letters, turned round", NULL, X(1, 0, 0, 1), DIM(2, 1, 2),
+          WANT(1, 3, 2, 4));
 }
 
 /* ---- what is folded away ---- */
