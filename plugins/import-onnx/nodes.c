@@ -173,17 +173,18 @@ static int is_taken(const onnx_form *f, const char *attr) {
 static void convert(onnx_job *j) {
     const Onnx__NodeProto *node = j->node;
     const char *domain = node->domain ? node->domain : "";
-    snake(node->op_type ? node->op_type : "", j->op, sizeof j->op);
+    const char *type = node->op_type ? node->op_type : "(none)";
+    const int contrib = strcmp(domain, "com.microsoft") == 0;
+    const onnx_form *form = contrib ? onnx_contrib_form(type) : NULL;
+    if (*domain && !form && strcmp(domain, "ai.onnx") != 0)
+        return onnx_problem(j, contrib ? "this operator of com.microsoft is not supported%s"
+                                       : "operators of the domain \"%s\" are not supported",
+                            contrib ? "" : domain);
+    if (form) snprintf(j->op, sizeof j->op, "%s", form->op);
+    else snake(type, j->op, sizeof j->op);
     const cnr_op *op = imp_host->find_op(j->op);
-    const onnx_form *form = onnx_form_of(j->op);
-    if (*domain && strcmp(domain, "ai.onnx") != 0) {
-        onnx_problem(j, "operators of the domain \"%s\" are not supported", domain);
-        return;
-    }
-    if (!op && !form) {
-        onnx_problem(j, "operator %s is not supported", node->op_type ? node->op_type : "(none)");
-        return;
-    }
+    if (!form) form = onnx_form_of(j->op);
+    if (!op && !form) return onnx_problem(j, "operator %s is not supported", type);
     if (node->n_attribute > MAX_ATTRS) return onnx_problem(j, "too many attributes%s", "");
     if (node->n_output > ONNX_PORTS) return onnx_problem(j, "too many outputs%s", "");
     j->n_out = (int32_t)node->n_output;
@@ -194,10 +195,10 @@ static void convert(onnx_job *j) {
         if (node->attribute[i]->name && !is_taken(form, node->attribute[i]->name))
             convert_attr(j, op, node->attribute[i]);
     if (form && !j->failed) form->change(j);
-    /* Ours would make a bias that is left out; in ONNX left out means none. */
-    const cnr_attr_spec *bias = spec_of(op, "bias");
-    if (bias && bias->type == CNR_ATTR_BOOL) imp_bool(&j->attrs, "bias", j->n_in > 2);
     if (j->failed || j->done) return;
+    /* Ours would make a bias that is left out; in ONNX left out means none. */
+    const cnr_attr_spec *bias = spec_of(imp_host->find_op(j->op), "bias");
+    if (bias && bias->type == CNR_ATTR_BOOL) imp_bool(&j->attrs, "bias", j->n_in > 2);
     if (imp_host->graph_node(j->net->imp.graph, j->op, j->name, j->net->imp.path, j->in, j->n_in,
                               j->attrs.ptr, j->attrs.n, j->out, j->n_out) == CNR_E_MEMORY)
         j->net->imp.status = CNR_E_MEMORY;

@@ -68,11 +68,14 @@ cnr_value onnx_step(onnx_job *j, const char *op, const cnr_value *in, int32_t n_
 
 /* forms.c: what ONNX, or an older operator set, says otherwise than we do */
 typedef struct onnx_form {
-    const char *op; /* after renaming */
+    const char *op; /* ours */
     void (*change)(onnx_job *);
     const char *takes; /* attributes that it reads itself, each in blanks */
 } onnx_form;
 const onnx_form *onnx_form_of(const char *op); /* NULL: nothing */
+
+/* contrib.c: operators of the domain com.microsoft, as forms of ours; NULL: not supported */
+const onnx_form *onnx_contrib_form(const char *name);
 
 /* branch.c: control flow */
 void onnx_if(onnx_job *j);

@@ -28,7 +28,7 @@ static void part(msg *m, int field, const msg *sub) { bytes(m, field, sub->at, s
 
 /* ---- models: fields are named by the format's numbers ---- */
 
-enum { FLOAT = 1, INT64 = 7 };
+enum { FLOAT = 1, UINT8 = 2, INT64 = 7 };
 
 /* A node; `in` and `out` are names with blanks between them. */
 static msg node(const char *op, const char *in, const char *out) {
@@ -60,7 +60,7 @@ static msg tensor(const char *name, int type, int64_t rows, int64_t columns, con
     number(&t, 2, type);
     text(&t, 8, name);
     bytes(&t, 9, data, (size_t)((rows < 0 ? 1 : rows) * (columns < 0 ? 1 : columns)) *
-                           (type == FLOAT ? 4 : 8));
+                           (type == FLOAT ? 4 : type == UINT8 ? 1 : 8));
     return t;
 }
 static void value(msg *g, int field, const char *name, int64_t rows, int64_t columns) {
@@ -263,6 +263,37 @@ static void roi_align(void) {
     gives(&g, 16, x, 3, 3, (float[]){2}, 1, "from then on at a half");
 }
 
+/* ---- the domain com.microsoft ---- */
+
+static msg contrib(const char *op, const char *in, const char *out) {
+    msg n = node(op, in, out);
+    text(&n, 7, "com.microsoft");
+    return n;
+}
+
+static void contribs(void) {
+    const float half = .5f, two = 2;
+    const uint8_t ten = 10;
+    msg g = {.n = 0};
+    value(&g, 11, "x", 1, 3);
+    output(&g, "y");
+    msg sum = g, gelu = g, strange = g;
+    constant(&sum, tensor("s", FLOAT, -1, -1, &half));
+    constant(&sum, tensor("t", FLOAT, -1, -1, &two));
+    constant(&sum, tensor("z", UINT8, -1, -1, &ten));
+    add(&sum, node("QuantizeLinear", "x s z", "q"));
+    add(&sum, contrib("QLinearAdd", "q s z q s z t z", "r"));
+    add(&sum, node("DequantizeLinear", "r t z", "y"));
+    /* 0.6 becomes 0.5, twice 1, of which a step of 2 leaves 0; 3.2: 3, 6; -9: -5, -10 */
+    gives(&sum, 13, (float[]){.6f, 3.2f, -9}, 1, 3, (float[]){0, 6, -10}, 3, "QLinearAdd");
+
+    add(&gelu, contrib("QuickGelu", "x", "y"));
+    gives(&gelu, 13, (float[]){0, 1, -1}, 1, 3, (float[]){0, .8457957f, -.1542043f}, 3,
+          "QuickGelu");
+    add(&strange, contrib("Attention", "x", "y"));
+    refuses(&strange, 13, "com.microsoft", "what is not known of them");
+}
+
 static void damaged(void) {
     const msg yes = branch("Neg", "x", "t"), no = branch("Abs", "x", "e");
     const float limit = 2;
@@ -289,6 +320,7 @@ int main(void) {
     training();
     softmax();
     roi_align();
+    contribs();
     damaged();
     return cnrt_end();
 }

@@ -1,0 +1,138 @@
+/* Operators of ONNX Runtime's own (domain com.microsoft) that its quantiser and optimiser write:
+ * quantised ones are computed as numbers in between, fused ones as what they were fused of. */
+#include "onnx.h"
+
+#include <stdio.h>
+
+static cnr_value dequantized(onnx_job *j, const cnr_value *in, int64_t axis) {
+    const cnr_tensor *scale = imp_type(&j->net->imp, in[1]);
+    imp_attrs attrs = {.n = 0};
+    if (scale && scale->rank == 1) imp_int(&attrs, "axis", axis);
+    return onnx_step(j, "dequantize_linear", in, in[2] < 0 ? 2 : 3, &attrs);
+}
+
+/* The node itself becomes the last step: x made of 8 bits. */
+static void quantize(onnx_job *j, cnr_value x, cnr_value scale, cnr_value zero) {
+    snprintf(j->op, sizeof j->op, "quantize_linear");
+    j->in[0] = x;
+    j->in[1] = scale;
+    j->in[2] = zero;
+    j->n_in = zero < 0 ? 2 : 3;
+    j->attrs.n = 0;
+}
+
+/* Operands of three inputs each (x, scale, zero point), then scale and zero point of the result; or
+ * those two first, where there may be any number of operands. */
+static void operands(onnx_job *j, int32_t first, int32_t n, int32_t result) {
+    cnr_value *x = (cnr_value *)onnx_own(j, (size_t)n * sizeof *x);
+    if (!x) return;
+    if (onnx_int(j, "channels_last", 0))
+        return onnx_problem(j, "channels_last is not supported%s", "");
+    for (int32_t i = 0; i < n; i++) x[i] = dequantized(j, &j->in[first + 3 * i], 1);
+    quantize(j, onnx_step(j, j->op, x, n, &j->attrs), j->in[result], j->in[result + 1]);
+}
+
+/* Inputs that are left out at the end read as left out. */
+static void fill_up(onnx_job *j, int32_t n) {
+    while (j->n_in < n) j->in[j->n_in++] = -1;
+}
+static void one(onnx_job *j) {
+    fill_up(j, 5);
+    operands(j, 0, 1, 3);
+}
+static void two(onnx_job *j) {
+    fill_up(j, 8);
+    operands(j, 0, 2, 6);
+}
+static void any(onnx_job *j) {
+    if (j->n_in > ONNX_PORTS - 3) return onnx_problem(j, "too many inputs%s", "");
+    fill_up(j, 5);
+    while ((j->n_in - 2) % 3) fill_up(j, j->n_in + 1);
+    operands(j, 2, (j->n_in - 2) / 3, 0);
+}
+
+/* a, b and their scales and zero points, an i32 bias of scale a times b, the result's (none: it is
+ * of floats). */
+static void gemm(onnx_job *j) {
+    fill_up(j, 9);
+    const int32_t n = j->in[6] < 0 ? 2 : 3;
+    cnr_value in[] = {dequantized(j, &j->in[0], 0),
+                      dequantized(j, &j->in[3], onnx_int(j, "transB", 0) ? 0 : 1), -1};
+    if (n == 3) {
+        const cnr_value scale = onnx_step(j, "mul", (cnr_value[]){j->in[1], j->in[4]}, 2, NULL);
+        in[2] = dequantized(j, (cnr_value[]){j->in[6], scale, -1}, 0);
+    }
+    const cnr_value y = onnx_step(j, "gemm", in, n, &j->attrs);
+    if (j->in[7] >= 0) return quantize(j, y, j->in[7], j->in[8]);
+    j->out[0] = y;
+    j->done = 1;
+}
+
+/* A convolution and its activation, whose parameters are a list. */
+static void fused_conv(onnx_job *j) {
+    static const struct {
+        const char *onnx, *op, *first, *second;
+    } rows[] = {{"Relu", "relu", NULL, NULL}, {"Sigmoid", "sigmoid", NULL, NULL},
+                {"Tanh", "tanh", NULL, NULL}, {"LeakyRelu", "leaky_relu", "alpha", NULL},
+                {"Clip", "clip", "min", "max"}, {"HardSigmoid", "hard_sigmoid", "alpha", "beta"}};
+    const Onnx__AttributeProto *kind = onnx_proto(j, "activation");
+    const Onnx__AttributeProto *values = onnx_proto(j, "activation_params");
+    const char *name = kind ? onnx_text(j, kind->s) : NULL;
+    if (j->n_in > 3) return onnx_problem(j, "a sum in a convolution is not supported%s", "");
+    if (!name) return; /* without one it is conv */
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (strcmp(rows[i].onnx, name) != 0) continue;
+        imp_bool(&j->attrs, "bias", j->n_in > 2);
+        j->in[0] = onnx_step(j, "conv", j->in, j->n_in, &j->attrs);
+        j->n_in = 1;
+        j->attrs.n = 0;
+        if (rows[i].first && values && values->n_floats > 0)
+            imp_float(&j->attrs, rows[i].first, (double)values->floats[0]);
+        if (rows[i].second && values && values->n_floats > 1)
+            imp_float(&j->attrs, rows[i].second, (double)values->floats[1]);
+        snprintf(j->op, sizeof j->op, "%s", rows[i].op);
+        return;
+    }
+    onnx_problem(j, "activation %s is not supported", name);
+}
+
+static void quick_gelu(onnx_job *j) { /* x * sigmoid(alpha * x) */
+    const Onnx__AttributeProto *alpha = onnx_proto(j, "alpha");
+    const double factor = alpha && alpha->has_f ? (double)alpha->f : 1.702;
+    if (factor == 1) return;
+    cnr_value gate = imp_affine(&j->net->imp, j->name, j->in[0], factor, 0);
+    gate = onnx_step(j, "sigmoid", &gate, 1, NULL);
+    snprintf(j->op, sizeof j->op, "mul");
+    j->in[1] = gate;
+    j->n_in = 2;
+}
+
+static void as_it_is(onnx_job *j) {
+    (void)j;
+}
+
+const onnx_form *onnx_contrib_form(const char *name) {
+    static const struct {
+        const char *name;
+        onnx_form form;
+    } rows[] = {
+        {"QLinearAdd", {"add", two, ""}},
+        {"QLinearMul", {"mul", two, ""}},
+        {"QLinearConcat", {"concat", any, ""}},
+        {"QLinearSigmoid", {"sigmoid", one, ""}},
+        {"QLinearLeakyRelu", {"leaky_relu", one, ""}},
+        {"QLinearSoftmax", {"softmax", one, " opset "}},
+        {"QLinearAveragePool", {"average_pool", one, " channels_last "}},
+        {"QLinearGlobalAveragePool", {"global_average_pool", one, " channels_last "}},
+        {"QLinearReduceMean", {"reduce_mean", one, ""}},
+        {"QGemm", {"gemm", gemm, ""}},
+        {"FusedConv", {"conv", fused_conv, " activation activation_params "}},
+        {"QuickGelu", {"swish", quick_gelu, " alpha "}},
+        {"Gelu", {"gelu", as_it_is, ""}},
+        {"QuantizeLinear", {"quantize_linear", as_it_is, ""}},
+        {"DequantizeLinear", {"dequantize_linear", as_it_is, ""}},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (strcmp(rows[i].name, name) == 0) return &rows[i].form;
+    return NULL;
+}
