@@ -100,7 +100,8 @@ static void quick_gelu(onnx_job *j) { /* x * sigmoid(alpha * x) */
     const Onnx__AttributeProto *alpha = onnx_proto(j, "alpha");
     const double factor = alpha && alpha->has_f ? (double)alpha->f : 1.702;
     if (factor == 1) return;
-    cnr_value gate = imp_affine(&j->net->imp, j->name, j->in[0], factor, 0);
+    const cnr_value by = imp_scalar(&j->net->imp, j->name, ".alpha", factor);
+    cnr_value gate = onnx_step(j, "mul", (cnr_value[]){j->in[0], by}, 2, NULL);
     gate = onnx_step(j, "sigmoid", &gate, 1, NULL);
     snprintf(j->op, sizeof j->op, "mul");
     j->in[1] = gate;
