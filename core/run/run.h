@@ -63,9 +63,12 @@ struct cnr_model {
  * Whether it was a hit, a miss or stale, and why, is logged and stands in (*out)->origin. */
 cnr_status cnri_stored_plan(cnr_model *model, const cnr_tensor *const *types, int32_t n,
                             cnr_plan **out, cnr_error *err);
-/* What a stored plan depends on, a line for each thing: "weights 12ab...". */
+/* identity.c: what a stored plan depends on, a line for each thing: "weights 12ab..."; and the part
+ * of it that finds its file: net, shapes and options. */
 void cnri_plan_identity(const cnr_model *model, const cnr_tensor *const *types, int32_t n,
                         cnri_text *out);
+void cnri_plan_slot(const cnr_model *model, const cnr_tensor *const *types, int32_t n,
+                    cnri_text *out);
 
 /* tune.c: times kernels where `t` has no times yet, for these shapes, and plans by them; the plan
  * is the caller's, not the model's. Options that ask for determinism leave clocks alone. */

@@ -1,0 +1,209 @@
+/* What a stored plan depends on, as text: it is good as long as this is the same. */
+#include "core/run/run.h"
+#include "core/store/store.h"
+
+static void add_digest(cnri_text *out, const char *key, const uint8_t *digest) {
+    char hex[33];
+    cnri_hex(digest, 16, hex);
+    cnri_text_add(out, "%s %s\n", key, hex);
+}
+
+/* Of a text that was gathered for this; frees it. */
+static void add_digest_of(cnri_text *out, const char *key, cnri_text *gathered) {
+    uint8_t digest[32];
+    out->failed = out->failed || gathered->failed;
+    cnri_sha256_of(gathered->at, gathered->n, digest);
+    add_digest(out, key, digest);
+    cnri_text_free(gathered);
+}
+
+static void add_type(cnri_text *out, const cnr_tensor *t) {
+    cnri_text_add(out, "%s", cnr_dtype_name(t->dtype));
+    for (int32_t i = 0; i < t->rank; i++) cnri_text_add(out, "x%lld", (long long)t->dim[i]);
+}
+
+static void add_net(cnri_text *out, const cnr_graph *g) {
+    cnri_text t = {0};
+    for (int32_t i = 0; i < g->values.n; i++) {
+        const cnri_value *v = &g->values.at[i];
+        cnri_text_add(&t, "value %d %d ", (int)v->producer, (int)v->is_input);
+        add_type(&t, v->type);
+        cnri_text_add(&t, " %s %u\n", cnri_name(v->type->encoding), (unsigned)v->type->flags);
+    }
+    for (int32_t i = 0; i < g->nodes.n; i++) {
+        const cnri_node *n = g->nodes.at[i];
+        cnri_text_add(&t, "node %s %u %s", n->view.desc->name, (unsigned)n->view.desc->version,
+                      n->name ? n->name : "");
+        for (int32_t k = 0; k < n->view.n_attrs; k++) {
+            cnri_text_add(&t, " ");
+            cnri_attr_print(n->view.attrs[k], &t);
+        }
+        for (int32_t k = 0; k < n->view.n_inputs; k++) cnri_text_add(&t, " %d", (int)n->in[k]);
+        for (int32_t k = 0; k < n->view.n_outputs; k++) cnri_text_add(&t, " >%d", (int)n->out[k]);
+        cnri_text_add(&t, "\n");
+    }
+    for (int32_t i = 0; i < g->outputs.n; i++)
+        cnri_text_add(&t, "output %d\n", (int)g->outputs.at[i]);
+    add_digest_of(out, "net", &t);
+}
+
+static void add_weights(cnri_text *out, const cnr_graph *g) {
+    cnri_text t = {0};
+    for (int32_t i = 0; i < g->values.n; i++) {
+        const cnr_tensor *type = g->values.at[i].type;
+        const cnr_quant *q = type->quant;
+        uint8_t print[16];
+        if (g->values.at[i].producer >= 0 || !type->data) continue;
+        cnri_fingerprint(type->data, type->encoding ? type->bytes : cnr_dense_bytes(type), print);
+        add_digest(&t, "w", print);
+        if (!q) continue;
+        cnri_fingerprint(q->scale, (uint64_t)q->count * sizeof *q->scale, print);
+        add_digest(&t, "q", print);
+        if (!q->zero_point) continue;
+        cnri_fingerprint(q->zero_point, (uint64_t)q->count * sizeof *q->zero_point, print);
+        add_digest(&t, "z", print);
+    }
+    add_digest_of(out, "weights", &t);
+}
+
+static void add_words(cnri_text *out, const char *key, const char *const *words) {
+    for (; words && *words; words++) cnri_text_add(out, " %s=%s", key, *words);
+}
+
+static void add_options(cnri_text *out, const cnr_model *m) {
+    const cnri_plan_options *o = &m->plan_options;
+    cnri_text_add(out, "options device=%s", o->device ? o->device : "");
+    add_words(out, "no_rewrite", o->no_rewrite);
+    add_words(out, "kernel", o->kernels);
+    if (o->deterministic) cnri_text_add(out, " deterministic");
+    for (int32_t i = 0; i < o->n_placements; i++) {
+        const cnri_placement *p = &o->placements[i];
+        cnri_text_add(out, " place=%s/%d", p->node, (int)p->axis);
+        for (int32_t k = 0; k < p->n_parts; k++) {
+            char ratio[64];
+            cnri_print_double(ratio, sizeof ratio, p->parts[k].ratio);
+            cnri_text_add(out, ",%s:%s", p->parts[k].device, ratio);
+        }
+    }
+    for (int32_t i = 0; i < m->graph->meta.n; i++)
+        if (strncmp(m->graph->meta.keys[i], CNRI_PLACE_PREFIX, strlen(CNRI_PLACE_PREFIX)) == 0)
+            cnri_text_add(out, " %s=%s", m->graph->meta.keys[i], m->graph->meta.texts[i]);
+    cnri_text_add(out, "\n");
+}
+
+static void add_shapes(cnri_text *out, const cnr_tensor *const *types, int32_t n) {
+    cnri_text_add(out, "shapes");
+    for (int32_t i = 0; i < n; i++) {
+        cnri_text_add(out, " ");
+        add_type(out, types[i]);
+        if (types[i]->data) { /* it decides shapes */
+            uint8_t print[16];
+            char hex[33];
+            cnri_fingerprint(types[i]->data, types[i]->bytes, print);
+            cnri_hex(print, sizeof print, hex);
+            cnri_text_add(out, "=%s", hex);
+        }
+    }
+    cnri_text_add(out, "\n");
+}
+
+/* Plugins that have a say in how a net is planned: told apart by their files, since a version is
+ * not always raised while one is worked on. */
+static void add_plugins(cnri_text *out) {
+    for (int32_t i = 0; i < cnri_plugin_count(); i++) {
+        const cnri_plugin *p = cnri_plugin_at(i);
+        int32_t kind;
+        const char *name;
+        bool matters = false;
+        if (!p->desc) continue;
+        for (int32_t k = 0; cnri_plugin_item(i, k, &kind, &name); k++)
+            matters = matters || kind == CNR_KIND_OPERATOR || kind == CNR_KIND_KERNEL ||
+                      kind == CNR_KIND_DEVICE || kind == CNR_KIND_ENCODING ||
+                      kind == CNR_KIND_REWRITE;
+        cnri_mapping file;
+        if (!matters) continue;
+        uint8_t print[16] = {0};
+        if (cnri_map_file(p->path, &file, NULL) == CNR_OK)
+            cnri_fingerprint(file.at, file.bytes, print);
+        cnri_unmap_file(&file);
+        char hex[33];
+        cnri_hex(print, sizeof print, hex);
+        cnri_text_add(out, "plugin %s %s %s\n", p->name, p->version, hex);
+    }
+}
+
+static void add_device(cnri_text *out, const cnri_device *d) {
+    cnri_text line = {0};
+    cnri_text_add(&line, "device %s ", d->name);
+    const bool there = !line.failed && out->at && strstr(out->at, line.at);
+    cnri_text_free(&line);
+    if (!there)
+        cnri_text_add(out, "device %s %s, %s, %s, driver %s, %d units\n", d->name,
+                      d->device.cls->name, d->info.key, d->info.name, d->info.driver,
+                      (int)d->info.concurrency);
+}
+
+/* A device that is not there is left out: planning will tell. */
+static void add_named(cnri_text *out, cnri_devices *set, const char *name) {
+    const cnri_device *d;
+    const cnr_status status = cnri_device_find(set, name, &d, NULL);
+    if (!status) add_device(out, d);
+    out->failed = out->failed || status == CNR_E_MEMORY;
+}
+
+static void add_best(cnri_text *out, cnri_devices *set, bool host) {
+    const cnri_device *d;
+    const cnr_status status = cnri_device_best(set, host, &d, NULL);
+    if (!status) add_device(out, d);
+    out->failed = out->failed || status == CNR_E_MEMORY;
+}
+
+static void add_parts(cnri_text *out, cnri_devices *set, const cnri_placement *p, int32_t n) {
+    for (int32_t i = 0; i < n; i++)
+        for (int32_t k = 0; k < p[i].n_parts; k++) add_named(out, set, p[i].parts[k].device);
+}
+
+/* Those that the plan may use. */
+static void add_devices(cnri_text *out, const cnr_model *m) {
+    const cnri_plan_options *o = &m->plan_options;
+    cnri_devices *set = &m->rt->devices;
+    cnri_wishes own = {0};
+    if (o->device) add_named(out, set, o->device);
+    else add_best(out, set, false);
+    add_parts(out, set, o->placements, o->n_placements);
+    const cnr_status status = cnri_wishes_read(m->graph, &own, NULL);
+    if (!status) add_parts(out, set, own.at, own.n);
+    out->failed = out->failed || status == CNR_E_MEMORY;
+    cnri_wishes_free(&own);
+    /* Who takes what no other does; once that device is open, no better one is looked for. */
+    const cnr_device *opened;
+    if (o->device) (void)cnri_device_open(set, o->device, &opened, NULL);
+    add_best(out, set, true);
+}
+
+void cnri_plan_identity(const cnr_model *m, const cnr_tensor *const *types, int32_t n,
+                        cnri_text *out) {
+    cnri_text_add(out, "program %s abi %d.%d signature %08x\n", CNNRUN_VERSION, CNR_ABI_MAJOR,
+                  CNR_ABI_MINOR, (unsigned)CNR_SIGNATURE);
+    add_shapes(out, types, n);
+    add_options(out, m);
+    add_devices(out, m);
+    cnri_text_add(out, "threads %d\n", (int)m->rt->devices.options.threads);
+    add_plugins(out);
+    if (m->cache && !m->plan_options.deterministic) {
+        cnri_tuning none = {0};
+        uint8_t print[16];
+        (void)cnri_tuning_load(m->cache, &none, print, NULL);
+        add_digest(out, "tuning", print);
+        cnri_vec_free(&none.rows);
+    }
+    add_net(out, m->graph);
+    add_weights(out, m->graph);
+}
+
+void cnri_plan_slot(const cnr_model *m, const cnr_tensor *const *types, int32_t n,
+                    cnri_text *out) {
+    cnri_text_add(out, "%s\n", m->graph->name ? m->graph->name : "");
+    add_shapes(out, types, n);
+    add_options(out, m);
+}
