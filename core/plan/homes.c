@@ -126,69 +126,92 @@ cnr_status cnri_plan_copy(cnri_planner *p, int32_t from, int32_t to, cnr_region 
 
 static const cnr_region whole = {-1, 0, 0};
 
-/* Fills the missing parts of `to` (class 0) within `region` from homes on other devices. */
-static cnr_status gather(cnri_planner *p, int32_t to, cnr_region region, cnr_error *err) {
-    const cnri_home home = p->plan->homes.at[to];
-    const cnr_device *device = p->plan->devices[home.device];
-    /* Along which axis do those that have it hold it? */
-    int32_t axis = p->reach.at[to].axis >= 0 ? p->reach.at[to].axis : region.axis;
+/* Another home that a copy to `to` could read, in the layout of `to`. */
+static bool is_source(const cnri_planner *p, int32_t h, int32_t to) {
+    return h != to && !p->reach.at[h].hidden &&
+           p->plan->homes.at[h].block_of == p->plan->homes.at[to].block_of;
+}
+
+/* Copies go to or from host memory. */
+static bool is_near(const cnri_planner *p, int32_t a, int32_t b) {
+    const cnri_home *homes = p->plan->homes.at;
+    return cnri_is_host(p->plan->devices[homes[a].device]) ||
+           cnri_is_host(p->plan->devices[homes[b].device]);
+}
+
+/* The axis along which those that have the value hold it; -1: whole, or none does. */
+static int32_t held_along(const cnri_planner *p, int32_t to, int32_t axis) {
     bool complete = false;
-    for (int32_t h = p->first_home[home.value]; h >= 0; h = p->reach.at[h].next) {
+    if (p->reach.at[to].axis >= 0) return p->reach.at[to].axis;
+    for (int32_t h = p->first_home[p->plan->homes.at[to].value]; h >= 0; h = p->reach.at[h].next) {
         const cnri_reach *r = &p->reach.at[h];
-        if (h == to || r->hidden || p->plan->homes.at[h].block_of != home.block_of) continue;
+        if (!is_source(p, h, to)) continue;
         if (r->axis == -1) complete = true;
-        else if (r->axis >= 0 && !complete && p->reach.at[to].axis < 0) axis = r->axis;
+        else if (r->axis >= 0 && !complete) axis = r->axis;
     }
-    if (axis < 0 || home.type.rank == 0) { /* whole to whole */
-        for (int32_t h = p->first_home[home.value]; h >= 0; h = p->reach.at[h].next) {
-            const cnri_home *from = &p->plan->homes.at[h];
-            if (h == to || p->reach.at[h].axis != -1 || p->reach.at[h].hidden) continue;
-            if (from->block_of != home.block_of) continue;
-            if (cnri_is_host(p->plan->devices[from->device]) || cnri_is_host(device))
-                return cnri_plan_copy(p, h, to, whole, err);
+    return axis;
+}
+
+/* A whole home to copy all of `to` from; -1: none. */
+static int32_t whole_source(const cnri_planner *p, int32_t to) {
+    for (int32_t h = p->first_home[p->plan->homes.at[to].value]; h >= 0; h = p->reach.at[h].next)
+        if (is_source(p, h, to) && p->reach.at[h].axis == -1 && is_near(p, h, to)) return h;
+    return -1;
+}
+
+/* The home that has most of `part` from its begin on, which `part` is cut to. Where neither side is
+ * the host, what it has is brought there first. */
+static cnr_status part_source(cnri_planner *p, int32_t to, cnr_region *part, int32_t *source,
+                              cnr_error *err) {
+    const cnri_home home = p->plan->homes.at[to];
+    int32_t away = -1;
+    int64_t most = 0, ignored;
+    *source = -1;
+    for (int32_t h = p->first_home[home.value]; h >= 0; h = p->reach.at[h].next) {
+        if (!is_source(p, h, to)) continue;
+        const int64_t n = run_from(&p->reach.at[h], part->axis, part->begin, part->end, &ignored);
+        if (n <= 0) continue;
+        if (!is_near(p, h, to)) away = h;
+        else if (n > most) {
+            most = n;
+            *source = h;
         }
     }
+    if (*source < 0 && away < 0)
+        return cnri_fail(err, CNR_E_STATE, p->graph->values.at[home.value].name,
+                         "is needed on \"%s\" before it was computed",
+                         p->plan->devices[home.device]->name);
+    if (*source < 0)
+        most = run_from(&p->reach.at[away], part->axis, part->begin, part->end, &ignored);
+    part->end = part->begin + most;
+    if (*source >= 0) return CNR_OK;
+    int32_t host;
+    const cnr_status status = cnri_plan_host(p, &host, err);
+    if (status) return status;
+    return cnri_plan_ensure(p, home.value, host, 0, home.block_of, *part, source, err);
+}
+
+/* Fills the missing parts of `to` (class 0) within `region` from homes on other devices. */
+static cnr_status gather(cnri_planner *p, int32_t to, cnr_region region, cnr_error *err) {
+    const cnr_tensor type = p->plan->homes.at[to].type;
+    int32_t axis = held_along(p, to, region.axis), source = -1;
+    if (axis < 0 || type.rank == 0) source = whole_source(p, to);
+    if (source >= 0) return cnri_plan_copy(p, source, to, whole, err);
     if (axis < 0) axis = 0;
     int64_t at = region.axis == axis ? region.begin : 0;
-    const int64_t end = region.axis == axis ? region.end : home.type.dim[axis];
+    const int64_t end = region.axis == axis ? region.end : type.dim[axis];
     if (at < 0) at = 0;
     while (at < end) {
-        int64_t next, ignored;
-        const int64_t have = run_from(&p->reach.at[to], axis, at, end, &next);
+        cnr_region part = {axis, at, end};
+        const int64_t have = run_from(&p->reach.at[to], axis, at, end, &part.end);
         if (have > 0) {
             at += have;
             continue;
         }
-        int32_t best = -1, away = -1;
-        int64_t most = 0;
-        for (int32_t h = p->first_home[home.value]; h >= 0; h = p->reach.at[h].next) {
-            const cnri_home *from = &p->plan->homes.at[h];
-            if (h == to || p->reach.at[h].hidden || from->block_of != home.block_of) continue;
-            const int64_t n = run_from(&p->reach.at[h], axis, at, next, &ignored);
-            if (n <= 0) continue;
-            if (!cnri_is_host(p->plan->devices[from->device]) && !cnri_is_host(device)) away = h;
-            else if (n > most) {
-                most = n;
-                best = h;
-            }
-        }
-        if (best < 0 && away >= 0) { /* neither side is the host: by way of it */
-            int32_t host, stop;
-            most = run_from(&p->reach.at[away], axis, at, next, &ignored);
-            const cnr_region part = {axis, at, at + most};
-            cnr_status status = cnri_plan_host(p, &host, err);
-            if (!status)
-                status = cnri_plan_ensure(p, home.value, host, 0, home.block_of, part, &stop, err);
-            if (status) return status;
-            best = stop;
-        }
-        if (best < 0)
-            return cnri_fail(err, CNR_E_STATE, p->graph->values.at[home.value].name,
-                             "is needed on \"%s\" before it was computed", device->name);
-        const cnr_status status =
-            cnri_plan_copy(p, best, to, (cnr_region){axis, at, at + most}, err);
+        cnr_status status = part_source(p, to, &part, &source, err);
+        if (!status) status = cnri_plan_copy(p, source, to, part, err);
         if (status) return status;
-        at += most;
+        at = part.end;
     }
     return cnri_reach_add(p, to, (cnr_region){axis, at, at}, err);
 }
