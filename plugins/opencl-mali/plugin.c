@@ -3,8 +3,6 @@
 
 enum { SCORE = 300, SCORE_OF_OTHERS = 40 };
 
-static int32_t count(cnr_error *err) { return ocl_count(err); }
-
 static int32_t most(void) {
     static const char *const files[] = {"/dev/mali0", "/sys/module/panthor",
                                         "/sys/module/panfrost", NULL};
@@ -25,37 +23,12 @@ static cnr_status device_open(cnr_device *device, const cnr_device_options *opti
 }
 
 static const cnr_device_class device_class = {
-    .size = sizeof(cnr_device_class),
     .name = "opencl-mali",
-    .family = "opencl",
     .summary = "Mali GPUs, and OpenCL devices of any other kind",
-    .count = count,
     .describe = describe,
     .open = device_open,
-    .close = ocl_device_close,
     OCL_CLASS_HOOKS,
     .most = most,
 };
 
-static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
-    (void)err;
-    return ocl_register(host, registrar, &device_class);
-}
-
-static const cnr_plugin plugin = {
-    .size = sizeof(cnr_plugin),
-    .magic = CNR_PLUGIN_MAGIC,
-    .abi = CNR_ABI,
-    .signature = CNR_SIGNATURE,
-    .name = "opencl-mali",
-    .version = "0.1.0",
-    .summary = "Mali GPUs by OpenCL; also other OpenCL devices",
-    .licence = "MIT",
-    .init = init,
-    .fini = ocl_forget,
-};
-
-CNR_PLUGIN_ENTRY {
-    (void)host_abi;
-    return &plugin;
-}
+OCL_PLUGIN(device_class, "opencl-mali", "Mali GPUs by OpenCL; also other OpenCL devices")
