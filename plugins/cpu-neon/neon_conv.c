@@ -67,13 +67,8 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     const cnr_tensor *x = node->inputs[0], *weight = node->inputs[1];
     const char *why = neon_conv_window(node, x, weight, &w);
     if (why) return neon_host->fail(err, CNR_E_SHAPE, node->name, "%s", why);
-    conv_state *s = neon_host->alloc(sizeof *s);
-    if (!s) return neon_host->fail(err, CNR_E_MEMORY, node->name, "no memory for a plan");
-    memset(s, 0, sizeof *s);
-    if (!(s->pad = neon_padded_new(&w))) {
-        neon_host->free(s);
-        return neon_host->fail(err, CNR_E_MEMORY, node->name, "no memory for a plan");
-    }
+    conv_state *s = neon_padded_state(node, &w, sizeof *s, err);
+    if (!s) return CNR_E_MEMORY;
     int64_t m;
     product_shape(node, &s->group, &m, &s->k);
     neon_chain_plan(node, &s->chain);
@@ -97,12 +92,6 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     workspace->bytes = (uint64_t)s->floats * sizeof(float);
     *state = s;
     return CNR_OK;
-}
-
-static void unplan(const cnr_device *device, void *state) {
-    (void)device;
-    if (state) neon_host->free(((conv_state *)state)->pad);
-    neon_host->free(state);
 }
 
 /* One call, as its tasks see it. */
@@ -245,6 +234,6 @@ const cnr_kernel neon_conv_gemm = {
     .prepare_size = prepare_size,
     .prepare = prepare,
     .plan = plan,
-    .unplan = unplan,
+    .unplan = neon_free_padded_state,
     .run = run,
 };

@@ -38,13 +38,8 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     const cnr_tensor *x = node->inputs[1], *weight = node->inputs[2];
     const char *why = window_of(node, &w);
     if (why) return neon_host->fail(err, CNR_E_SHAPE, node->name, "%s", why);
-    grad_weight_state *s = neon_host->alloc(sizeof *s);
-    if (s) memset(s, 0, sizeof *s);
-    if (s && !(s->pad = neon_padded_new(&w))) {
-        neon_host->free(s);
-        s = NULL;
-    }
-    if (!s) return neon_host->fail(err, CNR_E_MEMORY, node->name, "no memory for a plan");
+    grad_weight_state *s = neon_padded_state(node, &w, sizeof *s, err);
+    if (!s) return CNR_E_MEMORY;
     s->batch = x->dim[0];
     s->cin = x->dim[1];
     s->cout = weight->dim[0];
@@ -62,12 +57,6 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     workspace->bytes = (uint64_t)s->floats * sizeof(float);
     *state = s;
     return CNR_OK;
-}
-
-static void unplan(const cnr_device *device, void *state) {
-    (void)device;
-    if (state) neon_host->free(((grad_weight_state *)state)->pad);
-    neon_host->free(state);
 }
 
 typedef struct grad_weight_job {
@@ -163,4 +152,5 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-NEON_KERNEL(neon_conv_grad_weight, "conv_grad_weight_f32_dot", "conv_grad_weight", plan, unplan);
+NEON_KERNEL(neon_conv_grad_weight, "conv_grad_weight_f32_dot", "conv_grad_weight", plan,
+            neon_free_padded_state);

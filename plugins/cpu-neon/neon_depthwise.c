@@ -32,12 +32,8 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     const cnr_tensor *x = node->inputs[0], *weight = node->inputs[1];
     const char *why = neon_conv_window(node, x, weight, &w);
     if (why) return neon_host->fail(err, CNR_E_SHAPE, node->name, "%s", why);
-    depthwise_state *s = neon_host->alloc(sizeof *s);
-    if (s && !(s->pad = neon_padded_new(&w))) {
-        neon_host->free(s);
-        s = NULL;
-    }
-    if (!s) return neon_host->fail(err, CNR_E_MEMORY, node->name, "no memory for a plan");
+    depthwise_state *s = neon_padded_state(node, &w, sizeof *s, err);
+    if (!s) return CNR_E_MEMORY;
     neon_chain_plan(node, &s->chain);
     s->cin = x->dim[1];
     s->multiple = weight->dim[0] / s->cin;
@@ -45,12 +41,6 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     workspace->bytes = (uint64_t)(s->room * device->concurrency) * sizeof(float);
     *state = s;
     return CNR_OK;
-}
-
-static void unplan(const cnr_device *device, void *state) {
-    (void)device;
-    if (state) neon_host->free(((depthwise_state *)state)->pad);
-    neon_host->free(state);
 }
 
 typedef struct depthwise_job {
@@ -108,4 +98,5 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-NEON_KERNEL(neon_conv_depthwise, "conv_f32_depthwise", "conv", plan, unplan);
+NEON_KERNEL(neon_conv_depthwise, "conv_f32_depthwise", "conv", plan,
+            neon_free_padded_state);

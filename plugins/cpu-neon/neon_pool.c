@@ -83,28 +83,18 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     const cnr_tensor *x = node->inputs[0];
     const char *why = neon_pool_window(node, x, &w);
     if (why) return neon_host->fail(err, CNR_E_SHAPE, node->name, "%s", why);
-    neon_padded *pad = neon_padded_new(&w);
-    const int64_t scales = pad && kind_of(node) == NEON_WINDOW_SUM ? pad->n : 0;
-    pool_state *s = pad ? neon_host->alloc(sizeof *s + (size_t)scales * sizeof(float)) : NULL;
-    if (!s) {
-        neon_host->free(pad);
-        return neon_host->fail(err, CNR_E_MEMORY, node->name, "no memory for a plan");
-    }
-    s->pad = pad;
-    s->kind = kind_of(node);
+    const neon_window_kind kind = kind_of(node);
+    const int64_t scales = kind == NEON_WINDOW_SUM ? neon_outputs(&w) : 0;
+    pool_state *s = neon_padded_state(node, &w, sizeof *s + (size_t)scales * sizeof(float), err);
+    if (!s) return CNR_E_MEMORY;
+    s->kind = kind;
     neon_chain_plan(node, &s->chain);
     s->channels = x->dim[1];
-    s->room = neon_round_up(pad->plane + NEON_SLACK, 16);
-    if (scales) neon_pool_scale(pad, cnr_attr_int(node, "count_include_pad") != 0, s->scale);
+    s->room = neon_round_up(s->pad->plane + NEON_SLACK, 16);
+    if (scales) neon_pool_scale(s->pad, cnr_attr_int(node, "count_include_pad") != 0, s->scale);
     workspace->bytes = (uint64_t)(s->room * device->concurrency) * sizeof(float);
     *state = s;
     return CNR_OK;
-}
-
-static void unplan(const cnr_device *device, void *state) {
-    (void)device;
-    if (state) neon_host->free(((pool_state *)state)->pad);
-    neon_host->free(state);
 }
 
 typedef struct pool_job {
@@ -144,5 +134,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-NEON_KERNEL(neon_max_pool, "max_pool_f32_planes", "max_pool", plan, unplan);
-NEON_KERNEL(neon_average_pool, "average_pool_f32_planes", "average_pool", plan, unplan);
+NEON_KERNEL(neon_max_pool, "max_pool_f32_planes", "max_pool", plan,
+            neon_free_padded_state);
+NEON_KERNEL(neon_average_pool, "average_pool_f32_planes", "average_pool", plan,
+            neon_free_padded_state);

@@ -25,15 +25,10 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     cnr_window w;
     const char *why = neon_pool_window(node, node->inputs[1], &w);
     if (why) return neon_host->fail(err, CNR_E_SHAPE, node->name, "%s", why);
-    neon_padded *pad = neon_padded_new(&w);
-    pool_grad_state *s =
-        pad ? neon_host->alloc(sizeof *s + (size_t)pad->n * sizeof(float)) : NULL;
-    if (!s) {
-        neon_host->free(pad);
-        return neon_host->fail(err, CNR_E_MEMORY, node->name, "no memory for a plan");
-    }
-    memset(s, 0, sizeof *s);
-    s->pad = pad;
+    const size_t scales = (size_t)neon_outputs(&w) * sizeof(float);
+    pool_grad_state *s = neon_padded_state(node, &w, sizeof *s + scales, err);
+    if (!s) return CNR_E_MEMORY;
+    const neon_padded *pad = s->pad;
     s->channels = node->inputs[1]->dim[1];
     s->max = strcmp(node->desc->name, "max_pool_grad") == 0;
     neon_pool_scale(pad, cnr_attr_int(node, "count_include_pad") != 0, s->scale);
@@ -46,12 +41,6 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     workspace->bytes = (uint64_t)(s->room * device->concurrency) * sizeof(float);
     *state = s;
     return CNR_OK;
-}
-
-static void unplan(const cnr_device *device, void *state) {
-    (void)device;
-    if (state) neon_host->free(((pool_grad_state *)state)->pad);
-    neon_host->free(state);
 }
 
 typedef struct pool_grad_job {
@@ -106,6 +95,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-NEON_KERNEL(neon_max_pool_grad, "max_pool_grad_f32_planes", "max_pool_grad", plan, unplan);
+NEON_KERNEL(neon_max_pool_grad, "max_pool_grad_f32_planes", "max_pool_grad", plan,
+            neon_free_padded_state);
 NEON_KERNEL(neon_average_pool_grad, "average_pool_grad_f32_planes", "average_pool_grad", plan,
-            unplan);
+            neon_free_padded_state);

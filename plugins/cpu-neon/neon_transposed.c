@@ -116,13 +116,8 @@ static cnr_status plan_any(const cnr_device *device, const cnr_node *node, int32
     const cnr_tensor *y = node->outputs[0];
     if (!window_of(node, y, &w, &why))
         return neon_host->fail(err, CNR_E_SHAPE, node->name, "%s", why);
-    transposed_state *s = neon_host->alloc(sizeof *s);
-    if (s) memset(s, 0, sizeof *s);
-    if (s && !(s->pad = neon_padded_new(&w))) {
-        neon_host->free(s);
-        s = NULL;
-    }
-    if (!s) return neon_host->fail(err, CNR_E_MEMORY, node->name, "no memory for a plan");
+    transposed_state *s = neon_padded_state(node, &w, sizeof *s, err);
+    if (!s) return CNR_E_MEMORY;
     product_shape(node, &s->group, &s->m, &s->k);
     neon_chain_plan(node, &s->chain);
     s->bias_port = bias_port;
@@ -142,12 +137,6 @@ static cnr_status plan_any(const cnr_device *device, const cnr_node *node, int32
     workspace->bytes = (uint64_t)s->floats * sizeof(float);
     *state = s;
     return CNR_OK;
-}
-
-static void unplan(const cnr_device *device, void *state) {
-    (void)device;
-    if (state) neon_host->free(((transposed_state *)state)->pad);
-    neon_host->free(state);
 }
 
 typedef struct transposed_job {
@@ -247,13 +236,13 @@ static cnr_status plan_transpose(const cnr_device *device, const cnr_node *node,
 const cnr_kernel neon_conv_grad_input = {
     .size = sizeof(cnr_kernel), .version = 1, .name = "conv_grad_input_f32_gemm",
     .op = "conv_grad_input", .device = "cpu-neon", .accepts = accept_grad,
-    .prepare_size = prepare_size, .prepare = prepare, .plan = plan_grad, .unplan = unplan,
-    .run = run,
+    .prepare_size = prepare_size, .prepare = prepare, .plan = plan_grad,
+    .unplan = neon_free_padded_state, .run = run,
 };
 
 const cnr_kernel neon_conv_transpose = {
     .size = sizeof(cnr_kernel), .version = 1, .name = "conv_transpose_f32_gemm",
     .op = "conv_transpose", .device = "cpu-neon", .accepts = accept_transpose,
-    .prepare_size = prepare_size, .prepare = prepare, .plan = plan_transpose, .unplan = unplan,
-    .run = run,
+    .prepare_size = prepare_size, .prepare = prepare, .plan = plan_transpose,
+    .unplan = neon_free_padded_state, .run = run,
 };

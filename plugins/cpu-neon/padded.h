@@ -26,6 +26,12 @@ typedef struct neon_padded {
 /* Vectors may be read past the last plane by this many floats. */
 #define NEON_SLACK 64
 
+/* Output positions a channel. */
+static inline int64_t neon_outputs(const cnr_window *w) {
+    int64_t n = 1;
+    for (int32_t i = 0; i < w->spatial; i++) n *= w->out[i];
+    return n;
+}
 /* Allocated by the host; NULL when out of memory. */
 neon_padded *neon_padded_new(const cnr_window *w);
 /* Offset of output position (row `row` of all depth * height rows, column 0). */

@@ -67,3 +67,22 @@ void neon_free_state(const cnr_device *device, void *state) {
     (void)device;
     neon_host->free(state);
 }
+
+void *neon_padded_state(const cnr_node *node, const cnr_window *w, size_t bytes, cnr_error *err) {
+    neon_padded *pad = neon_padded_new(w);
+    neon_padded **state = pad ? neon_host->alloc(bytes) : NULL;
+    if (!state) {
+        neon_host->free(pad);
+        neon_host->fail(err, CNR_E_MEMORY, node->name, "no memory for a plan");
+        return NULL;
+    }
+    memset(state, 0, bytes);
+    *state = pad;
+    return state;
+}
+
+void neon_free_padded_state(const cnr_device *device, void *state) {
+    (void)device;
+    if (state) neon_host->free(*(neon_padded **)state);
+    neon_host->free(state);
+}

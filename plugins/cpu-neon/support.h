@@ -52,5 +52,9 @@ neon_part neon_part_of(const cnr_run *run, const cnr_tensor *y);
 
 /* An unplan that frees a single block. */
 void neon_free_state(const cnr_device *device, void *state);
+/* A state of zeros that begins with a neon_padded *, made for `w`; NULL, err filled, when out of
+ * memory. The unplan for it and its like. */
+void *neon_padded_state(const cnr_node *node, const cnr_window *w, size_t bytes, cnr_error *err);
+void neon_free_padded_state(const cnr_device *device, void *state);
 
 #endif
