@@ -51,6 +51,8 @@ int int8_is_scalar(const cnr_tensor *t, uint32_t dtypes);
 int32_t int8_byte_at(const cnr_tensor *t, int64_t i); /* of i8 or u8 */
 /* The range of stored values less `zero`: what rounding is kept in. */
 void int8_bounds(int32_t dtype, int32_t zero, double *low, double *high);
+/* The same window with axes of extent 1 in front, up to three. */
+cnr_window int8_three_axes(const cnr_window *own);
 /* An unplan that frees a single block. */
 void int8_free_state(const cnr_device *device, void *state);
 

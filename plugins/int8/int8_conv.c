@@ -22,24 +22,15 @@ static int64_t group_of(const cnr_node *node) {
     return cnr_attr_int(node, "group");
 }
 
-/* The same window with axes of extent 1 in front. */
 static const char *window_of(const cnr_node *node, cnr_window *out) {
     const cnr_tensor *x = node->inputs[INT8_X], *w = node->inputs[INT8_W];
     cnr_window own;
     if (x->rank < 3 || w->rank != x->rank) return "ranks differ";
     const char *why = cnr_window_resolve(node, x, w->dim + 2, &own);
     if (why) return why;
-    memset(out, 0, sizeof *out);
-    out->spatial = 3;
+    *out = int8_three_axes(&own);
     double bytes = (double)x->dim[1];
     for (int32_t i = 0; i < 3; i++) {
-        const int32_t j = i - (3 - own.spatial);
-        out->in[i] = j < 0 ? 1 : own.in[j];
-        out->out[i] = j < 0 ? 1 : own.out[j];
-        out->kernel[i] = j < 0 ? 1 : own.kernel[j];
-        out->stride[i] = j < 0 ? 1 : own.stride[j];
-        out->dilation[i] = j < 0 ? 1 : own.dilation[j];
-        out->pad_begin[i] = j < 0 ? 0 : own.pad_begin[j];
         if (out->out[i] < 0) return "unknown size";
         bytes *= (double)out->out[i] * (double)out->stride[i] +
                  (double)out->kernel[i] * (double)out->dilation[i];

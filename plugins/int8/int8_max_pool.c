@@ -14,18 +14,9 @@ static const char *window_of(const cnr_node *node, cnr_window *out) {
     if (x->rank < 3 || n != x->rank - 2) return "kernel_shape and rank differ";
     const char *why = cnr_window_resolve(node, x, kernel, &own);
     if (why) return why;
-    memset(out, 0, sizeof *out);
-    out->spatial = 3;
-    for (int32_t i = 0; i < 3; i++) {
-        const int32_t j = i - (3 - own.spatial);
-        out->in[i] = j < 0 ? 1 : own.in[j];
-        out->out[i] = j < 0 ? 1 : own.out[j];
-        out->kernel[i] = j < 0 ? 1 : own.kernel[j];
-        out->stride[i] = j < 0 ? 1 : own.stride[j];
-        out->dilation[i] = j < 0 ? 1 : own.dilation[j];
-        out->pad_begin[i] = j < 0 ? 0 : own.pad_begin[j];
-        if (out->out[i] != (j < 0 ? 1 : node->outputs[0]->dim[2 + j])) return "shapes differ";
-    }
+    for (int32_t i = 0; i < own.spatial; i++)
+        if (own.out[i] != node->outputs[0]->dim[2 + i]) return "shapes differ";
+    *out = int8_three_axes(&own);
     return NULL;
 }
 

@@ -12,6 +12,20 @@ void int8_accept(const cnr_node *node, cnr_accept *out, int32_t score) {
     for (int32_t i = 0; i < node->n_outputs; i++) out->out_block[i] = 0;
 }
 
+cnr_window int8_three_axes(const cnr_window *own) {
+    cnr_window w = {.spatial = 3};
+    for (int32_t i = 0; i < 3; i++) {
+        const int32_t j = i - (3 - own->spatial);
+        w.in[i] = j < 0 ? 1 : own->in[j];
+        w.out[i] = j < 0 ? 1 : own->out[j];
+        w.kernel[i] = j < 0 ? 1 : own->kernel[j];
+        w.stride[i] = j < 0 ? 1 : own->stride[j];
+        w.dilation[i] = j < 0 ? 1 : own->dilation[j];
+        w.pad_begin[i] = j < 0 ? 0 : own->pad_begin[j];
+    }
+    return w;
+}
+
 void int8_free_state(const cnr_device *device, void *state) {
     (void)device;
     int8_host->free(state);
