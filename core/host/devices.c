@@ -84,7 +84,7 @@ static void name_devices(const device_list *list) {
     }
 }
 
-/* Best first; of equals those that were asked for earlier. False: out of memory, nothing changed. */
+/* Best first; of equals those asked for earlier. False: out of memory, nothing changed. */
 static bool merge(cnri_devices *set, const device_list *list, const char *family) {
     const char **asked = cnri_push(&set->asked);
     const int32_t was = set->n;

@@ -69,8 +69,8 @@ typedef struct cnri_device {
     bool open;
 } cnri_device;
 /* The devices that are known so far, best first, each with its best driver. A family is asked for
- * its devices when a name or the search for the best wants it, and no earlier: drivers can be slow to
- * wake, or worse. Entries stay where they are until the set is closed. */
+ * its devices when a name or the search for the best wants it, and no earlier: drivers can be slow
+ * to wake, or worse. Entries stay where they are until the set is closed. */
 typedef struct cnri_devices {
     cnri_device **at; int32_t n, room;
     CNRI_VEC(const char *) asked; /* families */
@@ -83,8 +83,8 @@ cnr_status cnri_device_find(cnri_devices *set, const char *name, const cnri_devi
                             cnr_error *err);
 cnr_status cnri_device_open(cnri_devices *set, const char *name, const cnr_device **out,
                             cnr_error *err); /* on first use */
-/* The best device that opens; with `host`, that has host memory: then those already open come first,
- * so that looking for one does not wake up the others. */
+/* The best device that opens; with `host`, that has host memory: then those already open come
+ * first, so that looking for one does not wake up the others. */
 cnr_status cnri_device_best(cnri_devices *set, bool host, const cnri_device **out,
                             cnr_error *err);
 void cnri_devices_close(cnri_devices *set);
