@@ -45,6 +45,7 @@ typedef struct dn_net {
     struct dn_done {
         cnr_value value;
         uint64_t taken; /* where its weights begin */
+        double step[2]; /* pixels of the input from row to row, from column to column */
     } *done; /* a layer each */
 } dn_net;
 

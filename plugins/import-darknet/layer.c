@@ -113,6 +113,32 @@ cnr_value dn_blur(dn_layer *l, cnr_value x, const int64_t strides[2]) {
     return dn_node(l, "conv", ".blurred", (cnr_value[]){x, weight, -1}, 3, &w.attrs);
 }
 
+/* Sizes may be open, so how far apart a layer's places lie is kept account of by itself. */
+static void set_step(dn_layer *l, double step[2]) {
+    static const char *const smaller[] = {"conv", "convolutional", "max", "maxpool", "local_avg",
+                                          "local_avgpool", "reorg", "reorg3d"};
+    static const char *const larger[] = {"upsample", "deconv", "deconvolutional"};
+    static const char *const others[] = {"route", "scale_channels", "sam"};
+    const char *kind = l->section->name;
+    const int64_t up = strcmp(kind, "upsample") == 0 ? 2 : 1, both = dn_key_int(l, "stride", up);
+    const double stride[] = {(double)dn_key_int(l, "stride_y", both),
+                             (double)dn_key_int(l, "stride_x", both)};
+    const int reverse = dn_key_int(l, "reverse", 0) != 0;
+    double from = -1;
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (strcmp(kind, others[i]) == 0)
+            dn_list(dn_key_text(l, i ? "from" : "layers", ""), &from, 1);
+    const double at = from < 0 ? l->index + from : from;
+    for (int k = 0; k < 2; k++) {
+        step[k] = at >= 0 && at < l->index ? l->net->done[(int32_t)at].step[k] : 1;
+        for (size_t i = 0; i < sizeof smaller / sizeof smaller[0]; i++)
+            if (strcmp(kind, smaller[i]) == 0)
+                step[k] = reverse ? step[k] / stride[k] : step[k] * stride[k];
+        for (size_t i = 0; i < sizeof larger / sizeof larger[0]; i++)
+            if (strcmp(kind, larger[i]) == 0) step[k] /= stride[k];
+    }
+}
+
 /* ---- which converter ---- */
 
 static const struct {
@@ -136,7 +162,8 @@ void dn_convert(dn_net *net, int32_t index, cnr_value x) {
     snprintf(where, sizeof where, "%.250s:%d", net->path, (int)l.section->line);
     snprintf(l.name, sizeof l.name, "%d_%.40s", (int)l.index, kind);
     net->b.path = where;
-    net->done[l.index] = (struct dn_done){-1, net->taken};
+    net->done[l.index] = (struct dn_done){.value = -1, .taken = net->taken};
+    set_step(&l, net->done[l.index].step);
     size_t i = 0, k = 0;
     while (i < sizeof rows / sizeof rows[0] && strcmp(rows[i].section, kind) != 0) i++;
     while (k < sizeof recurrent / sizeof recurrent[0] && strcmp(recurrent[k], kind) != 0) k++;

@@ -205,20 +205,22 @@ enum { MAX_TERMS = 64 };
 
 /* Another layer's output made like x: every so many rows and columns, channels cut or zeros added
  * behind them. */
-static cnr_value fitted(dn_layer *l, cnr_value v, const char *suffix) {
+static cnr_value fitted(dn_layer *l, double number, const char *suffix) {
+    cnr_value v = dn_other(l, number);
     const cnr_tensor *x = dn_type(l, l->x), *o = dn_type(l, v);
     imp_net *b = &l->net->b;
     char name[32];
+    if (v < 0) return -1;
     if (!x || !o || x->rank != o->rank || x->rank < 2 || x->dim[1] < 1 || o->dim[1] < 1)
         return dn_problem(l, "layers of different ranks are not supported"), -1;
     const int64_t c = x->dim[1], more = c - o->dim[1];
-    if (x->rank == 4 && x->dim[2] > 0 && x->dim[3] > 0 && o->dim[2] > 0 && o->dim[3] > 0 &&
-        (o->dim[2] != x->dim[2] || o->dim[3] != x->dim[3])) {
-        const int64_t step = o->dim[2] / x->dim[2], zero[] = {0, 0}, axes[] = {2, 3};
-        const int64_t steps[] = {step, step}, ends[] = {o->dim[2], o->dim[3]};
-        if (step < 1 || (o->dim[2] + step - 1) / step != x->dim[2] ||
-            (o->dim[3] + step - 1) / step != x->dim[3])
-            return dn_problem(l, "its layers' sizes do not fit each other"), -1;
+    const struct dn_done *own = &l->net->done[l->index];
+    const struct dn_done *other = &l->net->done[(int32_t)(number < 0 ? l->index + number : number)];
+    const double ratio[] = {own->step[0] / other->step[0], own->step[1] / other->step[1]};
+    if (x->rank == 4 && ratio[0] >= 1 && ratio[1] >= 1 && ratio[0] * ratio[1] > 1 &&
+        ratio[0] < 1 << 20 && ratio[1] < 1 << 20) {
+        const int64_t zero[] = {0, 0}, axes[] = {2, 3}, ends[] = {INT32_MAX, INT32_MAX};
+        const int64_t steps[] = {(int64_t)ratio[0], (int64_t)ratio[1]};
         imp_attrs a = {.n = 0};
         imp_ints(&a, "starts", zero, 2);
         imp_ints(&a, "ends", ends, 2);
@@ -282,10 +284,7 @@ cnr_value dn_shortcut(dn_layer *l) {
     for (int32_t i = 0; i <= n; i++) {
         snprintf(suffix, sizeof suffix, "%d", (int)i);
         snprintf(name, sizeof name, "%s.term%s", l->name, suffix);
-        if (i > 0) {
-            const cnr_value other = dn_other(l, from[i - 1]);
-            term[i] = other < 0 ? -1 : fitted(l, other, suffix);
-        }
+        if (i > 0) term[i] = fitted(l, from[i - 1], suffix);
         const int64_t dim[] = {per_channel ? c : 1, 1, 1};
         if (weighted)
             term[i] = imp_node(b, "mul", name, "", (cnr_value[]){term[i],

@@ -269,6 +269,18 @@ static const char detector[] =
     "[yolo]\nmask=0\nclasses=1\nnum=1\nanchors=3,4\n";
 enum { DETECTOR_WEIGHTS = 16 + 36 + 4 + 72 + 8 + 6 + 48 };
 
+static void test_open_shortcut(void) {
+    float x[24], want[6];
+    for (int c = 0; c < 6; c++) {
+        x[4 * c] = (float)c, x[4 * c + 1] = x[4 * c + 2] = 0, x[4 * c + 3] = (float)(c + 1);
+        want[c] = (float)(2 * c + 1);
+    }
+    gives("shortcut from a larger plane where sizes are open",
+          SELF "[maxpool]\nsize=2\nstride=2\npadding=0\n[shortcut]\nfrom=0\n"
+          "[yolo]\nclasses=1\nmask=0\nnum=1\nanchors=1,1\nnew_coords=1\n",
+          (const int64_t[]){6, 2, 2}, x, NULL, 0, want, 6, NEW);
+}
+
 static void test_detector(void) {
     float weights[DETECTOR_WEIGHTS], x[2 * 24 * 16];
     static const int64_t dim[] = {1, 8, 8};
@@ -297,6 +309,7 @@ int main(void) {
     test_local();
     test_activations();
     test_refused();
+    test_open_shortcut();
     test_detector();
     return cnrt_end();
 }
