@@ -47,8 +47,8 @@ static int32_t implied(const tf_job *j, int64_t dim[CNR_MAX_RANK]) {
     return rank;
 }
 
-/* shape.NAME=, or shape= of the first input and of those whose rank is known: sizes of one sample, or
- * with the batch in front when the rank asks for it; -1: not given, or not usable. */
+/* shape.NAME=, or shape= of the first input and of those whose rank is known: sizes of one sample,
+ * or with the batch in front when the rank asks for it; -1: not given, or not usable. */
 static int32_t given_shape(const tf_job *j, int32_t rank, int64_t dim[CNR_MAX_RANK]) {
     char key[300];
     snprintf(key, sizeof key, "shape.%.250s", j->name);
@@ -117,12 +117,24 @@ void tf_op_with_default(tf_job *j) {
 
 /* ---- branches ---- */
 
+/* Told once for all that hangs on the condition, with the placeholder that it may come from. */
+static void tell_condition(tf_job *j) {
+    int32_t output;
+    tf_entry *direct = tf_input(j->net, j->entry->node->input[1], &output), *from = direct;
+    while (from && from->row && from->row->convert == tf_op_pass)
+        from = tf_input(j->net, from->node->input[0], &output);
+    if (tf_is_op(from, "Placeholder"))
+        tf_problem(j, "its condition is an input: give --option value.%.200s=0, or 1",
+                   from->node->name);
+    else
+        tf_problem(j, "its condition is not a constant: control flow is not supported");
+    if (direct) direct->failed = 1;
+}
+
 /* Output 1 when the condition holds, else output 0. */
 void tf_op_switch(tf_job *j) {
     const cnr_tensor *t = tf_known(j->net, j->in[1]);
-    if (!t || t->dtype != CNR_bool || cnr_count(t) != 1)
-        return tf_problem(j, "its condition is not a constant: control flow is not supported, but "
-                             "--option value.NAME=0 sets a placeholder");
+    if (!t || t->dtype != CNR_bool || cnr_count(t) != 1) return tell_condition(j);
     const int taken = *(const uint8_t *)t->data != 0;
     j->entry->out[taken] = *j->in[0];
     j->entry->out[!taken].dead = 1;

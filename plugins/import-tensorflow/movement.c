@@ -99,7 +99,8 @@ static void pad_symmetric(tf_job *j, const int64_t *p, int32_t rank) {
     for (int32_t i = 0; i < rank; i++) {
         const int64_t before = p[2 * i], after = p[2 * i + 1], n = before + d[i] + after;
         if (before == 0 && after == 0) continue;
-        if (d[i] < 1 || before < 0 || after < 0 || before > d[i] || after > d[i])
+        if (d[i] < 1 || d[i] > INT32_MAX || before < 0 || after < 0 || before > d[i] ||
+            after > d[i])
             return tf_problem(
                 j, "its border does not fit the sizes of its input, or they are not known");
         int64_t *at = (int64_t *)tf_block(j->net, (size_t)n * sizeof *at);

@@ -2,6 +2,8 @@
  * floor(noise + 1) or noise >= 0. Anything else is refused. */
 #include "job.h"
 
+#include <math.h>
+
 void tf_op_random(tf_job *j) {
     j->entry->out[0].noise = 1;
     j->entry->out[0].low = 0;
@@ -36,7 +38,7 @@ int tf_noise(tf_job *j) {
         moved(j, x->low + c, x->high + c);
     else if (two && first && strcmp(op, "sub") == 0)
         moved(j, x->low - c, x->high - c);
-    else if (strcmp(op, "floor") == 0 && x->high - x->low <= 1 && x->low == (double)(int64_t)x->low)
+    else if (strcmp(op, "floor") == 0 && x->high - x->low <= 1 && floor(x->low) == x->low)
         tf_give(j, 0, tf_scalar(j, x->low));
     else if (two && first && strcmp(op, "greater_or_equal") == 0 && x->low >= c)
         tf_give(j, 0, tf_cast(j, tf_scalar(j, 1), CNR_bool));

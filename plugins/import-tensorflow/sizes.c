@@ -71,11 +71,13 @@ static int64_t of_slice(const tf_job *j, tf_size *out) {
         return -1;
     if (s.value < 1 || tf_attr_int(j, "ellipsis_mask", 0) || tf_attr_int(j, "new_axis_mask", 0))
         return -1;
-    int64_t from = tf_attr_int(j, "begin_mask", 0) ? 0 : b.value < 0 ? b.value + n : b.value;
-    int64_t to = strided ? (tf_attr_int(j, "end_mask", 0) ? n
-                            : e.value < 0                 ? e.value + n
-                                                          : e.value)
-                         : (e.value < 0 ? n : from + e.value);
+    int64_t from = b.value < 0 ? b.value + n : b.value, to = e.value < 0 ? e.value + n : e.value;
+    if (tf_attr_int(j, "begin_mask", 0)) from = 0;
+    if (from > n) from = n;
+    if (!strided)
+        to = e.value < 0 || e.value > n ? n : from + e.value;
+    else if (tf_attr_int(j, "end_mask", 0))
+        to = n;
     if (tf_attr_int(j, "shrink_axis_mask", 0)) to = from + 1;
     if (to > n) to = n;
     int64_t count = 0;

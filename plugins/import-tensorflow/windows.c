@@ -136,7 +136,8 @@ static int excess(const tf_job *j, tf_size out, int64_t in, int32_t axis, int64_
                   int64_t *more) {
     const int follows = out.of == j->in[2] && out.axis == axis && out.factor == stride;
     if (!out.known && follows) return *more = out.shift, 1;
-    if (!out.known || in < 0 || in > INT32_MAX || stride > INT32_MAX) return 0;
+    const int64_t most = INT32_MAX;
+    if (!out.known || out.value < 0 || out.value > most || in < 0 || in > most) return 0;
     *more = out.value - in * stride;
     return 1;
 }
@@ -162,6 +163,9 @@ void tf_op_conv_input_grad(tf_job *j) {
     for (int32_t i = 0; i < axes; i++) {
         const int32_t axis = first + i;
         const tf_size out = n == axes || n == axes + 2 ? size[n == axes ? i : axis] : (tf_size){0};
+        if (dw[i] < 1 || dw[i] > 1 << 20 || dilations[i] < 1 || dilations[i] > 1 << 20 ||
+            strides[i] < 1 || strides[i] > 1 << 20)
+            return tf_problem(j, "its window is out of range");
         const int64_t window_over = (dw[i] - 1) * dilations[i] + 1 - strides[i];
         const int known = excess(j, out, dx[axis], axis, strides[i], &more[i]);
         shape[i] = out.value;
