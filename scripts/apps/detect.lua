@@ -22,7 +22,7 @@ local spec = {
                      "(the picture's shape, its shorter side as long as the net's)" },
     { "--longest COUNT", "or the picture's shape, with the longer side this long" },
     { "--smallest COUNT", "mtcnn: smallest face, in pixels (20)" },
-    { "--swapped ANSWER", "mtcnn: yes, when the nets see rows as columns (told by the files)" },
+    { "--swapped ANSWER", "mtcnn: yes, when the nets see rows as columns (when they come from Caffe)" },
     { "--letterbox LEVEL", "keep the picture's shape, fill with this grey; LEVEL,corner: picture at " ..
                            "the top left; false: stretch" },
   },

@@ -11,21 +11,20 @@ Mtcnn.__index = Mtcnn
 local cell, stride = 12, 2 -- of the first net
 local sides = { false, 24, 48 } -- of pictures for the nets; the first takes any
 
--- The stage's files in the folder, in whatever format; `swapped`: the net sees rows as columns, as
--- those of the authors do.
+-- The stage's files in the folder, in whatever format.
 local function stage(folder, i, options)
   local name = "det" .. i
   local function at(ending) return folder .. "/" .. name .. ending end
   for _, ending in ipairs { ".cnr", ".onnx" } do
-    if c.exists(at(ending)) then return nets.open(at(ending), options), false end
+    if c.exists(at(ending)) then return nets.open(at(ending), options) end
   end
   if c.exists(at ".prototxt") then
-    return nets.open(at ".prototxt" .. "," .. at ".caffemodel", options), true
+    return nets.open(at ".prototxt" .. "," .. at ".caffemodel", options)
   end
   if c.exists(at "-symbol.json") then
     local shape = sides[i] and { ("shape=3,%d,%d"):format(sides[i], sides[i]) }
     return nets.open(at "-symbol.json" .. "," .. at "-0001.params",
-                     { device = options.device, option = shape or nil }), false
+                     { device = options.device, option = shape or nil })
   end
   error("no " .. name .. " in " .. folder ..
         ": want .cnr, .onnx, .prototxt with .caffemodel, or -symbol.json with -0001.params", 0)
@@ -42,12 +41,13 @@ end
 
 function M.open(folder, options)
   local self = setmetatable({ stages = {} }, Mtcnn)
-  local swapped
   for i = 1, 3 do
-    local net, is_swapped = stage(folder, i, options)
+    local net = stage(folder, i, options)
     self.stages[i] = { net = net, ports = ports(net) }
-    if i == 1 then swapped = is_swapped end
   end
+  -- The authors' nets see rows as columns: those from Caffe, whose importer notes its order of colours.
+  local first = self.stages[1].net
+  local swapped = first.meta("input." .. first.input.name .. ".channels") == "bgr"
   if options.swapped then swapped = options.swapped == "yes" end
   self.swapped = swapped
   self.steps = { mean = options.mean or 127.5, scale = options.scale or 0.0078125,

@@ -55,6 +55,14 @@ faces "$data/caffe/ultraface/slim-320.prototxt,$data/caffe/ultraface/slim-320.ca
     "$images/ultraface_12.jpg" 5
 faces "$data/onnx/yunet/yunet_n_dynamic.onnx" "$images/mtcnn_test.jpg" 18
 faces "$data/caffe/mtcnn" "$images/mtcnn_test2.jpg" 4
+faces "$data/mxnet/mtcnn" "$images/mtcnn_test2.jpg" 4
+mkdir "$work/native"
+for i in 1 2 3; do
+    "$build/cnnrun" import "$data/caffe/mtcnn/det$i.prototxt" "$data/caffe/mtcnn/det$i.caffemodel" \
+        -o "$work/native/det$i.cnr" 2>/dev/null
+done
+if [ -e "$data/caffe/mtcnn" ]; then faces "$work/native" "$images/mtcnn_test2.jpg" 4
+else skip "MTCNN in native files" "no $data/caffe/mtcnn"; fi
 
 # The same net from two formats finds the same.
 a=$data/onnx/ultraface/version-RFB-320.onnx
