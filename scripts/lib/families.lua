@@ -281,8 +281,8 @@ M.list = {
     name = "yolov8", about = "YOLOv8, YOLO11 and others of Ultralytics: (4 + classes) x cells",
     fits = function(net)
       local out, task = net.outputs[1], net.meta "onnx.task"
-      local wide, n = dim(out, 2), dim(out, 3)
-      return #out.sizes == 3 and (wide or 0) > 4 and
+      local n = dim(out, 3)
+      return #out.sizes == 3 and (dim(out, 2) or 5) > 4 and
              (n and strides_of(n, net.size) or
               not n and (task == "detect" or task == "pose" or task == "segment"))
     end,
@@ -290,7 +290,7 @@ M.list = {
     score = .3, overlap = .45,
     classes = function(net)
       local _, n = exported_names(net)
-      return n > 0 and n or dim(net.outputs[1], 2) - 4
+      return n > 0 and n or (dim(net.outputs[1], 2) or 84) - 4
     end,
     decode = function(outputs, net, _, least)
       return heads.yolov8(outputs, { classes = M.yolov8.classes(net),

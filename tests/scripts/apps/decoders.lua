@@ -257,6 +257,7 @@ local function recognised()
   is(of(640, 640, { "o", { 1, 116, 8400 }, "masks", { 1, 32, 160, 160 } }), "yolov8", "with masks")
   is(of(0, 0, { "o", { "batch", 84, "anchors" } }, { ["onnx.task"] = "detect" }), "yolov8",
      "by what the exporter says")
+  is(of(0, 0, { "o", { "?", "?", "?" } }, { ["onnx.task"] = "detect" }), "yolov8", "whatever its sizes")
   is(of(640, 640, { "o", { 1, 300, 6 } }), "rows", "by six columns")
   is(of(320, 320, { "a", { 1600, 80 }, "b", { 400, 80 }, "c", { 100, 80 }, "d", { 1600, 32 },
                     "e", { 400, 32 }, "f", { 100, 32 } }), "nanodet", "without the batch")
