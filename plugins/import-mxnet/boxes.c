@@ -1,4 +1,4 @@
-/* SSD's heads: MultiBoxPrior's boxes as constants, MultiBoxDetection as a list of boxes. */
+/* Heads of detectors: SSD's priors as constants, its detections as a list, GluonCV's decoding. */
 #include "mxnet.h"
 
 #include <math.h>
@@ -89,31 +89,32 @@ static cnr_value pair_of(mx_job *j, const char *suffix, const float v[2]) {
     return imp_weight(&j->net->b, j->n->name, suffix, v, &dim, 1);
 }
 
-/* Offsets and boxes to corners: middle and size of each box, moved and stretched, then cut. */
-static cnr_value corners(mx_job *j, cnr_value loc, cnr_value boxes) {
-    double given[4] = {0};
-    const int32_t n = mx_floats(j->n, "variances", given, 4, 0);
-    if (n && n != 4) return mx_problem(j, "variances are wrong"), -1;
-    const float move[] = {n ? (float)given[0] : 0.1f, n ? (float)given[1] : 0.1f};
-    const float grow[] = {n ? (float)given[2] : 0.2f, n ? (float)given[3] : 0.2f};
+/* How offsets move (var1) and stretch (var2) boxes; centre: those are middles and sizes. */
+typedef struct decoding {
+    float var1[2], var2[2];
+    double most; /* of the stretching's logarithm; 0: no bound */
+    int centre;
+} decoding;
+
+/* Offsets and boxes to corners: middle and size of each box, moved and stretched. */
+static cnr_value corners(mx_job *j, cnr_value loc, cnr_value boxes, const decoding *d) {
     const cnr_value low = half(j, ".low", boxes, 0), high = half(j, ".high", boxes, 1);
-    const cnr_value size = two(j, "sub", ".size", high, low);
     const cnr_value part = imp_scalar(&j->net->b, j->n->name, ".half", 0.5);
-    cnr_value middle = two(j, "mul", ".middle", two(j, "add", ".both", low, high), part);
-    cnr_value by = two(j, "mul", ".by", half(j, ".moves", loc, 0), pair_of(j, ".var1", move));
+    const cnr_value size = d->centre ? high : two(j, "sub", ".size", high, low);
+    cnr_value middle = low;
+    if (!d->centre) middle = two(j, "mul", ".middle", two(j, "add", ".both", low, high), part);
+    cnr_value by = two(j, "mul", ".by", half(j, ".moves", loc, 0), pair_of(j, ".var1", d->var1));
     middle = two(j, "add", ".moved", middle, two(j, "mul", ".shift", by, size));
-    by = two(j, "mul", ".grows", half(j, ".stretches", loc, 1), pair_of(j, ".var2", grow));
+    by = two(j, "mul", ".grows", half(j, ".stretches", loc, 1), pair_of(j, ".var2", d->var2));
+    if (d->most > 0)
+        by = two(j, "min", ".bound", by, imp_scalar(&j->net->b, j->n->name, ".most", d->most));
     by = mx_op(j, "exp", ".times", &by, 1, NULL);
     const cnr_value reach = two(j, "mul", ".reach", two(j, "mul", ".grown", by, size), part);
     const cnr_value both[] = {two(j, "sub", ".from", middle, reach),
                               two(j, "add", ".to", middle, reach)};
-    imp_attrs l = {.n = 0}, cut = {.n = 0};
+    imp_attrs l = {.n = 0};
     imp_int(&l, "axis", 2);
-    cnr_value v = mx_op(j, "concat", ".corners", both, 2, &l);
-    imp_float(&cut, "min", 0);
-    imp_float(&cut, "max", 1);
-    if (mx_bool(j->n, "clip", 1)) v = mx_op(j, "clip", ".cut", &v, 1, &cut);
-    return mx_op(j, "flatten", ".boxes", &v, 1, NULL);
+    return mx_op(j, "concat", ".corners", both, 2, &l);
 }
 
 /* N classes boxes -> N, boxes x classes, where only a box's best class keeps its score, and that
@@ -139,6 +140,16 @@ static cnr_value best_only(mx_job *j, int64_t classes, int64_t top) {
     return mx_op(j, "flatten", ".flat", &v, 1, NULL);
 }
 
+static int read_variances(mx_job *j, decoding *d) {
+    double given[4];
+    const int32_t n = mx_floats(j->n, "variances", given, 4, 0);
+    for (int i = 0; n == 4 && i < 2; i++) {
+        d->var1[i] = (float)given[i];
+        d->var2[i] = (float)given[2 + i];
+    }
+    return n == 0 || n == 4 || (mx_problem(j, "variances are wrong"), 0);
+}
+
 /* Gives detection_output's list; MXNet's has a row for each box, with class -1 for most. */
 static void detection(mx_job *j) {
     const cnr_value loc = mx_data(j, 1), boxes = mx_data(j, 2);
@@ -150,9 +161,16 @@ static void detection(mx_job *j) {
     if (mx_int(j->n, "background_id", 0) != 0 || mx_bool(j->n, "force_suppress", 0))
         return mx_problem(j, "a background_id other than 0, or force_suppress");
     const int64_t dim[] = {1, 2, 4 * box->dim[1]};
+    decoding d = {{0.1f, 0.1f}, {0.2f, 0.2f}, 0, 0};
+    if (!read_variances(j, &d)) return;
     const cnr_value offsets = imp_reshape(&j->net->b, j->n->name, ".offsets", loc, shape, 3);
+    cnr_value found = corners(j, offsets, boxes, &d);
+    imp_attrs cut = {.n = 0};
+    imp_float(&cut, "min", 0);
+    imp_float(&cut, "max", 1);
+    if (mx_bool(j->n, "clip", 1)) found = mx_op(j, "clip", ".cut", &found, 1, &cut);
     const cnr_value in[] = {
-        corners(j, offsets, boxes),
+        mx_op(j, "flatten", ".boxes", &found, 1, NULL),
         best_only(j, scores->dim[1], top > 0 && top < box->dim[1] ? top : 0),
         imp_filled(&j->net->b, j->n->name, ".origin", 0, dim, 3)};
     imp_attrs l = {.n = 0};
@@ -164,9 +182,45 @@ static void detection(mx_job *j) {
     if (!j->failed) mx_give(j, mx_op(j, "detection_output", "", in, 3, &l));
 }
 
+/* ---- box_decode and box_nms, in which the detectors of GluonCV end ---- */
+
+static int is_corner(mx_job *j, const char *key, const char *usual) {
+    const char *format = mx_text(j->n, key);
+    return strcmp(format ? format : usual, "corner") == 0;
+}
+
+static void box_decode(mx_job *j) {
+    const cnr_value boxes = mx_data(j, 1);
+    decoding d = {.most = mx_float(j->n, "clip", -1), .centre = !is_corner(j, "format", "center")};
+    if (j->failed) return;
+    const char *const keys[] = {"std0", "std1", "std2", "std3"};
+    for (int i = 0; i < 2; i++) {
+        d.var1[i] = (float)mx_float(j->n, keys[i], 1);
+        d.var2[i] = (float)mx_float(j->n, keys[2 + i], 1);
+    }
+    mx_give(j, corners(j, j->x, boxes, &d));
+}
+
+static void box_nms(mx_job *j) {
+    imp_attrs l = {.n = 0};
+    imp_float(&l, "overlap_thresh", mx_float(j->n, "overlap_thresh", 0.5));
+    imp_float(&l, "valid_thresh", mx_float(j->n, "valid_thresh", 0));
+    imp_int(&l, "topk", mx_int(j->n, "topk", -1));
+    imp_int(&l, "coord_start", mx_int(j->n, "coord_start", 2));
+    imp_int(&l, "score_index", mx_int(j->n, "score_index", 1));
+    imp_int(&l, "id_index", mx_int(j->n, "id_index", -1));
+    imp_int(&l, "background_id", mx_int(j->n, "background_id", -1));
+    imp_bool(&l, "force_suppress", mx_bool(j->n, "force_suppress", 0));
+    imp_bool(&l, "center_in", !is_corner(j, "in_format", "corner"));
+    imp_bool(&l, "center_out", !is_corner(j, "out_format", "corner"));
+    mx_give(j, mx_op(j, "box_nms", "", &j->x, 1, &l));
+}
+
 mx_convert mx_box_row(const mx_node *n, int *flags) {
     const char *op = strncmp(n->op, "_contrib_", 9) == 0 ? n->op + 9 : n->op;
     *flags = 0;
     if (strcmp(op, "MultiBoxPrior") == 0) return prior;
+    if (strcmp(op, "box_decode") == 0) return box_decode;
+    if (strcmp(op, "box_nms") == 0) return box_nms;
     return strcmp(op, "MultiBoxDetection") == 0 ? detection : NULL;
 }

@@ -63,8 +63,23 @@ static int still_sized(const mx_net *net, const mx_node *n) {
     return 0;
 }
 
+/* A block of Gluon that is called again gives nodes of the same name: those get a number. */
+static void name_apart(json_t *nodes) {
+    json_t *seen = json_object(), *one;
+    size_t i;
+    json_array_foreach(nodes, i, one) {
+        const char *op = json_string_value(json_object_get(one, "op"));
+        const char *name = json_string_value(json_object_get(one, "name"));
+        if (!op || !name || strcmp(op, "null") == 0) continue;
+        if (json_object_get(seen, name))
+            json_object_set_new(one, "name", json_sprintf("%s.%zu", name, i));
+        else json_object_set_new(seen, name, json_true());
+    }
+    json_decref(seen);
+}
+
 static int read_nodes(mx_net *net, const json_t *root) {
-    const json_t *nodes = json_object_get(root, "nodes"), *one;
+    json_t *nodes = json_object_get(root, "nodes"), *one;
     const size_t n = json_array_size(nodes);
     size_t i;
     if (n < 1 || n > MOST_NODES) {
@@ -76,6 +91,7 @@ static int read_nodes(mx_net *net, const json_t *root) {
     memset(net->nodes, 0, n * sizeof net->nodes[0]);
     net->n_nodes = (int32_t)n;
     net->open_size = 1;
+    name_apart(nodes);
     json_array_foreach(nodes, i, one) {
         mx_node *node = &net->nodes[i];
         node->op = json_string_value(json_object_get(one, "op"));

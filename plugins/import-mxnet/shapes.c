@@ -326,11 +326,15 @@ static void tile(mx_job *j) {
     int64_t reps[CNR_MAX_RANK], all[CNR_MAX_RANK];
     const cnr_tensor *x = mx_type(j, j->x);
     const int32_t n = mx_ints(j->n, "reps", reps, CNR_MAX_RANK, 1);
-    if (!x || n < 1 || n > x->rank) return mx_problem(j, "reps are wrong");
-    for (int32_t i = 0; i < x->rank; i++) all[i] = i < x->rank - n ? 1 : reps[i - x->rank + n];
-    imp_attrs l = {.n = 0};
-    imp_ints(&l, "repeats", all, x->rank);
-    mx_give(j, mx_op(j, "tile", "", &j->x, 1, &l));
+    if (!x || n < 1) return mx_problem(j, "reps are wrong");
+    const int32_t rank = n > x->rank ? n : x->rank;
+    const int64_t front[CNR_MAX_RANK] = {0, 1, 2, 3, 4, 5, 6, 7};
+    imp_attrs l = {.n = 0}, more = {.n = 0};
+    imp_ints(&more, "axes", front, rank - x->rank); /* axes of 1, where there are more reps */
+    const cnr_value v = n > x->rank ? mx_op(j, "unsqueeze", ".wide", &j->x, 1, &more) : j->x;
+    for (int32_t i = 0; i < rank; i++) all[i] = i < rank - n ? 1 : reps[i - rank + n];
+    imp_ints(&l, "repeats", all, rank);
+    mx_give(j, mx_op(j, "tile", "", &v, 1, &l));
 }
 
 static void repeat(mx_job *j) {

@@ -76,8 +76,9 @@ static const char net_text[] =
     "{\"op\": \"SliceChannel\", \"name\": \"s\", \"%1$s\": {\"num_outputs\": \"2\"}, "
     "\"inputs\": [[7, 0]]},\n"
     "{\"op\": \"Concat\", \"name\": \"j\", \"%1$s\": {\"dim\": \"1\"}, "
-    "\"inputs\": [[8, 1], [8, 0]]}\n"
-    "], \"arg_nodes\": [0, 1, 3, 4], \"heads\": [[9, 0]]}\n";
+    "\"inputs\": [[8, 1], [8, 0]]},\n"
+    "{\"op\": \"relu\", \"name\": \"j\", \"inputs\": [[9, 0]]}\n"
+    "], \"arg_nodes\": [0, 1, 3, 4], \"heads\": [[10, 0]]}\n"; /* two of one name */
 
 static const float conv[] = {1, 0, 0, 1}, five[] = {5, 5}, shift[] = {0, 1}, mean[] = {1, 1};
 static const float var[] = {1, 4};
@@ -160,6 +161,8 @@ static const struct one {
      {-2.5f, -1.5f}},
     {"_contrib_MultiBoxPrior", "'sizes': '(0.5,)', 'ratios': '(1.0,)'", "1,1,2", {1, 1, 1, 2}, 8,
      {0.125f, 0.25f, 0.375f, 0.75f, 0.625f, 0.25f, 0.875f, 0.75f}},
+    {"_contrib_box_nms", "'valid_thresh': '-99'", "2,6", {1, 2, 6}, 12,
+     {-6, -5, -4, -3, -2, -1, -12, -11, -10, -9, -8, -7}},
     {"RNN", "'mode': 'lstm'", "3", {1, 3}, 0, {0}}, {"Custom", "", "3", {1, 3}, 0, {0}},
     {"Embedding", "'input_dim': '3', 'output_dim': '2'", "3", {1, 3}, 0, {0}},
 };

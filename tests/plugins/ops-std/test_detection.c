@@ -92,10 +92,26 @@ static void heads(void) {
        "a picture that is not there is refused");
 }
 
+/* Rows: class, score, corners. */
+static void thinned(void) {
+    cnr_tensor *y[1], *x = t_of(CNR_f32, "1x4x6", (double[]){
+        0, 0.5, 1, 1, 3, 3, 1, 0.4, 1, 1, 3, 3, 0, 0.3, 1, 1, 3, 2.5, 2, 0.6, 5, 5, 7, 8});
+    op_call("box_nms", "id_index=0", y, 1, 1, x);
+    t_near(y[0], (double[]){2, 0.6, 5, 5, 7, 8, 0, 0.5, 1, 1, 3, 3, 1, 0.4, 1, 1, 3, 3,
+                            -1, -1, -1, -1, -1, -1}, 1e-6, "one box of a class stays, in order");
+    op_call("box_nms", "id_index=0;force_suppress=1;center_out=1", y, 1, 1, x);
+    t_near(y[0], (double[]){2, 0.6, 6, 6.5, 2, 3, 0, 0.5, 2, 2, 2, 2, -1, -1, -1, -1, -1, -1,
+                            -1, -1, -1, -1, -1, -1}, 1e-6, "whatever the class; as middles");
+    op_call("box_nms", "id_index=0;background_id=2;valid_thresh=0.35;topk=1", y, 1, 1, x);
+    ok(t_get(y[0], 1) == 0.5 && t_get(y[0], 7) == -1, "the best of what is an object");
+    op_refused("box_nms", "coord_start=3", "row", 1, IN(x));
+}
+
 int main(void) {
     op_open();
     quantised();
     boxes();
+    thinned();
     heads();
     return op_done();
 }
