@@ -52,21 +52,30 @@ static char *override_of(const ocl_source *source) {
 
 /* ---- building ---- */
 
-/* The driver's words, in the log; *err has the first line that tells of an error. */
-static cnr_status build_failed(const ocl_device *d, cl_program program, const ocl_source *source,
-                               cl_int code, cnr_error *err) {
+/* What the compiler said, owned by the caller, which is told of it at this level; or NULL. */
+static char *build_log(const ocl_device *d, cl_program program, const ocl_source *source,
+                       int level) {
     size_t bytes = 0;
     char *log = NULL;
     ocl_cl.clGetProgramBuildInfo(program, d->found->device, CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes);
     if (bytes > 0 && bytes < 1 << 24) log = ocl_host->alloc(bytes + 1);
-    if (!log || ocl_cl.clGetProgramBuildInfo(program, d->found->device, CL_PROGRAM_BUILD_LOG, bytes,
-                                             log, NULL)) {
-        ocl_host->free(log);
-        return ocl_fail(err, source->path, "clBuildProgram", code);
-    }
+    if (!log) return NULL;
     log[bytes] = 0;
-    ocl_host->log(CNR_LOG_ERROR, "opencl", "kernels/%s on %s:\n%s", source->path, device_name(d),
-                  log);
+    if (ocl_cl.clGetProgramBuildInfo(program, d->found->device, CL_PROGRAM_BUILD_LOG, bytes, log,
+                                     NULL)) {
+        ocl_host->free(log);
+        return NULL;
+    }
+    if (*log)
+        ocl_host->log(level, "opencl", "kernels/%s on %s:\n%s", source->path, device_name(d), log);
+    return log;
+}
+
+/* *err has the first line that tells of an error. */
+static cnr_status build_failed(const ocl_device *d, cl_program program, const ocl_source *source,
+                               cl_int code, cnr_error *err) {
+    char *log = build_log(d, program, source, CNR_LOG_ERROR);
+    if (!log) return ocl_fail(err, source->path, "clBuildProgram", code);
     const char *line = strstr(log, "error");
     while (line && line > log && line[-1] != '\n') line--;
     if (!line) line = log;
@@ -132,6 +141,7 @@ static cnr_status from_source(const ocl_device *d, const ocl_source *source, con
     if (!program) return ocl_fail(err, source->path, "clCreateProgramWithSource", code);
     code = ocl_cl.clBuildProgram(program, 1, &d->found->device, options, NULL, NULL);
     cnr_status status = CNR_OK;
+    if (code == CL_SUCCESS) ocl_host->free(build_log(d, program, source, CNR_LOG_DEBUG));
     if (code != CL_SUCCESS) status = build_failed(d, program, source, code, err);
     else if (!create_kernels(program))
         status = ocl_host->fail(err, CNR_E_DEVICE, source->path,
