@@ -1,5 +1,5 @@
--- What applications that look at pictures have in common: their flags, and the way from pictures in to
--- drawings out.
+-- What applications that look at pictures have in common: their flags, and the way from pictures
+-- in to drawings out.
 --
 --   return app.main({ usage = ..., about = ..., flags = {...} }, function(options)
 --     return function(name, picture)   -- prints what it sees

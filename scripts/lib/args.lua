@@ -6,12 +6,12 @@
 --               { "--score NUMBER", "at least this score" } } })
 --   options[1], options.output, options.json, options.score
 --
--- args.main(words, spec, work) does it with what a program does around it: work(options) gives the exit
--- code, and an error in it is told in a line.
+-- args.main(words, spec, work) does it with what a program does around it: work(options) gives
+-- the exit code, and an error in it is told in a line.
 --
--- A flag with a word in capitals behind it takes a value; NUMBER and COUNT (whole, not negative) are
--- checked. With `many = true` in its row it may come again, and its option is a list. Gives nil and an
--- exit code after --help or a mistake.
+-- A flag with a word in capitals behind it takes a value; NUMBER and COUNT (whole, not negative)
+-- are checked. With `many = true` in its row it may come again, and its option is a list. Gives
+-- nil and an exit code after --help or a mistake.
 local c = require "cnnrun"
 local M = {}
 
@@ -23,8 +23,8 @@ local function rows_of(spec)
     local short, long, value = flag[1]:match("^(%-%a), (%-%-[%w-]+) ?(%u*)"), nil, nil
     if short then long, value = flag[1]:match("(%-%-[%w-]+) ?([%u|]*)")
     else long, value = flag[1]:match("^(%-%-[%w-]+) ?([%u|]*)") end
-    local row = { text = flag[1], help = flag[2], value = value ~= "" and value or nil, many = flag.many,
-                  key = long:sub(3):gsub("%-", "_") }
+    local row = { text = flag[1], help = flag[2], value = value ~= "" and value or nil,
+                  many = flag.many, key = long:sub(3):gsub("%-", "_") }
     rows[#rows + 1] = row
     by[long] = row
     if short then by[short] = row end

@@ -41,8 +41,9 @@ local function preprocessing(net, family, options)
   return result
 end
 
--- The size for all pictures; nil: each one's shape. Nets with a head for each of several scales gain
--- by it, on those with a single one (YOLO's first two versions) large things outgrow what a cell sees.
+-- The size for all pictures; nil: each one's shape. Nets with a head for each of several scales
+-- gain by it, on those with a single one (YOLO's first two versions) large things outgrow what a
+-- cell sees.
 local function fixed_size(net, text, longest)
   local own = net.size
   if longest and not net.open_size then

@@ -101,8 +101,8 @@ local function place(plates, list, b, w, h, width, height, line)
   return best, least / (w * h)
 end
 
--- A plate with that text, and what part of it hides other things. Letters of at most that size shrink
--- until it is no wider than its box, so that neighbours in a crowd keep theirs.
+-- A plate with that text, and what part of it hides other things. Letters of at most that size
+-- shrink until it is no wider than its box, so that neighbours in a crowd keep theirs.
 local function plate_for(canvas, text, most, plates, list, b, m, width, height)
   local least = math.max(9, m.text * .55)
   local size = clamp(math.sqrt(boxes.area(b)) / 5, least, most)
@@ -167,8 +167,8 @@ local function enlarged(list, zoom, text)
   return result
 end
 
--- A canvas with the picture; small pictures are drawn larger, so that letters have pixels. `tile`: as
--- large as fits in there.
+-- A canvas with the picture; small pictures are drawn larger, so that letters have pixels.
+-- `tile`: as large as fits in there.
 local function start(picture, most, tile)
   local shape = picture:shape()
   local zoom = clamp(math.ceil(480 / math.max(shape[1], shape[2])), 1, most)
@@ -180,8 +180,8 @@ local function start(picture, most, tile)
   return canvas, width, height, zoom
 end
 
--- The picture with its boxes; text(box) gives a label, and a shorter one. Small things are drawn over
--- large ones. With M.tile it is as a contact sheet wants it.
+-- The picture with its boxes; text(box) gives a label, and a shorter one. Small things are drawn
+-- over large ones. With M.tile it is as a contact sheet wants it.
 function M.boxes(picture, list, text, tile)
   local canvas, width, height, zoom = start(picture, 4, tile)
   local m, sorted = measures(width, height), enlarged(list, zoom, text)
@@ -214,7 +214,8 @@ local function shortened(canvas, text, size, room)
   return text == whole and text or text .. "…", extent
 end
 
--- How much there is to see in a rectangle of parts of the picture: the variance of a few of its pixels.
+-- How much there is to see in a rectangle of parts of the picture: the variance of a few of its
+-- pixels.
 local function detail(picture, x0, y0, w, h)
   local shape, most, sum, squares = picture:shape(), 12, 0, 0
   for y = 0, most - 1 do
@@ -233,7 +234,7 @@ local function quiet_corner(picture, w, h)
   local best, least
   for _, corner in ipairs { { 0, 1 }, { 1, 1 }, { 0, 0 }, { 1, 0 } } do
     local seen = detail(picture, corner[1] * (1 - w), corner[2] * (1 - h), w, h)
-    if not least or seen < .8 * least then best, least = corner, seen end -- the first unless for a reason
+    if not least or seen < .8 * least then best, least = corner, seen end -- only for a reason
   end
   return best[1], best[2]
 end

@@ -119,8 +119,8 @@ local function last_dims(net, ...)
 end
 
 local function retinaface_priors(size)
-  return priors.grids({ { 8, squares(16, 32) }, { 16, squares(64, 128) }, { 32, squares(256, 512) } },
-                      size)
+  return priors.grids({ { 8, squares(16, 32) }, { 16, squares(64, 128) },
+                        { 32, squares(256, 512) } }, size)
 end
 
 -- ---- SCRFD: outputs by how many numbers they have for a box, finest grid first ----
@@ -173,9 +173,10 @@ local function first_kernel(net, visit)
   end
 end
 
--- YOLOX's first release takes pictures with ImageNet's mean and deviation, later ones plain pixels.
--- The file does not say which, but the first weights do: those for numbers up to 255 are small. Nets
--- that have other first layers than YOLOX's are of its relatives (YOLOv6), and take parts of 1.
+-- YOLOX's first release takes pictures with ImageNet's mean and deviation, later ones plain
+-- pixels. The file does not say which, but the first weights do: those for numbers up to 255 are
+-- small. Nets that have other first layers than YOLOX's are of its relatives (YOLOv6), and take
+-- parts of 1.
 local function yolox_input(net)
   local name = first_kernel(net, function(shape, name) return shape[2] == 12 and name end)
   if not name then return { channels = "rgb", letterbox = 114, scale = 1 / 255 } end
@@ -238,7 +239,7 @@ M.list = {
     end,
   },
   {
-    name = "nanodet-plus", about = "NanoDet-Plus: one output, cells x (classes + 4 x 8), four strides",
+    name = "nanodet-plus", about = "NanoDet-Plus: cells x (classes + 4 x 8), four strides",
     fits = function(net)
       local out = net.outputs[1]
       return #net.outputs == 1 and #out.sizes == 3 and (dim(out, 3) or 0) > 32 and
@@ -249,7 +250,8 @@ M.list = {
     score = .4, overlap = .6,
     classes = function(net) return dim(net.outputs[1], 3) - 32 end,
     decode = function(outputs, _, size, least)
-      return heads.nanodet_plus(outputs, { bins = 8, strides = { 8, 16, 32, 64 }, size = size }, least)
+      return heads.nanodet_plus(outputs, { bins = 8, strides = { 8, 16, 32, 64 }, size = size },
+                                least)
     end,
   },
   {
@@ -355,7 +357,8 @@ M.list = {
       local corners = priors.are_corners(outputs.boxes)
       return priors.ssd(outputs.scores, outputs.boxes,
                        { classes = #outputs.scores // (#outputs.boxes // 4), size = size,
-                         corners = corners, priors = not corners and ultraface_priors(size) }, least)
+                         corners = corners,
+                         priors = not corners and ultraface_priors(size) }, least)
     end,
   },
   {
@@ -435,8 +438,8 @@ function M.of(net, name)
         "; if it is one of them all the same, say --family NAME: " .. known, 0)
 end
 
--- The name of a class where no file of labels is given: the net's own, the family's, or what so many
--- classes usually are.
+-- The name of a class where no file of labels is given: the net's own, the family's, or what so
+-- many classes usually are.
 function M.label(net, family, class)
   local own = net.model:label(class) or exported_names(net)[class + 1]
   if own then return own end

@@ -196,7 +196,8 @@ function M.yolov8(outputs, about, least)
         points[#points + 1] = seen and t[p * n + cell] or 0 / 0
         points[#points + 1] = seen and t[(p + 1) * n + cell] or 0 / 0
       end
-      add_centred(list, class, score, t[cell], t[n + cell], t[2 * n + cell], t[3 * n + cell], points)
+      add_centred(list, class, score, t[cell], t[n + cell], t[2 * n + cell], t[3 * n + cell],
+                  points)
     end
   end
   return list
@@ -247,7 +248,8 @@ function M.nanodet(outputs, about, least)
   return list
 end
 
--- NanoDet-Plus, [1, cells, classes + 4 bins]: the same in one, with distances from the cell's corner.
+-- NanoDet-Plus, [1, cells, classes + 4 bins]: the same in one, with distances from the cell's
+-- corner.
 function M.nanodet_plus(outputs, about, least)
   local t, list, indices = outputs[1], {}, {}
   local each, bins = t:shape()[3], about.bins
@@ -266,7 +268,8 @@ function M.nanodet_plus(outputs, about, least)
   return list
 end
 
--- FastestDet, planes of one grid: objectness, centre less cell, size in parts of the input, classes.
+-- FastestDet, planes of one grid: objectness, centre less cell, size in parts of the input,
+-- classes.
 function M.fastestdet(outputs, _, size, least)
   local t, list = outputs[1], {}
   local shape = t:shape()
@@ -286,8 +289,9 @@ function M.fastestdet(outputs, _, size, least)
   return list
 end
 
--- SCRFD: for each stride scores, distances to the four sides and points, in strides, from the cell's
--- corner; `anchors` boxes a cell. `about.levels`: { scores, distances, points or nil, stride }.
+-- SCRFD: for each stride scores, distances to the four sides and points, in strides, from the
+-- cell's corner; `anchors` boxes a cell. `about.levels`: { scores, distances, points or nil,
+-- stride }.
 function M.scrfd(outputs, about, least)
   local list = {}
   for _, level in ipairs(about.levels) do

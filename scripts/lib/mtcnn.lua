@@ -45,7 +45,8 @@ function M.open(folder, options)
     local net = stage(folder, i, options)
     self.stages[i] = { net = net, ports = ports(net) }
   end
-  -- The authors' nets see rows as columns: those from Caffe, whose importer notes its order of colours.
+  -- The authors' nets see rows as columns: those from Caffe, whose importer notes its order of
+  -- colours.
   local first = self.stages[1].net
   local swapped = first.meta("input." .. first.input.name .. ".channels") == "bgr"
   if options.swapped then swapped = options.swapped == "yes" end

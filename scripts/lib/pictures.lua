@@ -11,7 +11,8 @@ function M.refuse(model)
   end
 end
 
--- A list of { name =, read = function() return tensor end }; what cannot be found fails when it is read.
+-- A list of { name =, read = function() return tensor end }; what cannot be found fails when it
+-- is read.
 function M.list(words)
   local list = {}
   for _, word in ipairs(words) do
@@ -65,8 +66,8 @@ function M.places(output, n)
   end
 end
 
--- Calls work(name, picture) for each, tells how far it is when there are several unless `quiet`, and
--- goes on after a picture that fails. Gives the exit code.
+-- Calls work(name, picture) for each, tells how far it is when there are several unless `quiet`,
+-- and goes on after a picture that fails. Gives the exit code.
 function M.each(list, quiet, work)
   local failed = 0
   for i, entry in ipairs(list) do

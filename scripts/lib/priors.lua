@@ -64,8 +64,8 @@ function M.centred(prior)
 end
 
 -- scores: n times `classes` numbers, 0 is background; boxes: n times 4; about.priors: as above;
--- about.points (nil: none): n times x, y, ... With about.corners the boxes are corners from 0 to 1 as
--- they are.
+-- about.points (nil: none): n times x, y, ... With about.corners the boxes are corners from 0 to
+-- 1 as they are.
 function M.ssd(scores, boxes, about, least)
   local list, classes, p = {}, about.classes, about.priors
   local w, h = about.size.width, about.size.height
@@ -86,7 +86,8 @@ function M.ssd(scores, boxes, about, least)
           boxes[b + 4] * h)
       return
     end
-    local x, y = p[b + 1] + boxes[b + 1] * near * p[b + 3], p[b + 2] + boxes[b + 2] * near * p[b + 4]
+    local x = p[b + 1] + boxes[b + 1] * near * p[b + 3]
+    local y = p[b + 2] + boxes[b + 2] * near * p[b + 4]
     local wide, high = p[b + 3] * exp(boxes[b + 3] * far), p[b + 4] * exp(boxes[b + 4] * far)
     add(list, class - 1, score, (x - wide / 2) * w, (y - high / 2) * h, (x + wide / 2) * w,
         (y + high / 2) * h, about.points and points_of(i))

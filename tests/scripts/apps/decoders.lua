@@ -335,7 +335,8 @@ local function words()
   o = args.parse({ "a", "--option", "x=1", "--top", "2", "--option=y=2" }, spec)
   ok(o and #o.option == 2 and o.option[1] == "x=1" and o.option[2] == "y=2" and o.top == 2,
      "flags that come again, whole numbers")
-  for _, bad in ipairs { { "a", "--top", "1.5" }, { "a", "--top=-1" }, { "a", "--scor", "1" }, { "a", "--score", "x" }, { "a", "-o" }, {},
+  for _, bad in ipairs { { "a", "--top", "1.5" }, { "a", "--top=-1" },
+                         { "a", "--scor", "1" }, { "a", "--score", "x" }, { "a", "-o" }, {},
                          { "a", "--json=1" } } do
     local none, code = args.parse(bad, spec)
     ok(none == nil and code == 1, "refused: " .. table.concat(bad, " "))

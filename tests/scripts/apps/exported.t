@@ -14,7 +14,11 @@ plan skip_all => 'no import-onnx' unless $plugins =~ /^import-onnx /m;
 plan skip_all => 'no source-images' unless $plugins =~ /^source-images /m;
 
 # ---- protobuf: numbers, and everything else with its length in front ----
-sub varint { my $v = shift; my $s = ''; do { $s .= chr(($v & 127) | ($v > 127 ? 128 : 0)) } while $v >>= 7; $s }
+sub varint {
+    my ($v, $s) = (shift, '');
+    do { $s .= chr(($v & 127) | ($v > 127 ? 128 : 0)) } while $v >>= 7;
+    return $s;
+}
 sub number { varint($_[0] << 3) . varint($_[1]) }
 sub bytes { varint($_[0] << 3 | 2) . varint(length $_[1]) . $_[1] }
 sub dims { join '', map { bytes(1, number(1, $_)) } @_ }
@@ -45,6 +49,7 @@ my $box = $found->{boxes}[0];
 is $box->{label}, "queen's bee", 'its label is the file\'s';
 is "@{$box->{box} // []}", '10.5 7 17.5 14', 'its corners are the picture\'s';
 is $box->{score}, 0.75, 'its score is the best class\'s';
-$text = `$build/cnnrun import $dir/net.onnx -o $dir/net.cnr -q && $build/cnnrun scripts/apps/detect.lua $dir/net.cnr $picture`;
+system "$build/cnnrun", 'import', "$dir/net.onnx", '-o', "$dir/net.cnr", '-q';
+$text = `$build/cnnrun scripts/apps/detect.lua $dir/net.cnr $picture`;
 like $text, qr/queen's bee +0\.75 /, 'the native file keeps what was said';
 done_testing;
