@@ -107,6 +107,5 @@ char *cnri_executable_dir(void);
 
 /* ---- clock.c ---- */
 uint64_t cnri_now_ns(void); /* monotonic */
-int32_t cnri_cores(void);   /* processors this process may use (affinity, cgroup quota) */
 
 #endif

@@ -3,9 +3,7 @@
 #include "neon.h"
 #include "threads.h"
 
-#include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -17,28 +15,6 @@ static const cnr_memory_class memory_classes[] = {
      .alignment = 64,
      .max_bytes = (uint64_t)SIZE_MAX / 2},
 };
-
-/* ---- how many threads ---- */
-
-/* The share of a processor group's time that a container may use, in whole cores; 0: no limit. */
-static int32_t quota(void) {
-    FILE *file = fopen("/sys/fs/cgroup/cpu.max", "r");
-    long long limit = 0, period = 0;
-    if (!file) return 0;
-    const int n = fscanf(file, "%lld %lld", &limit, &period); /* "max 100000" reads none */
-    fclose(file);
-    if (n != 2 || limit <= 0 || period <= 0) return 0;
-    return (int32_t)neon_max(1, limit / period);
-}
-
-static int32_t cores(void) {
-    cpu_set_t set;
-    int32_t n = 1;
-    if (sched_getaffinity(0, sizeof set, &set) == 0) n = CPU_COUNT(&set);
-    else if (sysconf(_SC_NPROCESSORS_ONLN) > 0) n = (int32_t)sysconf(_SC_NPROCESSORS_ONLN);
-    const int32_t limit = quota();
-    return limit && limit < n ? limit : n;
-}
 
 /* ---- the device ---- */
 
@@ -67,7 +43,7 @@ static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) 
     snprintf(out->key, sizeof out->key, "cpu");
     cpu_name(out->name, sizeof out->name);
     snprintf(out->driver, sizeof out->driver, "cpu-neon 0.1.0 %s", neon_uk->name);
-    out->concurrency = cores();
+    out->concurrency = neon_cores();
     const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     out->memory_bytes = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
     return CNR_OK;
@@ -75,7 +51,7 @@ static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) 
 
 static cnr_status device_open(cnr_device *device, const cnr_device_options *options,
                               cnr_error *err) {
-    const int32_t wanted = options && options->threads > 0 ? options->threads : cores();
+    const int32_t wanted = options && options->threads > 0 ? options->threads : neon_cores();
     device->state = neon_threads_open((int32_t)neon_min(wanted, 1024), &device->concurrency);
     if (!device->state)
         return neon_host->fail(err, CNR_E_MEMORY, "cpu", "no memory for the threads");

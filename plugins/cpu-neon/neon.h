@@ -10,6 +10,8 @@ extern const cnr_host *neon_host;     /* set by init */
 extern const neon_ukernels *neon_uk;  /* set by init, from what the processor can do */
 extern const cnr_device_class neon_device_class;
 
+/* How many cores this process may keep busy. */
+int32_t neon_cores(void);
 /* The best microkernels that this processor runs. CNNRUN_CPU_ISA may name a lesser set. */
 const neon_ukernels *neon_choose_isa(void);
 

@@ -176,7 +176,6 @@ static void test_clock(void) {
     usleep(2000);
     const uint64_t passed = cnri_now_ns() - before;
     ok(passed >= 2000000 && passed < 5000000000u, "two milliseconds take some time");
-    ok(cnri_cores() >= 1 && cnri_cores() <= sysconf(_SC_NPROCESSORS_CONF), "a sane core count");
 }
 
 int main(void) {
