@@ -113,8 +113,6 @@ bool cnri_args_parse(cnri_args *args, const cnri_syntax *syntax, int argc, char 
 bool cnri_args_parse_leading(cnri_args *args, const cnri_syntax *syntax, int argc, char **argv,
                              void *values, int *next, int *code);
 void cnri_args_free(cnri_args *args);
-/* "16", "64K", "1.5G". */
-bool cnri_parse_bytes(const char *text, uint64_t *out);
 
 /* ---- setup.c: from options to runtimes and models ---- */
 

@@ -130,7 +130,8 @@ static void print_help(cnri_args *args, void *values) {
 
 /* ---- values ---- */
 
-bool cnri_parse_bytes(const char *text, uint64_t *out) {
+/* "16", "64K", "1.5G". */
+static bool parse_bytes(const char *text, uint64_t *out) {
     const char *end;
     double value, unit = 1;
     if (!cnri_parse_double(text, &end, &value) || !(value >= 0)) return false;
@@ -174,7 +175,7 @@ static bool store(const cnri_option *o, char *values, const char *text, char *wa
         }
         break;
     case CNRI_OPT_BYTES:
-        if (cnri_parse_bytes(text, at)) return true;
+        if (parse_bytes(text, at)) return true;
         snprintf(want, room, "a number of bytes like 64M");
         return false;
     case CNRI_OPT_CHOICE: {

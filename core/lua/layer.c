@@ -43,7 +43,8 @@ bool cnri_lua_is_operand(lua_State *L, int i) {
            is_numbers(L, i) || luaL_testudata(L, i, CNRI_TENSOR_TYPE);
 }
 
-bool cnri_lua_is_layer(lua_State *L, int i) {
+/* Is the value at `i` something that can be applied: a layer, list or function? */
+static bool is_layer(lua_State *L, int i) {
     return luaL_testudata(L, i, CNRI_LAYER_TYPE) || lua_isfunction(L, i) ||
            (is_plain_table(L, i) && !is_numbers(L, i));
 }
@@ -102,7 +103,7 @@ void cnri_lua_take_args(lua_State *L) {
     if (!is_plain_table(L, 1)) {
         lua_newtable(L);
         lua_insert(L, 1);
-        if (cnri_lua_is_operand(L, 2) || cnri_lua_is_layer(L, 2) || lua_isstring(L, 2))
+        if (cnri_lua_is_operand(L, 2) || is_layer(L, 2) || lua_isstring(L, 2))
             lua_rawseti(L, 1, 1);
         else if (!lua_isnil(L, 2))
             luaL_error(L, "want a table of arguments, got a %s value", luaL_typename(L, 2));
@@ -147,7 +148,7 @@ static bool is_bound(lua_State *L, const cnr_op *op) {
     for (int i = cnri_lua_first_item(L, 1); i <= n; i++) {
         lua_rawgeti(L, 1, i);
         if (luaL_testudata(L, -1, CNRI_VALUE_TYPE)) values = true;
-        else if (cnri_lua_is_layer(L, -1)) layers = true;
+        else if (is_layer(L, -1)) layers = true;
         else if (!cnri_lua_is_operand(L, -1)) {
             lua_pushfstring(L, "%s[%d]: want a layer or a value, got a %s value",
                             lua_tostring(L, lua_upvalueindex(2)), i, luaL_typename(L, -1));
@@ -313,7 +314,7 @@ static void push_inputs(lua_State *L, int args, int values, const char *path, co
     bool branches = false;
     for (int i = first; i <= n && !branches; i++) {
         lua_rawgeti(L, args, i);
-        branches = cnri_lua_is_layer(L, -1);
+        branches = is_layer(L, -1);
         lua_pop(L, 1);
     }
     lua_newtable(L);
@@ -324,7 +325,7 @@ static void push_inputs(lua_State *L, int args, int values, const char *path, co
     const int out = lua_gettop(L);
     for (int i = first; i <= n; i++) {
         lua_rawgeti(L, args, i);
-        if (cnri_lua_is_layer(L, -1)) {
+        if (is_layer(L, -1)) {
             const char *at = item_path(L, path, i - first + 1);
             cnri_lua_apply(L, out + 1, values, at, prefix);
             lua_pushvalue(L, out);

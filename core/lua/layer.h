@@ -66,8 +66,6 @@ int cnri_lua_make_nothing(lua_State *L);
 int cnri_lua_first_item(lua_State *L, int args);
 /* Is the value at `i` one that a layer's port takes: a value, number, list of numbers, tensor? */
 bool cnri_lua_is_operand(lua_State *L, int i);
-/* Is the value at `i` something that can be applied: a layer, list or function? */
-bool cnri_lua_is_layer(lua_State *L, int i);
 
 /* ---- net.c ---- */
 int cnri_lua_net(lua_State *L); /* c.net{...} */

@@ -47,7 +47,8 @@ static void no_such_net(lua_State *L, int table, const char *wanted) {
     luaL_error(L, "the script holds several nets, of which one is wanted (--net): %s", list);
 }
 
-void cnri_lua_pick_net(lua_State *L, const char *wanted) {
+/* The script's result is on top: leaves the net on top. `wanted` may be NULL. Raises. */
+static void pick_net(lua_State *L, const char *wanted) {
     const int result = lua_gettop(L);
     if (luaL_testudata(L, result, CNRI_NET_TYPE)) {
         lua_getiuservalue(L, result, 1);
@@ -219,7 +220,7 @@ static int run_and_build(lua_State *L) {
     const char *path = cnri_script_of(L)->path;
     cnri_lua_load_file(L, path, path);
     lua_call(L, 0, 1);
-    cnri_lua_pick_net(L, j->net);
+    pick_net(L, j->net);
     cnri_lua_build(L, -1, &j->built);
     return 0;
 }

@@ -27,7 +27,5 @@ void cnri_lua_open_objects(lua_State *L);
 int cnri_lua_samples(lua_State *L); /* c.samples(spec, split) */
 int cnri_lua_picture(lua_State *L); /* c.picture(path) */
 void cnri_lua_open_samples(lua_State *L);
-/* Writes a picture (u8, H W C) by whichever source writes such files. */
-cnr_status cnri_lua_write_picture(const char *path, const cnr_tensor *picture, cnr_error *err);
 
 #endif

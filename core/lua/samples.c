@@ -128,23 +128,6 @@ int cnri_lua_picture(lua_State *L) {
     return 1;
 }
 
-cnr_status cnri_lua_write_picture(const char *path, const cnr_tensor *picture, cnr_error *err) {
-    const cnr_source *best = NULL;
-    int32_t most = 0;
-    for (int32_t i = 0; i < cnri_count(CNR_KIND_SOURCE); i++) {
-        const cnr_source *source = cnri_at(CNR_KIND_SOURCE, i);
-        const int32_t score =
-            CNRI_HAS(source, write) && source->accepts ? source->accepts(path, NULL, 0) : 0;
-        if (score <= most) continue;
-        most = score;
-        best = source;
-    }
-    if (picture->dtype != CNR_u8 || picture->rank != 3)
-        return cnri_fail(err, CNR_E_ARG, path, "a picture is a u8 tensor [height,width,channels]");
-    if (!best) return cnri_fail(err, CNR_E_UNSUPPORTED, path, "no plugin writes such a file");
-    return best->write(path, picture, err);
-}
-
 void cnri_lua_open_samples(lua_State *L) {
     static const luaL_Reg events[] = {
         {"__gc", close_source}, {"__close", close_source}, {"__len", count}, {0}};

@@ -50,8 +50,6 @@ struct cnr_session {
 cnr_status cnri_transfer(cnr_session *s, const cnri_step *step, cnr_error *err);
 /* Bytes of home `home`, plain, into host memory; the stream is synced. */
 cnr_status cnri_download(cnr_session *s, int32_t home, void *to, cnr_error *err);
-void cnri_convert_blocks(const void *from, int32_t from_block, void *to, int32_t to_block,
-                         const cnr_tensor *type, cnr_stream *stream);
 /* Bytes that conversions of this plan need beside the homes. */
 uint64_t cnri_staging_bytes(const cnr_plan *plan);
 

@@ -46,8 +46,8 @@ static void convert_task(void *arg, int64_t task, int32_t thread) {
     }
 }
 
-void cnri_convert_blocks(const void *from, int32_t from_block, void *to, int32_t to_block,
-                         const cnr_tensor *type, cnr_stream *stream) {
+static void convert_blocks(const void *from, int32_t from_block, void *to, int32_t to_block,
+                           const cnr_tensor *type, cnr_stream *stream) {
     conversion k = {.from = from, .to = to, .from_block = from_block, .to_block = to_block};
     k.element = cnr_dtype_bits(type->dtype) / 8;
     k.channels = type->dim[1];
@@ -129,7 +129,7 @@ static cnr_status convert_away(cnr_session *s, const cnri_step *step, cnr_error 
     if (!status) status = cls->sync(stream, err);
     if (status) return status;
     if (a->block_of == b->block_of) memcpy(high, low, a->bytes);
-    else cnri_convert_blocks(low, a->block_of, high, b->block_of, &a->flat, NULL);
+    else convert_blocks(low, a->block_of, high, b->block_of, &a->flat, NULL);
     if (!to_host) status = cls->write(stream, to, 0, high, b->bytes, err);
     return status ? status : cls->sync(stream, err); /* the staging memory is used again */
 }
@@ -140,8 +140,8 @@ static cnr_status convert(cnr_session *s, const cnri_step *step, cnr_error *err)
         return convert_away(s, step, err);
     if (a->block_of == b->block_of) memcpy(address(s, step->to), address(s, step->from), a->bytes);
     else
-        cnri_convert_blocks(address(s, step->from), a->block_of, address(s, step->to), b->block_of,
-                            &a->flat, &s->streams[step->device]);
+        convert_blocks(address(s, step->from), a->block_of, address(s, step->to), b->block_of,
+                       &a->flat, &s->streams[step->device]);
     return CNR_OK;
 }
 
@@ -163,7 +163,7 @@ cnr_status cnri_download(cnr_session *s, int32_t home, void *to, cnr_error *err)
     else if (h->bytes) status = cls->read(stream, &s->tensors[home].mem, 0, raw, h->bytes, err);
     if (!status) status = cls->sync(stream, err);
     if (h->block_of) {
-        if (!status) cnri_convert_blocks(raw, h->block_of, to, 0, &h->flat, NULL);
+        if (!status) convert_blocks(raw, h->block_of, to, 0, &h->flat, NULL);
         cnri_free(raw);
     }
     return status;

@@ -80,7 +80,6 @@ typedef struct int8_blob {
 
 /* NULL when a kernel can run the layer exactly, else why not. */
 const char *int8_layer_fits(const cnr_node *node);
-void int8_layer_of(const cnr_node *node, int8_layer *out);
 /* Bytes before the packed weights; and fills them. */
 int64_t int8_blob_head(int64_t rows);
 void int8_blob_fill(const cnr_node *node, int64_t rows, int8_blob *blob);

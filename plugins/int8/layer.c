@@ -80,7 +80,7 @@ const char *int8_layer_fits(const cnr_node *node) {
     return NULL;
 }
 
-void int8_layer_of(const cnr_node *node, int8_layer *out) {
+static void layer_of(const cnr_node *node, int8_layer *out) {
     const cnr_tensor *const *in = node->inputs;
     out->x_flip = in[INT8_X]->dtype == CNR_i8 ? 0x80 : 0;
     out->w_flip = in[INT8_W]->dtype == CNR_u8 ? 0x80 : 0;
@@ -97,7 +97,7 @@ int64_t int8_blob_head(int64_t rows) {
 void int8_blob_fill(const cnr_node *node, int64_t rows, int8_blob *blob) {
     const cnr_tensor *w = node->inputs[INT8_W], *bias = int8_in(node, INT8_BIAS);
     const int64_t depth = cnr_span(w, 1, w->rank);
-    int8_layer_of(node, &blob->layer);
+    layer_of(node, &blob->layer);
     blob->rows = rows;
     blob->weight_at = int8_blob_head(rows);
     double *offset = (double *)int8_offsets(blob), *scale = (double *)int8_scales(blob);

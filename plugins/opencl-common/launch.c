@@ -27,11 +27,6 @@ void ocl_arg_int(ocl_call *call, int64_t value) {
     set(call, sizeof v, &v);
 }
 
-void ocl_arg_float(ocl_call *call, double value) {
-    const cl_float v = (cl_float)value;
-    set(call, sizeof v, &v);
-}
-
 void ocl_arg_ints(ocl_call *call, const cl_int *values, int32_t n) {
     set(call, (size_t)n * sizeof *values, values);
 }

@@ -175,7 +175,6 @@ void ocl_begin(ocl_call *call, cnr_stream *stream, const ocl_code *code);
 void ocl_arg_buffer(ocl_call *call, const cnr_mem *mem);
 void ocl_arg_image(ocl_call *call, const cnr_mem *mem);
 void ocl_arg_int(ocl_call *call, int64_t value);
-void ocl_arg_float(ocl_call *call, double value);
 void ocl_arg_ints(ocl_call *call, const cl_int *values, int32_t n); /* intN */
 /* Work-items in each direction, at least; `line` of them in a row of a work-group. */
 cnr_status ocl_launch(ocl_call *call, int64_t x, int64_t y, int64_t z, int32_t line,

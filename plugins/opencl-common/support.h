@@ -9,7 +9,6 @@
     ((object)->size >= offsetof(__typeof__(*(object)), field) + sizeof((object)->field) &&       \
      (object)->field)
 
-static inline int64_t ocl_min(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t ocl_max(int64_t a, int64_t b) { return a > b ? a : b; }
 static inline int64_t ocl_div_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static inline const ocl_device *ocl_of(const cnr_device *device) { return device->state; }
