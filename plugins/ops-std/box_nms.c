@@ -1,4 +1,4 @@
-/* box_nms: rows of boxes sorted and thinned out, their number staying (MXNet's detectors end in it). */
+/* box_nms: rows of boxes sorted and thinned out, their number staying, as in MXNet. */
 #include "nms.h"
 
 static const cnr_port in[] = {{.name = "x", .help = "..., boxes, numbers a box"}};
