@@ -2,6 +2,7 @@
 #include "onnx.h"
 
 #include <stdio.h>
+#include <strings.h>
 
 static cnr_value constant_i64(onnx_job *j, const int64_t *values, int64_t n) {
     cnr_tensor t = {.size = sizeof t,
@@ -159,6 +160,18 @@ static void group_norm(onnx_job *j) { /* up to operator set 20 scale and bias we
     }
 }
 
+/* Only the usual activations, which may be written out. */
+static void recurrent(onnx_job *j) {
+    static const char *const usual[] = {"Sigmoid", "Tanh", "Tanh"};
+    const Onnx__AttributeProto *list = onnx_proto(j, "activations");
+    const size_t from = strcmp(j->op, "rnn") == 0, n = strcmp(j->op, "lstm") == 0 ? 3 : 2 - from;
+    for (size_t i = 0; list && i < list->n_strings; i++) {
+        const char *name = onnx_text(j, list->strings[i]);
+        if (name && strcasecmp(name, usual[from + i % n]) != 0)
+            onnx_problem(j, "activation %s is not supported", name);
+    }
+}
+
 /* ---- constants ---- */
 
 /* A constant: any of the forms of Constant. */
@@ -253,6 +266,9 @@ const onnx_form *onnx_form_of(const char *op) {
         {"upsample", upsample, " scales mode width_scale height_scale "},
         {"top_k", top_k, " k "},
         {"group_normalization", group_norm, ""},
+        {"rnn", recurrent, " activations "},
+        {"gru", recurrent, " activations "},
+        {"lstm", recurrent, " activations "},
         {"if", onnx_if, " then_branch else_branch "},
         {"loop", onnx_loop, " body "},
         {"scan", onnx_loop, " body num_scan_inputs "},

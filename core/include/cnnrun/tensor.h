@@ -57,7 +57,8 @@ typedef struct cnr_quant {
 enum {
     CNR_TENSOR_CONST = 1 << 0,    /* data is known before anything runs, and `data` is set */
     CNR_TENSOR_VARIABLE = 1 << 1, /* constant to one run, changed between runs (training) */
-    CNR_TENSOR_DYNAMIC = 1 << 2   /* dim[] are upper bounds; the kernel lowers them at run */
+    CNR_TENSOR_DYNAMIC = 1 << 2   /* dim[] are upper bounds; the kernel lowers them at run. Data that
+                                   * is there while planning is what would come of those bounds */
 };
 
 /* A tensor: contiguous, row-major (NCHW order for pictures), rank 0 to CNR_MAX_RANK.
