@@ -32,9 +32,11 @@ static tf_entry *before(const tf_net *net, const tf_entry *e, size_t i) {
     return from ? from : is_side(net, side) ? side : NULL;
 }
 
+typedef void (*step)(tf_net *net, tf_entry *e);
+
 /* Calls `done` on what `root` needs, then on itself, each once; the file's order is any. */
-static cnr_status visit(tf_net *net, int32_t root, int32_t *stack,
-                        void (*done)(tf_net *net, tf_entry *e), int is_last, cnr_error *err) {
+static cnr_status visit(tf_net *net, int32_t root, int32_t *stack, step done, int is_last,
+                        cnr_error *err) {
     int32_t depth = 0;
     stack[depth++] = root;
     while (depth > 0 && !net->b.status) {
@@ -119,36 +121,19 @@ static void tell_unsupported(tf_net *net, int looped) {
 
 /* ---- outputs ---- */
 
-/* Nodes that no other reads, or those asked for. */
-static int is_root(const tf_net *net, const tf_entry *e) {
-    const char *at = net->outputs;
-    if (!at) return !e->read && !is_quiet(e->node->op) && !is_side(net, e);
-    const size_t n = strlen(e->node->name);
-    for (; *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ','))
-        if (strncmp(at, e->node->name, n) == 0 && (at[n] == 0 || at[n] == ',' || at[n] == ':'))
-            return 1;
-    return 0;
+static cnr_status add_output(tf_net *net, tf_entry *e, int32_t k, const char *name) {
+    tf_twins *t = k < e->n_out && !e->failed && !e->dead ? &e->out[k] : NULL;
+    if (!t || t->dead || (t->plain < 0 && t->turned < 0)) return CNR_OK;
+    return imp_host->graph_output(net->b.graph, tf_plain(net, t), name);
 }
 
-static int is_wanted(const tf_net *net, const char *name, size_t n) {
-    const char *at = net->outputs;
-    if (!at) return 1;
-    for (; *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ','))
-        if (strcspn(at, ",") == n && strncmp(at, name, n) == 0) return 1;
-    return 0;
-}
-
+/* All that a node gives which no other reads. What is constant is a condition left over. */
 static cnr_status add_outputs(tf_net *net, tf_entry *e) {
     cnr_status status = CNR_OK;
-    for (int32_t k = 0; k < e->n_out && !e->failed && !status; k++) {
+    for (int32_t k = 0; k < e->n_out && !status; k++) {
         char name[600];
-        const int n =
-            snprintf(name, sizeof name, k ? "%.500s:%d" : "%.500s", e->node->name, (int)k);
-        const tf_twins *t = &e->out[k];
-        if (t->dead || (t->plain < 0 && t->turned < 0) || !is_wanted(net, name, (size_t)n))
-            continue;
-        if (tf_known(net, t) && !net->outputs) continue; /* a condition left over */
-        status = imp_host->graph_output(net->b.graph, tf_plain(net, &e->out[k]), name);
+        snprintf(name, sizeof name, k ? "%.500s:%d" : "%.500s", e->node->name, (int)k);
+        if (!tf_known(net, &e->out[k])) status = add_output(net, e, k, name);
     }
     return status;
 }
@@ -167,14 +152,34 @@ static void mark_read(tf_net *net) {
     }
 }
 
-static cnr_status walk(tf_net *net, int32_t *stack, void (*done)(tf_net *, tf_entry *), int is_last,
-                       cnr_error *err) {
+/* Walks to the outputs that are asked for, in their order. */
+static cnr_status walk_to(tf_net *net, const char *outputs, int32_t *stack, step done, int is_last,
+                          cnr_error *err) {
     cnr_status status = CNR_OK;
-    for (int32_t i = 0; i < net->n && !status; i++)
-        if (is_root(net, &net->entries[i])) {
-            status = visit(net, i, stack, done, is_last, err);
-            if (!status && is_last) status = add_outputs(net, &net->entries[i]);
-        }
+    for (size_t n; *outputs && !status; outputs += n + (outputs[n] == ',')) {
+        char name[600];
+        int32_t k;
+        n = strcspn(outputs, ",");
+        snprintf(name, sizeof name, "%.*s", (int)(n < 500 ? n : 500), outputs);
+        tf_entry *e = tf_input(net, name, &k);
+        if (!e && is_last)
+            imp_host->graph_problem(net->b.graph, net->b.path, "outputs=%s: there is no such node",
+                                    name);
+        if (e) status = visit(net, (int32_t)(e - net->entries), stack, done, is_last, err);
+        if (e && is_last && !status) status = add_output(net, e, k, name);
+    }
+    return status;
+}
+
+static cnr_status walk(tf_net *net, int32_t *stack, step done, int is_last, cnr_error *err) {
+    cnr_status status = CNR_OK;
+    if (net->outputs) return walk_to(net, net->outputs, stack, done, is_last, err);
+    for (int32_t i = 0; i < net->n && !status; i++) {
+        tf_entry *e = &net->entries[i];
+        if (e->read || is_quiet(e->node->op) || is_side(net, e)) continue;
+        status = visit(net, i, stack, done, is_last, err);
+        if (!status && is_last) status = add_outputs(net, e);
+    }
     return status;
 }
 
