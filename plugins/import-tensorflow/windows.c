@@ -10,9 +10,9 @@ static int32_t spatial_axes(const tf_job *j) {
 /* strides, ksize, dilations: a number an axis, in the data format's order. */
 static void window(const tf_job *j, const char *key, int64_t out[MOST_AXES]) {
     int64_t n;
-    const int64_t *list = tf_attr_ints(j, key, &n), *at = list + (tf_is_nchw(j) ? 2 : 1);
-    const int32_t axes = spatial_axes(j);
-    for (int32_t i = 0; i < axes; i++) out[i] = n == axes + 2 ? at[i] : 1;
+    const int64_t *list = tf_attr_ints(j, key, &n);
+    const int32_t axes = spatial_axes(j), first = tf_is_nchw(j) ? 2 : 1;
+    for (int32_t i = 0; i < axes; i++) out[i] = n == axes + 2 ? list[first + i] : 1;
 }
 
 /* `pads` has room for the explicit ones: all begins, then all ends. */

@@ -49,7 +49,7 @@ def keras_net(name):
     net = make(weights=None, input_shape=(size, size, 3), classes=37, classifier_activation=None)
     for layer in net.layers:  # statistics as training leaves them, not 0 and 1
         if isinstance(layer, tf.keras.layers.BatchNormalization):
-            names = [w.name for w in layer.weights]
+            names = [w.name.split("/")[-1].split(":")[0] for w in layer.weights]
             layer.set_weights([
                 (np.random.uniform(0.5, 1.5, w.shape) if n in ("gamma", "moving_variance") else 0.1 *
                  np.random.randn(*w.shape)) for n, w in zip(names, layer.get_weights())
