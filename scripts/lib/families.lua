@@ -452,9 +452,9 @@ end
 function M.help()
   local lines = { "families:" }
   for _, family in ipairs(M.list) do
-    lines[#lines + 1] = ("  %-10s %s"):format(family.name, family.about)
+    lines[#lines + 1] = ("  %-12s %s"):format(family.name, family.about)
   end
-  lines[#lines + 1] = "  mtcnn      MODEL is a folder with the three nets det1, det2, det3"
+  lines[#lines + 1] = "  mtcnn        MODEL is a folder with the three nets det1, det2, det3"
   return table.concat(lines, "\n")
 end
 
