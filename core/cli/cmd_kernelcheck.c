@@ -215,8 +215,25 @@ static bool wanted(const settings *s, const cnr_kernel *k) {
     return any || strcmp(k->op, s->op) == 0 || (op && strcmp(k->op, op->name) == 0);
 }
 
-static bool drives(const cnr_kernel *k, const cnr_device *d) {
-    return strcmp(k->device, d->cls->name) == 0 || strcmp(k->device, d->cls->family) == 0;
+static bool drives(const cnr_kernel *k, const cnr_device_class *cls) {
+    return strcmp(k->device, cls->name) == 0 || strcmp(k->device, cls->family) == 0;
+}
+
+/* Only for what the wanted kernels run on: other drivers stay asleep. */
+static cnr_status ask_devices(const settings *s, cnri_devices *set, cnr_error *err) {
+    const cnri_device *named;
+    cnr_status status = CNR_OK;
+    if (s->device) return cnri_device_find(set, s->device, &named, err);
+    for (int32_t i = 0; i < cnri_count(CNR_KIND_DEVICE) && !status; i++) {
+        const cnr_device_class *cls = cnri_at(CNR_KIND_DEVICE, i);
+        bool needed = false;
+        for (int32_t k = 0; k < cnri_count(CNR_KIND_KERNEL) && !needed; k++) {
+            const cnr_kernel *kernel = cnri_at(CNR_KIND_KERNEL, k);
+            needed = drives(kernel, cls) && wanted(s, kernel);
+        }
+        if (needed) status = cnri_devices_ask(set, cls->family, err);
+    }
+    return status;
 }
 
 typedef struct totals { int32_t tests, failed, skipped; int64_t cases; } totals;
@@ -257,7 +274,7 @@ static cnr_status check_kernel(const settings *s, const cnri_args *args, const c
     cnr_status status = CNR_OK;
     bool driven = false;
     for (int32_t i = 0; i < set->n && !status && !cnri_cancelled(); i++) {
-        if (!drives(k, &set->at[i]->device)) continue;
+        if (!drives(k, set->at[i]->device.cls)) continue;
         if (s->device && strcmp(s->device, set->at[i]->name) != 0) continue;
         test t = {.s = s, .kernel = k, .device = set->at[i]->name, .index = index,
                   .quiet = args->common.json};
@@ -277,7 +294,7 @@ static int check_all(const settings *s, const cnri_args *args, int argc, char **
     totals sum = {0};
     cnr_status status = cnri_args_open(args, &rt, &err);
     if (status) return cnri_complain(args, &err);
-    status = cnri_devices_all(&rt->devices, &err);
+    status = ask_devices(s, &rt->devices, &err);
     if (!args->common.json) printf("# seed %lld\n", (long long)s->seed);
     for (int32_t i = 0; i < cnri_count(CNR_KIND_KERNEL) && !status && !cnri_cancelled(); i++)
         if (wanted(s, cnri_at(CNR_KIND_KERNEL, i)))

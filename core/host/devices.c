@@ -248,9 +248,9 @@ void cnri_devices_init(cnri_devices *set, int32_t threads) {
     *set = (cnri_devices){.options = {.size = sizeof set->options, .threads = threads}};
 }
 
-cnr_status cnri_devices_all(cnri_devices *set, cnr_error *err) {
+cnr_status cnri_devices_ask(cnri_devices *set, const char *family, cnr_error *err) {
     pthread_mutex_lock(&lock);
-    const cnr_status status = ask_all(set, err);
+    const cnr_status status = family ? ask(set, family, err) : ask_all(set, err);
     pthread_mutex_unlock(&lock);
     return status;
 }

@@ -77,7 +77,7 @@ typedef struct cnri_devices {
     cnr_device_options options;
 } cnri_devices;
 void cnri_devices_init(cnri_devices *set, int32_t threads);
-cnr_status cnri_devices_all(cnri_devices *set, cnr_error *err); /* asks every family */
+cnr_status cnri_devices_ask(cnri_devices *set, const char *family, cnr_error *err); /* NULL: all */
 /* `name` "cpu", "opencl:0", "opencl" (the first). Unknown: lists those there. */
 cnr_status cnri_device_find(cnri_devices *set, const char *name, const cnri_device **out,
                             cnr_error *err);

@@ -28,7 +28,7 @@ static void count_free(const cnr_device *d, cnr_mem *mem) {
 }
 
 static bool count_device(void) {
-    cnri_devices_all(&guests_rt->devices, NULL);
+    cnri_devices_ask(&guests_rt->devices, "cpu", NULL);
     for (int32_t i = 0; i < guests_rt->devices.n; i++) {
         cnr_device *d = &guests_rt->devices.at[i]->device;
         if (strcmp(guests_rt->devices.at[i]->name, "cpu") != 0) continue;

@@ -139,7 +139,7 @@ static void test_asking(void) {
     is_int(cnri_device_best(&set, false, &d, &err), CNR_OK, "the best of all is wanted");
     ok(strcmp(d->name, "board:1") == 0 && asked == 1, "who could have a better one is asked");
     cnri_device_find(&set, "board:0", &d, &err);
-    cnri_devices_all(&set, &err);
+    cnri_devices_ask(&set, NULL, &err);
     ok(asked == 1 && set.n == 4, "once");
     cnri_devices_close(&set);
     cnri_devices_init(&set, 1);
@@ -157,7 +157,7 @@ static void test_finding(cnri_devices *set) {
     cnri_devices_init(set, 3);
     do {
         cnri_alloc_fail_at(n++);
-        status = cnri_devices_all(set, &err);
+        status = cnri_devices_ask(set, NULL, &err);
         cnri_alloc_fail_at(0);
     } while (status == CNR_E_MEMORY);
     cnri_log_to(NULL, NULL, CNR_LOG_WARN);
