@@ -35,6 +35,11 @@ int caffe_layer_is_convolutional(const Caffe__LayerParameter *layer);
 /* 1 for layers that only training or testing needs. */
 int caffe_layer_is_skipped(const char *type);
 
+/* v0.c: layers of 2013 as V1 layers, in place; 0 when memory runs out. Those that only pad are then
+ * read by nobody. */
+int caffe_upgrade_v0(const Caffe__NetParameter *net);
+int caffe_is_padding(const Caffe__V1LayerParameter *layer);
+
 void caffe_bind(caffe_net *net, const char *name, cnr_value value);
 cnr_value caffe_bound(caffe_net *net, const char *name, const char *layer);
 /* dims of a blob, legacy or not: returns the rank, -1 when they don't fit the data. */

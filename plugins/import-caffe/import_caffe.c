@@ -25,6 +25,8 @@ static cnr_status read_net(const char *path, Caffe__NetParameter **out, cnr_erro
                                       "large for memory");
     }
     imp_host->free(data);
+    if (*out && !caffe_upgrade_v0(*out))
+        status = imp_host->fail(err, CNR_E_MEMORY, path, "out of memory");
     return status;
 }
 
@@ -324,7 +326,8 @@ static void build(caffe_net *net, const Caffe__NetParameter *model, const cnr_im
         const Caffe__LayerParameter layer = layer_at(model, i);
         const char *type = text_of(layer.type);
         const int data = is_data(type);
-        if (caffe_layer_is_skipped(type)) continue;
+        if (caffe_layer_is_skipped(type) || (!model->n_layer && caffe_is_padding(model->layers[i])))
+            continue;
         if (!is_included(&layer) && !(data && !tested)) continue; /* else training's must do */
         if (data) {
             inputs = 1;

@@ -72,6 +72,17 @@ static const char v1[] =
     "channels: 1 height: 1 width: 1 data: 1e0 } }\n"
     "layers { name: 'r' type: RELU bottom: 'c' top: 'c' relu_param { negative_slope: 0.5 } }\n";
 
+static const char v0[] =
+    "input: 'x' input_dim: 1 input_dim: 1 input_dim: 1 input_dim: 3\n"
+    "layers { layer { name: 'p' type: 'padding' pad: 1 } bottom: 'x' top: 'p' }\n"
+    "layers { layer { name: 'c' type: 'conv' num_output: 1 kernelsize: 3 stride: 2 biasterm: false "
+    "blobs { num: 1 channels: 1 height: 3 width: 3 data: [0, 0, 0, 1, 2, 3, 0, 0, 0] } } "
+    "bottom: 'p' top: 'c' }\n"
+    "layers { layer { name: 'f' type: 'innerproduct' num_output: 1 blobs { num: 1 channels: 1 "
+    "height: 1 width: 2 data: [1, 10] } blobs { num: 1 channels: 1 height: 1 width: 1 data: 5 } } "
+    "bottom: 'c' top: 'f' }\n"
+    "layers { layer { name: 'r' type: 'relu' } bottom: 'f' top: 'f' }\n";
+
 static void test_forms(void) {
     static const char data[] =
         "layer { name: 'd' type: 'Data' top: 'x' top: 'label' include { phase: TRAIN } "
@@ -83,6 +94,8 @@ static void test_forms(void) {
     static const float x[] = {-1, 2, 3, 4, 1, 1, 1, 1, 2, 2, 2, 2};
     gives("layers and blobs of 2014", v1, x, (const int64_t[]){1, 1, 1, 2}, NULL, NULL,
           (const float[]){-1, 7}, 2);
+    gives("layers of 2013, padded by one of their own", v0, x + 1, (const int64_t[]){1, 1, 1, 3}, NULL,
+          NULL, (const float[]){13 + 110 + 5}, 1);
     gives("training's data where testing has none", data, x, (const int64_t[]){1, 3, 2, 2}, NULL,
           NULL, (const float[]){2, 1, 2}, 3);
 }
@@ -118,6 +131,8 @@ int main(void) {
     cnrt_write(cnrt_path("v1.prototxt"), v1, strlen(v1));
     char path[256];
     const char *const paths[] = {strcpy(path, cnrt_path("v1.prototxt"))};
+    cnrt_survives("caffe", paths, 1, 0, NULL, 1000);
+    cnrt_write(paths[0], v0, strlen(v0));
     cnrt_survives("caffe", paths, 1, 0, NULL, 1000);
     return cnrt_end();
 }
