@@ -6,6 +6,23 @@
 
 extern const cnr_host *imp_host; /* set by each importer's init */
 
+/* What a plugin of one importer exports; IMPORTER is its descriptor. */
+#define IMP_PLUGIN(NAME, VERSION, SUMMARY, IMPORTER)                                           \
+    static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar,              \
+                           cnr_error *err) {                                                   \
+        (void)err;                                                                             \
+        imp_host = host;                                                                       \
+        return host->add(registrar, CNR_KIND_IMPORTER, &IMPORTER);                             \
+    }                                                                                          \
+    static const cnr_plugin plugin = {                                                         \
+        .size = sizeof plugin, .magic = CNR_PLUGIN_MAGIC, .abi = CNR_ABI,                      \
+        .signature = CNR_SIGNATURE, .name = NAME, .version = VERSION, .summary = SUMMARY,      \
+        .licence = "MIT", .init = init};                                                       \
+    CNR_PLUGIN_ENTRY {                                                                         \
+        (void)host_abi;                                                                        \
+        return &plugin;                                                                        \
+    }
+
 /* ---- common.c: memory, files and text ---- */
 
 /* The host's memory in the form of libraries that hand a context along (ProtobufCAllocator). */

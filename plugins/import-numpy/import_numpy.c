@@ -58,25 +58,4 @@ static const cnr_importer importer = {
     .import = import,
 };
 
-static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
-    (void)err;
-    imp_host = host;
-    return host->add(registrar, CNR_KIND_IMPORTER, &importer);
-}
-
-static const cnr_plugin plugin = {
-    .size = sizeof plugin,
-    .magic = CNR_PLUGIN_MAGIC,
-    .abi = CNR_ABI,
-    .signature = CNR_SIGNATURE,
-    .name = "import-numpy",
-    .version = "1.0",
-    .summary = "reads NumPy's arrays",
-    .licence = "MIT",
-    .init = init,
-};
-
-CNR_PLUGIN_ENTRY {
-    (void)host_abi;
-    return &plugin;
-}
+IMP_PLUGIN("import-numpy", "1.0", "reads NumPy's arrays", importer)
