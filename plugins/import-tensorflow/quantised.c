@@ -3,7 +3,8 @@
 
 #include <math.h>
 
-/* real = (stored + before) * factor + behind, for one slice */
+/* real = (stored + before) * factor + behind, for one slice. In double: constants that are 0 have
+ * been written with ranges of 1e-38, of which a float makes 0 / 0. */
 typedef struct scheme {
     double before, factor, behind;
 } scheme;

@@ -172,6 +172,8 @@ static void test_numbers(void) {
           WANT(-1, .28f, 1.55f));
     dequantize("SCALED", 0, 2.55f);
     gives("SCALED has no offset", NULL, X(0, 0, 0), DIM(3), WANT(0, 1.28f, 2.55f));
+    dequantize("MIN_FIRST", 0, 1.1754944e-38f);
+    gives("a range too narrow for floats", NULL, X(1, 2, 3), DIM(3), WANT(1, 2, 3));
     dequantize("OTHER", 0, 1);
     refused("another mode is refused", NULL, "MIN_COMBINED, MIN_FIRST and SCALED");
 
