@@ -67,20 +67,20 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
-static cnr_status parameters(const cnr_node *node, int32_t port, cnr_tensor *t, cnr_init *init,
-                             cnr_error *err) {
-    const cnr_tensor *x = node->inputs[0];
+cnr_status ops_conv_parameters(const cnr_node *node, int32_t port, int transposed, cnr_tensor *t,
+                               cnr_init *init, cnr_error *err) {
     const int64_t group = cnr_attr_int(node, "group"), channels = cnr_attr_int(node, "out");
     int64_t kernel[CNR_MAX_SPATIAL];
     const cnr_status status = ops_want(node, 0, OPS_FLOATS, 3, 2 + CNR_MAX_SPATIAL, err);
     if (status != CNR_OK) return status;
     if (port == 2 && !cnr_attr_int(node, "bias")) return CNR_E_NOT_FOUND;
-    const cnr_tensor *weight = ops_in(node, 1);
-    const int64_t many = weight && weight->rank > 0 ? weight->dim[0] : channels;
+    const cnr_tensor *x = node->inputs[0], *weight = ops_in(node, 1);
     t->dtype = x->dtype;
     if (port == 2) {
         t->rank = 1;
-        t->dim[0] = many;
+        t->dim[0] = channels;
+        if (weight && weight->rank > transposed && weight->dim[transposed] <= OPS_MAX_DIM)
+            t->dim[0] = weight->dim[transposed] * (transposed ? group : 1);
         init->kind = CNR_INIT_ZERO;
         return CNR_OK;
     }
@@ -93,17 +93,23 @@ static cnr_status parameters(const cnr_node *node, int32_t port, cnr_tensor *t, 
                         (long long)x->dim[1], (long long)channels, (long long)group);
     ops_conv_kernel(node, NULL, kernel);
     t->rank = x->rank;
-    t->dim[0] = channels;
-    t->dim[1] = x->dim[1] / group;
+    t->dim[0] = transposed ? x->dim[1] : channels;
+    t->dim[1] = (transposed ? channels : x->dim[1]) / group;
     for (int32_t i = 2; i < x->rank; i++) {
         if (kernel[i - 2] < 1)
             return ops_fail(err, CNR_E_ARG, node, "kernel_shape: want 1 or more for each axis");
         t->dim[i] = kernel[i - 2];
     }
+    const int64_t window = ops_span(t, 2, t->rank), each = x->dim[1] / group;
     init->kind = CNR_INIT_HE;
-    init->fan_in = ops_span(t, 1, t->rank);
+    init->fan_in = window < 1 || each > OPS_MAX_DIM / window ? 0 : each * window;
     if (init->fan_in < 1) return ops_fail(err, CNR_E_LIMIT, node, "the weight would be too large");
     return CNR_OK;
+}
+
+static cnr_status parameters(const cnr_node *node, int32_t port, cnr_tensor *t, cnr_init *init,
+                             cnr_error *err) {
+    return ops_conv_parameters(node, port, 0, t, init, err);
 }
 
 static void cost(const cnr_node *node, cnr_cost *c) {

@@ -93,41 +93,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
 
 static cnr_status parameters(const cnr_node *node, int32_t port, cnr_tensor *t, cnr_init *init,
                              cnr_error *err) {
-    KIT_TRY(ops_want(node, 0, OPS_FLOATS, 3, 2 + CNR_MAX_SPATIAL, err));
-    const cnr_tensor *x = node->inputs[0], *weight = ops_in(node, 1);
-    const int64_t group = cnr_attr_int(node, "group"), channels = cnr_attr_int(node, "out");
-    int64_t kernel[CNR_MAX_SPATIAL];
-    if (port == 2 && !cnr_attr_int(node, "bias")) return CNR_E_NOT_FOUND;
-    t->dtype = x->dtype;
-    if (port == 2) {
-        t->rank = 1;
-        t->dim[0] = channels;
-        if (weight && weight->rank > 1 && weight->dim[1] >= 0 && weight->dim[1] <= OPS_MAX_DIM)
-            t->dim[0] = weight->dim[1] * group;
-        init->kind = CNR_INIT_ZERO;
-        return CNR_OK;
-    }
-    if (channels < 1)
-        return ops_fail(err, CNR_E_ARG, node, "out: want the number of output channels");
-    if (x->dim[1] < 1) return ops_fail(err, CNR_E_SHAPE, node, "the channels of x must be known");
-    if (x->dim[1] % group != 0 || channels % group != 0)
-        return ops_fail(err, CNR_E_SHAPE, node,
-                        "group: want a divisor of %lld and %lld (channels in and out), got %lld",
-                        (long long)x->dim[1], (long long)channels, (long long)group);
-    ops_conv_kernel(node, NULL, kernel);
-    t->rank = x->rank;
-    t->dim[0] = x->dim[1];
-    t->dim[1] = channels / group;
-    for (int32_t i = 2; i < x->rank; i++) {
-        if (kernel[i - 2] < 1)
-            return ops_fail(err, CNR_E_ARG, node, "kernel_shape: want 1 or more for each axis");
-        t->dim[i] = kernel[i - 2];
-    }
-    init->kind = CNR_INIT_HE;
-    const int64_t window = ops_span(t, 2, t->rank), c = x->dim[1] / group;
-    init->fan_in = window < 1 || c > OPS_MAX_DIM / window ? 0 : c * window;
-    if (init->fan_in < 1) return ops_fail(err, CNR_E_LIMIT, node, "the weight would be too large");
-    return CNR_OK;
+    return ops_conv_parameters(node, port, 1, t, init, err);
 }
 
 static void cost(const cnr_node *node, cnr_cost *c) {

@@ -51,6 +51,9 @@ void ops_conv_kernel(const cnr_node *node, const cnr_tensor *weight, int64_t *ke
 /* Checks weight and bias against x and resolves the window. */
 cnr_status ops_conv_check(const cnr_node *node, const cnr_tensor *x, const cnr_tensor *weight,
                           cnr_window *w, cnr_error *err);
+/* parameters hook: the weight is out in/group kernel, or transposed in out/group kernel. */
+cnr_status ops_conv_parameters(const cnr_node *node, int32_t port, int transposed, cnr_tensor *t,
+                               cnr_init *init, cnr_error *err);
 /* Of its gradients, with inputs dy, then x and weight either way; dx or dw is like the last. */
 cnr_status ops_conv_grad_infer(const cnr_node *node, const cnr_tensor *x, const cnr_tensor *weight,
                                cnr_tensor *out, cnr_error *err);
