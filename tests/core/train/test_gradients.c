@@ -60,6 +60,7 @@ static const struct { const char *op, *attrs, *inputs; int32_t n_out; } cases[] 
     {"lrn", "size=3;alpha=0.3;beta=0.75;bias=1.0", "1x5x2x2", 1},
     {"lrn_within", "size=3;alpha=0.3;beta=0.75", "1x2x4x4", 1},
     {"scale_bias", "", "2x3x2 3 3", 1},
+    {"trilu", "upper=0", "2x3x4", 1},
     {"softmax_cross_entropy", "", "4x3 i0,2,1,1", 1},
     {"toy_loss", "", "2x3 i0,0", 1},
 };
