@@ -20,7 +20,7 @@ static int scheme_of(const tf_job *j, int32_t dtype, double low, double high, sc
     if (!tf_attr(j, "mode") || tf_attr_is(j, "mode", "MIN_COMBINED")) return 1;
     if (tf_attr_is(j, "mode",
                    "MIN_FIRST")) { /* 0 is met exactly: the range moves by part of a step */
-        if (high != low) out->behind = nearbyint(low / step) * step;
+        if (high != low) out->behind = round(low / step) * step;
         return 1;
     }
     if (!tf_attr_is(j, "mode", "SCALED")) return 0;
