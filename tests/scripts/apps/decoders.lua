@@ -53,6 +53,12 @@ local function darknet()
   is(#heads.darknet({ t }, { heads = { parsed[1] }, size = size }, .75), 0,
      "yolo: objectness alone is not enough")
 
+  local square = heads.parse_heads(line:gsub("width", "square=1 width", 1))[1]
+  plane(2, .5); plane(3, 1)
+  found = heads.darknet({ t }, { heads = { square }, size = size }, .5)
+  is_box(found[1], 1, .72, 43, -32, 53, 48, "yolo: sizes as squares")
+  plane(2, 0); plane(3, math.log(2))
+
   local head = heads.parse_heads "region output=x classes=2 coords=4 anchors=1.0,1.5"[1]
   found = heads.darknet({ t }, { heads = { head }, size = size }, .5)
   is_box(found[1], 1, .72, 48 - 16, 8 - 48, 48 + 16, 8 + 48, "region: anchors in cells")
