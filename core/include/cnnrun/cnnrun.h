@@ -48,7 +48,8 @@ typedef struct cnr_load_options {
     int32_t deterministic;
     const char *cache;           /* folder of stored plans and tuning records; NULL: none */
     uint64_t cache_bytes;        /* most that plans may take in there; 0: 4 GiB */
-    const char *const *import_options; /* "name=value" for the importer, NULL-terminated; NULL */
+    /* (since 1.1) "name=value" for the importer, NULL-terminated; NULL: none */
+    const char *const *import_options;
 } cnr_load_options;
 
 typedef struct cnr_top {

@@ -16,8 +16,9 @@ typedef struct cnr_import_args {
     const char *const *paths; /* the model, then its weights where they are apart */
     int32_t n_options, reserved;
     const char *const *options; /* "name=value" */
-    /* NULL, or a net that wants weights of these files: the graph is then to hold constants of the
-     * names and types of its parameters. Files that name theirs alike need not look at it. */
+    /* (since 1.1) NULL, or a net that wants weights of these files: the graph is then to hold
+     * constants of the names and types of its parameters. Files that name theirs alike need not
+     * look at it. */
     const struct cnr_graph *net;
 } cnr_import_args;
 
