@@ -345,10 +345,14 @@ cnr_status cnri_graph_verdict(const cnr_graph *g, bool filled, cnr_error *err) {
             cnri_text_add(&all, "%s%s%s%s", i ? "\n" : "", p->where, p->where[0] ? ": " : "",
                           p->text);
         }
-        if (!err || all.n + 64 > sizeof err->text) /* more than the record holds */
-            cnri_log(CNR_LOG_ERROR, g->name, "%s", all.at ? all.at : "");
-        cnri_fail(err, CNR_E_ARG, g->name, "%d problem%s:\n%s", g->problems.n,
-                  g->problems.n == 1 ? "" : "s", all.at ? all.at : "");
+        const char *told = all.at ? all.at : "", *plural = g->problems.n == 1 ? "" : "s";
+        if (err && all.n + 64 <= sizeof err->text) {
+            cnri_fail(err, CNR_E_ARG, g->name, "%d problem%s:\n%s", g->problems.n, plural, told);
+        } else { /* more than the record holds */
+            cnri_log(CNR_LOG_ERROR, g->name, "%d problem%s:\n%s", g->problems.n, plural, told);
+            cnri_fail(err, CNR_E_ARG, g->name, "%d problem%s, told in the log; the first: %.*s",
+                      g->problems.n, plural, (int)strcspn(told, "\n"), told);
+        }
         cnri_text_free(&all);
         return CNR_E_ARG;
     }

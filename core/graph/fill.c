@@ -68,7 +68,8 @@ cnr_status cnri_filling_end(cnri_filling *f, cnr_status status, const char *path
             misfit(f, "%s is not in the file", g->values.at[i].name);
     if (status == CNR_OK && f->n > 0) {
         const char *text = f->misfits.at ? f->misfits.at : "";
-        cnri_log(CNR_LOG_ERROR, path, "weights do not fit the net: %s", text);
+        if (!err || f->misfits.n + 64 > sizeof err->text) /* more than the record holds */
+            cnri_log(CNR_LOG_ERROR, path, "weights do not fit the net: %s", text);
         status = cnri_fail(err, CNR_E_SHAPE, path, "%d weight%s not fit the net: %s", f->n,
                            f->n == 1 ? " does" : "s do", text);
     }
