@@ -77,6 +77,11 @@ void cnri_text_add(cnri_text *t, const char *format, ...) CNRI_PRINTF(2, 3);
 void cnri_text_json(cnri_text *t, const char *text); /* quoted and escaped; invalid UTF-8 replaced */
 void cnri_text_free(cnri_text *t);
 
+/* ---- element.c: element i of dense data of a type, as a number ---- */
+double cnri_element(int32_t dtype, const void *data, int64_t i); /* NaN: no such type */
+/* Cut to what the type holds. False: no such type. */
+bool cnri_element_set(int32_t dtype, void *data, int64_t i, double value);
+
 /* ---- sha256.c ---- */
 typedef struct cnri_sha256 { uint32_t h[8]; uint64_t n; uint8_t block[64]; } cnri_sha256;
 void cnri_sha256_begin(cnri_sha256 *s);

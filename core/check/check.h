@@ -104,8 +104,6 @@ static inline cnr_tensor *cnri_case_out(cnri_case *c, int32_t links, int32_t out
 }
 
 /* ---- values.c ---- */
-double cnri_value_get(int32_t dtype, const void *data, int64_t i);
-void cnri_value_set(int32_t dtype, void *data, int64_t i, double value);
 bool cnri_dtype_floats(int32_t dtype);
 double cnri_dtype_epsilon(int32_t dtype); /* 0 for integers */
 void cnri_values_fill(cnr_tensor *t, cnri_values values, const int64_t *list, cnri_dice *dice);

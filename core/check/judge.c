@@ -28,7 +28,7 @@ static double largest(const cnr_tensor *t) {
     double most = 0;
     const int64_t n = t && t->data && cnri_dtype_floats(t->dtype) ? cnr_count(t) : 0;
     for (int64_t i = 0; i < n; i++) {
-        const double v = fabs(cnri_value_get(t->dtype, t->data, i));
+        const double v = fabs(cnri_element(t->dtype, t->data, i));
         if (v > most && isfinite(v)) most = v;
     }
     return most;
@@ -59,8 +59,8 @@ static void shake(cnr_tensor *t, cnri_dice *dice) {
     const int64_t n = cnr_count(t);
     const double by = 2 * cnri_dtype_epsilon(t->dtype);
     for (int64_t i = 0; i < n; i++) {
-        const double v = cnri_value_get(t->dtype, t->data, i);
-        cnri_value_set(t->dtype, t->data, i,
+        const double v = cnri_element(t->dtype, t->data, i);
+        cnri_element_set(t->dtype, t->data, i,
                        v * (cnri_dice_next(dice) >> 40 & 1 ? 1 + by : 1 - by));
     }
 }
@@ -68,8 +68,8 @@ static void shake(cnr_tensor *t, cnri_dice *dice) {
 static void add_difference(double *bound, const cnr_tensor *a, const cnr_tensor *b, double times) {
     const int64_t n = cnr_count(a);
     for (int64_t i = 0; i < n; i++) {
-        const double x = cnri_value_get(a->dtype, a->data, i);
-        const double y = cnri_value_get(b->dtype, b->data, i);
+        const double x = cnri_element(a->dtype, a->data, i);
+        const double y = cnri_element(b->dtype, b->data, i);
         if (x != y && !(isnan(x) && isnan(y))) bound[i] += times * fabs(x - y);
     }
 }
@@ -116,7 +116,7 @@ static void add_rounding(double *bound, const cnr_tensor *t, double absolute) {
     const int64_t n = cnr_count(t);
     const double epsilon = cnri_dtype_epsilon(t->dtype);
     for (int64_t i = 0; i < n; i++) {
-        const double v = fabs(cnri_value_get(t->dtype, t->data, i));
+        const double v = fabs(cnri_element(t->dtype, t->data, i));
         bound[i] += epsilon * (absolute + (isfinite(v) ? 8 * v : 0)) + 1e-37;
     }
 }
@@ -151,8 +151,8 @@ static cnr_status shift_link(cnri_link *link, const double *from, double sign, d
     }
     const int64_t n = cnr_count(&value);
     for (int64_t i = 0; i < n; i++)
-        cnri_value_set(value.dtype, value.data, i,
-                       cnri_value_get(value.dtype, value.data, i) + sign * from[i]);
+        cnri_element_set(value.dtype, value.data, i,
+                       cnri_element(value.dtype, value.data, i) + sign * from[i]);
     link->in[0] = value;
     node.outputs = seen;
     const cnr_status status = reference(&node, outs, err);
@@ -173,7 +173,7 @@ static cnr_status link_bounds(cnri_case *c, int32_t i, cnr_error *err) {
         if (!bound) return no_memory(err);
         add_rounding(bound, &link->out, each ? 0 : rounding(&link->node));
         for (int64_t k = 0; each && k < cnr_count(&link->out); k++) { /* 1 + erf(x) and its like */
-            const double v = cnri_value_get(link->in[0].dtype, link->in[0].data, k);
+            const double v = cnri_element(link->in[0].dtype, link->in[0].data, k);
             bound[k] += isnan(v) ? INFINITY : 2 * cnri_dtype_epsilon(link->out.dtype) * fabs(v);
         }
         if (before) status = shift_link(link, before, 1, bound, err);
@@ -187,7 +187,7 @@ static cnr_status link_bounds(cnri_case *c, int32_t i, cnr_error *err) {
 static bool mostly_finite(const cnr_tensor *t) {
     const int64_t n = cnr_count(t);
     int64_t finite = 0;
-    for (int64_t i = 0; i < n; i++) finite += isfinite(cnri_value_get(t->dtype, t->data, i)) != 0;
+    for (int64_t i = 0; i < n; i++) finite += isfinite(cnri_element(t->dtype, t->data, i)) != 0;
     return 2 * finite >= n;
 }
 
@@ -243,8 +243,8 @@ bool cnri_judge(cnri_case *c, int32_t links, int32_t output, const cnr_tensor *g
     for (int64_t i = 0; i < n; i++) {
         const int64_t at = axis < 0 ? 0 : i / inner % want->dim[axis];
         if (axis >= 0 && (at < begin || at >= end)) continue;
-        const double w = cnri_value_get(want->dtype, want->data, i);
-        const double g = cnri_value_get(got->dtype, got->data, i);
+        const double w = cnri_element(want->dtype, want->data, i);
+        const double g = cnri_element(got->dtype, got->data, i);
         if (agrees(w, g, bound ? &bound[i] : NULL)) continue;
         if (wrong++ == 0) first = i;
     }
@@ -252,8 +252,8 @@ bool cnri_judge(cnri_case *c, int32_t links, int32_t output, const cnr_tensor *g
     cnri_text_add(why, "output %d: %lld of %lld wrong, first at ", output, (long long)wrong,
                   (long long)n);
     place(want, first, why);
-    const double g = cnri_value_get(got->dtype, got->data, first);
-    cnri_text_add(why, ": got %.9g, want %.9g", g, cnri_value_get(want->dtype, want->data, first));
+    const double g = cnri_element(got->dtype, got->data, first);
+    cnri_text_add(why, ": got %.9g, want %.9g", g, cnri_element(want->dtype, want->data, first));
     if (bound) cnri_text_add(why, " within %.3g", bound[first]);
     return false;
 }

@@ -1,55 +1,5 @@
-/* Elements of any type as doubles, drawn values, and channel blocks. */
+/* Drawn values, and channel blocks. */
 #include "core/check/check.h"
-
-double cnri_value_get(int32_t dtype, const void *p, int64_t i) {
-    const uint8_t *bytes = p;
-    switch (cnr_dtype_bits(dtype)) {
-    case 4: {
-        const int32_t nibble = bytes[i / 2] >> (i % 2 * 4) & 15;
-        return dtype == CNR_i4 && nibble > 7 ? nibble - 16 : nibble;
-    }
-    case 8: return dtype == CNR_i8 ? (double)((const int8_t *)p)[i] : (double)bytes[i];
-    case 16: {
-        const uint16_t v = ((const uint16_t *)p)[i];
-        if (dtype == CNR_f16) return (double)cnr_f16_to_f32(v);
-        if (dtype == CNR_bf16) return (double)cnr_bf16_to_f32(v);
-        return dtype == CNR_i16 ? (double)(int16_t)v : (double)v;
-    }
-    case 32:
-        if (dtype == CNR_f32) return (double)((const float *)p)[i];
-        return dtype == CNR_i32 ? (double)((const int32_t *)p)[i]
-                                : (double)((const uint32_t *)p)[i];
-    default:
-        if (dtype == CNR_f64) return ((const double *)p)[i];
-        return dtype == CNR_i64 ? (double)((const int64_t *)p)[i]
-                                : (double)((const uint64_t *)p)[i];
-    }
-}
-
-/* `value` lies within what the type holds. */
-void cnri_value_set(int32_t dtype, void *p, int64_t i, double value) {
-    uint8_t *bytes = p;
-    switch (cnr_dtype_bits(dtype)) {
-    case 4: {
-        const uint8_t nibble = (uint8_t)((int32_t)value & 15), keep = i % 2 ? 0x0f : 0xf0;
-        bytes[i / 2] = (uint8_t)((bytes[i / 2] & keep) | nibble << (i % 2 * 4));
-        break;
-    }
-    case 8: bytes[i] = (uint8_t)(int32_t)value; break;
-    case 16:
-        if (dtype == CNR_f16) ((uint16_t *)p)[i] = cnr_f32_to_f16((float)value);
-        else if (dtype == CNR_bf16) ((uint16_t *)p)[i] = cnr_f32_to_bf16((float)value);
-        else ((uint16_t *)p)[i] = (uint16_t)(int32_t)value;
-        break;
-    case 32:
-        if (dtype == CNR_f32) ((float *)p)[i] = (float)value;
-        else ((uint32_t *)p)[i] = (uint32_t)(int64_t)value;
-        break;
-    default:
-        if (dtype == CNR_f64) ((double *)p)[i] = value;
-        else ((int64_t *)p)[i] = (int64_t)value;
-    }
-}
 
 double cnri_dtype_epsilon(int32_t dtype) {
     static const struct { int32_t dtype; double epsilon; } floats[] = {
@@ -96,7 +46,7 @@ void cnri_values_fill(cnr_tensor *t, cnri_values values, const int64_t *list, cn
         if (v < 0 && !floats && t->dtype != CNR_i4 && t->dtype != CNR_i8 && t->dtype != CNR_i16 &&
             t->dtype != CNR_i32 && t->dtype != CNR_i64)
             v = -v;
-        cnri_value_set(t->dtype, t->data, i, v);
+        cnri_element_set(t->dtype, t->data, i, v);
     }
 }
 

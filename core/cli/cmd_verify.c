@@ -100,7 +100,8 @@ static bool same(job *j, const char *name, const cnr_tensor *got, const cnr_tens
     int64_t wrong = 0, worst = -1;
     double largest = -1;
     for (int64_t i = 0; i < n; i++) {
-        const double a = cnri_element(got, i), b = cnri_element(want, i);
+        const double a = cnri_element(got->dtype, got->data, i);
+        const double b = cnri_element(want->dtype, want->data, i);
         if ((isnan(a) && isnan(b)) || a == b) continue;
         const double diff = fabs(a - b);
         if (diff <= j->opt->atol + j->opt->rtol * fabs(b)) continue; /* false for NaN and infinity */
@@ -114,7 +115,8 @@ static bool same(job *j, const char *name, const cnr_tensor *got, const cnr_tens
     cnri_text_add(&j->why, "# %s: %lld of %lld elements differ, the most at ", name,
                   (long long)wrong, (long long)n);
     print_place(want, worst, &j->why);
-    cnri_text_add(&j->why, ": got %.9g, want %.9g\n", cnri_element(got, worst), cnri_element(want, worst));
+    cnri_text_add(&j->why, ": got %.9g, want %.9g\n", cnri_element(got->dtype, got->data, worst),
+                      cnri_element(want->dtype, want->data, worst));
     return false;
 }
 

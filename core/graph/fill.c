@@ -106,25 +106,13 @@ static uint64_t stream_of(uint64_t seed, const char *name) {
     return h ^ seed * UINT64_C(0xd6e8feb86659fd93);
 }
 
-/* ---- storing a number in any element type ---- */
+/* ---- one value ---- */
 
 static double sample(const cnr_init *init, double deviation, uint64_t *state) {
     if (init->kind == CNR_INIT_ONE) return 1;
     if (init->kind == CNR_INIT_CONST) return init->value;
     if (init->kind == CNR_INIT_HE) return deviation * cnri_random_normal(state);
     return 0;
-}
-
-static bool store(void *at, int64_t i, int32_t dtype, double x) {
-    if (dtype == CNR_f32) ((float *)at)[i] = (float)x;
-    else if (dtype == CNR_f64) ((double *)at)[i] = x;
-    else if (dtype == CNR_f16) ((uint16_t *)at)[i] = cnr_f32_to_f16((float)x);
-    else if (dtype == CNR_bf16) ((uint16_t *)at)[i] = cnr_f32_to_bf16((float)x);
-    else if (dtype == CNR_i64) ((int64_t *)at)[i] = (int64_t)x;
-    else if (dtype == CNR_i32) ((int32_t *)at)[i] = (int32_t)x;
-    else if (cnr_dtype_bits(dtype) == 8) ((int8_t *)at)[i] = (int8_t)x;
-    else return false;
-    return true;
 }
 
 static cnr_status fill_one(cnri_value *v, uint64_t seed, double deviation, cnr_error *err) {
@@ -135,7 +123,7 @@ static cnr_status fill_one(cnri_value *v, uint64_t seed, double deviation, cnr_e
     if (!own) return cnri_fail(err, CNR_E_MEMORY, v->name, "out of memory");
     uint64_t state = stream_of(seed, v->name);
     for (int64_t i = 0; i < n; i++)
-        if (!store(own, i, t->dtype, sample(&v->init, deviation, &state))) {
+        if (!cnri_element_set(t->dtype, own, i, sample(&v->init, deviation, &state))) {
             cnri_free(own);
             return cnri_fail(err, CNR_E_UNSUPPORTED, v->name,
                              "weights of type %s can't be filled at random",

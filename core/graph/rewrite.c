@@ -51,7 +51,8 @@ static void detach(cnr_graph *g, cnri_node *node) {
 /* A net's output stays computed, so that it is produced by a step of every plan. */
 static bool all_constant(const cnr_graph *g, const cnri_node *node) {
     for (int32_t i = 0; i < node->view.n_outputs; i++)
-        if (!(node->view.outputs[i]->flags & CNR_TENSOR_CONST) || is_output(g, node->out[i])) return false;
+        if (!(node->view.outputs[i]->flags & CNR_TENSOR_CONST) || is_output(g, node->out[i]))
+            return false;
     return node->view.n_outputs > 0;
 }
 

@@ -55,7 +55,7 @@ static cnr_status write_as_f32(cnri_writer *w, const cnr_tensor *t, cnr_error *e
     for (int64_t i = 0; i < n && !status;) {
         int64_t k = 0;
         for (; k < (int64_t)CNRI_COUNT(room) && i < n; k++, i++)
-            room[k] = (float)cnri_tensor_get(t, i);
+            room[k] = (float)cnri_element(t->dtype, t->data, i);
         status = cnri_write(w, room, (uint64_t)k * sizeof *room, err);
     }
     return status;

@@ -164,7 +164,7 @@ static void push_result(lua_State *L, const cnr_tensor *t, const char *method) {
     cnr_tensor *own = cnri_lua_push_tensor(L, t->dtype, t->rank, t->dim);
     if (own->bytes) memcpy(own->data, t->data, (size_t)own->bytes);
     if (t->rank > 0) return;
-    lua_pushnumber(L, cnri_tensor_get(own, 0));
+    lua_pushnumber(L, cnri_element(own->dtype, own->data, 0));
     lua_remove(L, -2);
 }
 

@@ -171,7 +171,7 @@ cnr_value cnri_lua_add_data(lua_State *L, cnr_graph *g, int args, const char *na
             if (!good)
                 cnri_graph_problem(g, place, "%s[%lld]: want a number, got a %s value", shown,
                                    (long long)(first + i), luaL_typename(L, -1));
-            else cnri_tensor_set(t, i, lua_tonumber(L, -1));
+            else cnri_element_set(t->dtype, t->data, i, lua_tonumber(L, -1));
             lua_pop(L, 1);
         }
         if (good) v = cnri_graph_constant(g, push_free_name(L, g, name), t);

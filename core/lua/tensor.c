@@ -41,64 +41,6 @@ int32_t cnri_lua_dims(lua_State *L, int i, int64_t *dim) {
     return (int32_t)n;
 }
 
-/* ---- elements ---- */
-
-double cnri_tensor_get(const cnr_tensor *t, int64_t i) {
-    switch ((cnr_dtype)t->dtype) {
-    case CNR_f32: return (double)((const float *)t->data)[i];
-    case CNR_f64: return ((const double *)t->data)[i];
-    case CNR_f16: return (double)cnr_f16_to_f32(((const uint16_t *)t->data)[i]);
-    case CNR_bf16: return (double)cnr_bf16_to_f32(((const uint16_t *)t->data)[i]);
-    case CNR_i8: return (double)((const int8_t *)t->data)[i];
-    case CNR_bool:
-    case CNR_u8: return (double)((const uint8_t *)t->data)[i];
-    case CNR_i16: return (double)((const int16_t *)t->data)[i];
-    case CNR_u16: return (double)((const uint16_t *)t->data)[i];
-    case CNR_i32: return (double)((const int32_t *)t->data)[i];
-    case CNR_u32: return (double)((const uint32_t *)t->data)[i];
-    case CNR_i64: return (double)((const int64_t *)t->data)[i];
-    case CNR_u64: return (double)((const uint64_t *)t->data)[i];
-    case CNR_u4: return (double)(((const uint8_t *)t->data)[i / 2] >> (i % 2 * 4) & 15);
-    case CNR_i4: {
-        const int v = ((const uint8_t *)t->data)[i / 2] >> (i % 2 * 4) & 15;
-        return v < 8 ? v : v - 16;
-    }
-    default: return 0;
-    }
-}
-
-/* Cut to the type's range; a NaN becomes 0. */
-static double clamp(double v, double low, double high) {
-    return isnan(v) ? 0 : v < low ? low : v > high ? high : v;
-}
-
-static void set_nibble(uint8_t *byte, int64_t i, int v) {
-    const int shift = (int)(i % 2 * 4);
-    *byte = (uint8_t)((*byte & ~(15 << shift)) | (v & 15) << shift);
-}
-
-void cnri_tensor_set(cnr_tensor *t, int64_t i, double v) {
-    switch ((cnr_dtype)t->dtype) {
-    case CNR_f32: ((float *)t->data)[i] = (float)v; break;
-    case CNR_f64: ((double *)t->data)[i] = v; break;
-    case CNR_f16: ((uint16_t *)t->data)[i] = cnr_f32_to_f16((float)v); break;
-    case CNR_bf16: ((uint16_t *)t->data)[i] = cnr_f32_to_bf16((float)v); break;
-    case CNR_i8: ((int8_t *)t->data)[i] = (int8_t)clamp(v, INT8_MIN, INT8_MAX); break;
-    case CNR_bool: ((uint8_t *)t->data)[i] = v != 0; break;
-    case CNR_u8: ((uint8_t *)t->data)[i] = (uint8_t)clamp(v, 0, UINT8_MAX); break;
-    case CNR_i16: ((int16_t *)t->data)[i] = (int16_t)clamp(v, INT16_MIN, INT16_MAX); break;
-    case CNR_u16: ((uint16_t *)t->data)[i] = (uint16_t)clamp(v, 0, UINT16_MAX); break;
-    case CNR_i32: ((int32_t *)t->data)[i] = (int32_t)clamp(v, INT32_MIN, INT32_MAX); break;
-    case CNR_u32: ((uint32_t *)t->data)[i] = (uint32_t)clamp(v, 0, UINT32_MAX); break;
-    /* The largest doubles below 2^63 and 2^64. */
-    case CNR_i64: ((int64_t *)t->data)[i] = (int64_t)clamp(v, -0x1p63, 0x1.fffffffffffffp62); break;
-    case CNR_u64: ((uint64_t *)t->data)[i] = (uint64_t)clamp(v, 0, 0x1.fffffffffffffp63); break;
-    case CNR_u4: set_nibble((uint8_t *)t->data + i / 2, i, (int)clamp(v, 0, 15)); break;
-    case CNR_i4: set_nibble((uint8_t *)t->data + i / 2, i, (int)clamp(v, -8, 7)); break;
-    default: break;
-    }
-}
-
 /* ---- making ---- */
 
 static void take_numbers(lua_State *L, cnr_tensor *t, int list) {
@@ -113,7 +55,7 @@ static void take_numbers(lua_State *L, cnr_tensor *t, int list) {
                        luaL_typename(L, -1));
         if (t->dtype == CNR_i64 && lua_isinteger(L, -1))
             ((int64_t *)t->data)[i] = lua_tointeger(L, -1);
-        else cnri_tensor_set(t, i, lua_tonumber(L, -1));
+        else cnri_element_set(t->dtype, t->data, i, lua_tonumber(L, -1));
         lua_pop(L, 1);
     }
 }
@@ -179,13 +121,13 @@ static int tensor_index(lua_State *L) {
     }
     const int64_t i = index_of(L, t);
     if (t->dtype == CNR_i64) lua_pushinteger(L, ((const int64_t *)t->data)[i]);
-    else lua_pushnumber(L, cnri_tensor_get(t, i));
+    else lua_pushnumber(L, cnri_element(t->dtype, t->data, i));
     return 1;
 }
 
 static int tensor_assign(lua_State *L) {
     cnr_tensor *t = cnri_lua_tensor_at(L, 1);
-    cnri_tensor_set(t, index_of(L, t), luaL_checknumber(L, 3));
+    cnri_element_set(t->dtype, t->data, index_of(L, t), luaL_checknumber(L, 3));
     return 0;
 }
 
@@ -229,7 +171,8 @@ static int tensor_as(lua_State *L) {
     cnr_tensor *to = cnri_lua_push_tensor(L, dtype, t->rank, t->dim);
     const int64_t n = cnr_count(t);
     cnri_script_charge(L, n / 4);
-    for (int64_t i = 0; i < n; i++) cnri_tensor_set(to, i, cnri_tensor_get(t, i));
+    for (int64_t i = 0; i < n; i++)
+        cnri_element_set(to->dtype, to->data, i, cnri_element(t->dtype, t->data, i));
     return 1;
 }
 

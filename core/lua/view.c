@@ -19,7 +19,7 @@ int cnri_lua_tensor_above(lua_State *L) {
     cnri_script_charge(L, looks / 4);
     lua_Integer found = 0;
     for (int64_t k = 0, i = from - 1; k < looks; k++, i += step) {
-        if (!(cnri_tensor_get(t, i) > least)) continue;
+        if (!(cnri_element(t->dtype, t->data, i) > least)) continue;
         cnri_script_charge(L, 2);
         lua_pushinteger(L, i + 1);
         lua_rawseti(L, -2, ++found);

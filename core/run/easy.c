@@ -94,31 +94,6 @@ cnr_status cnr_run_picture(cnr_model *m, const char *path, const cnr_tensor **ou
 
 /* ---- top k ---- */
 
-#define READ_INT(type) return (double)((const type *)t->data)[i]
-double cnri_element(const cnr_tensor *t, int64_t i) {
-    switch (t->dtype) { /* the only place outside kernels that looks at numbers */
-    case CNR_f32: READ_INT(float);
-    case CNR_f64: READ_INT(double);
-    case CNR_f16: return (double)cnr_f16_to_f32(((const uint16_t *)t->data)[i]);
-    case CNR_bf16: return (double)cnr_bf16_to_f32(((const uint16_t *)t->data)[i]);
-    case CNR_i8: READ_INT(int8_t);
-    case CNR_u8:
-    case CNR_bool: READ_INT(uint8_t);
-    case CNR_i16: READ_INT(int16_t);
-    case CNR_u16: READ_INT(uint16_t);
-    case CNR_i32: READ_INT(int32_t);
-    case CNR_u32: READ_INT(uint32_t);
-    case CNR_i64: READ_INT(int64_t);
-    case CNR_u64: READ_INT(uint64_t);
-    case CNR_i4:
-    case CNR_u4: { /* two a byte, the first in the low bits */
-        const int nibble = ((const uint8_t *)t->data)[i / 2] >> (i % 2 * 4) & 15;
-        return t->dtype == CNR_i4 && nibble > 7 ? nibble - 16 : nibble;
-    }
-    default: return NAN;
-    }
-}
-
 static bool ahead(double a, int64_t i, double b, int64_t k) {
     if (isnan(a) || isnan(b)) return isnan(a) == isnan(b) ? i < k : isnan(b);
     return a != b ? a > b : i < k;
@@ -128,9 +103,11 @@ int32_t cnr_topk(const cnr_tensor *scores, int32_t k, cnr_top *out) {
     const int64_t n = scores && scores->data ? cnr_count(scores) : 0;
     int32_t found = 0;
     for (int64_t i = 0; i < n; i++) {
-        const double v = cnri_element(scores, i);
+        const double v = cnri_element(scores->dtype, scores->data, i);
         int32_t at = found;
-        while (at > 0 && ahead(v, i, cnri_element(scores, out[at - 1].index), out[at - 1].index)) at--;
+        while (at > 0 && ahead(v, i, cnri_element(scores->dtype, scores->data, out[at - 1].index),
+                               out[at - 1].index))
+            at--;
         if (at >= k) continue;
         if (found < k) found++;
         memmove(&out[at + 1], &out[at], (size_t)(found - 1 - at) * sizeof *out);

@@ -148,10 +148,6 @@ bool cnri_picture_size(const cnri_preprocess *p, const cnr_tensor *picture, int6
 cnr_status cnri_resize_u8(const uint8_t *in, int64_t h, int64_t w, int64_t channels, uint8_t *out,
                           int64_t out_h, int64_t out_w);
 
-/* ---- easy.c ---- */
-/* Element i of a plain tensor with host data, as a number. */
-double cnri_element(const cnr_tensor *t, int64_t i);
-
 /* ---- samples.c: sources by spec ---- */
 typedef struct cnri_samples {
     const cnr_source *source;

@@ -3,6 +3,11 @@ local M = {}
 
 local most = 3000 -- of the best that suppression looks at
 
+function M.add(list, class, score, x0, y0, x1, y1, points)
+  list[#list + 1] = { class = class, score = score, x0 = x0, y0 = y0, x1 = x1, y1 = y1,
+                      points = points }
+end
+
 function M.area(b)
   local w, h = b.x1 - b.x0, b.y1 - b.y0
   return w > 0 and h > 0 and w * h or 0

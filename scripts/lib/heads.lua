@@ -2,14 +2,11 @@
 -- takes the outputs as tensors, what is known of the net, and the least score that counts.
 --
 -- Large outputs are looked through by tensor:above, so that only what scores is read one by one.
+local add = require("lib.boxes").add
+
 local M = {}
 
 local exp = math.exp
-
-local function add(list, class, score, x0, y0, x1, y1, points)
-  list[#list + 1] = { class = class, score = score, x0 = x0, y0 = y0, x1 = x1, y1 = y1,
-                      points = points }
-end
 
 local function add_centred(list, class, score, x, y, w, h, points)
   add(list, class, score, x - w / 2, y - h / 2, x + w / 2, y + h / 2, points)

@@ -1,13 +1,10 @@
 -- From outputs to boxes, as heads.lua, of detectors that say boxes relative to others known before:
 -- SSD and the finders of faces that are built like it.
+local add = require("lib.boxes").add
+
 local M = {}
 
 local exp = math.exp
-
-local function add(list, class, score, x0, y0, x1, y1, points)
-  list[#list + 1] = { class = class, score = score, x0 = x0, y0 = y0, x1 = x1, y1 = y1,
-                      points = points }
-end
 
 -- Ready detections, [1, 1, found, 7]: picture, class (0 is background), score, corners from 0 to 1.
 function M.detections(outputs, _, size, least)

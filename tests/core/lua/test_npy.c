@@ -20,7 +20,7 @@ static void roundtrip(int32_t dtype, int32_t want) {
     if (same && want == dtype) same = memcmp(text + offset, data, (size_t)back.bytes) == 0;
     for (int64_t i = 0; same && want != dtype && i < 6; i++) {
         back.data = text + offset;
-        same = cnri_tensor_get(&back, i) == cnri_tensor_get(&t, i);
+        same = cnri_element(back.dtype, back.data, i) == cnri_element(t.dtype, t.data, i);
     }
     ok(same, "%s", cnr_dtype_name(dtype));
     if (status) note("%s: %s", err.where, err.text);
