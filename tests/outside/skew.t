@@ -41,28 +41,49 @@ else
     cat "$work/out" "$work/err" | grep -q 'built for ABI 0\.1, this host has [0-9.]*: the major must'
     ok $? "and tells both versions"
 fi
-compile 1.0 now.c now; ok $? "a plugin builds by the headers of 1.0"
-run "$build/cnnrun" plugins --check "$work/now.so"; ok $? "it loads"
-net frozen_scale
-for device in cpu frozen; do
-    run "$build/cnnrun" run --json --top 4 --device $device --plugin-dir "$work/now.so" \
-        "$work/frozen_scale.lua" "$digit"
-    ok $? "its operator runs on $device"
-    cp "$work/out" "$work/$device"
-done
-perl -e '
-    my @t = map { local @ARGV = $_; join "", <> } @ARGV;
-    my @s = map { [ /"score":\s*([-0-9.e]+)/g ] } @t;
-    exit 1 unless @{$s[0]} == 4 && @{$s[0]} == @{$s[1]};
-    for (0 .. 3) { exit 1 if abs($s[0][$_] - $s[1][$_]) > 1e-6 }' "$work/cpu" "$work/frozen"
-ok $? "with the same answer on its own device as on ours"
-run "$build/cnnrun" show --json --device frozen --plugin-dir "$work/now.so" "$work/frozen_scale.lua"
-grep -q '"kernel":"frozen_scale_f32","device":"frozen"' "$work/out"; ok $? "by its own kernel"
-run "$build/cnnrun" warm --cache "$work/cache" --device frozen --plugin-dir "$work/now.so" \
-    "$work/frozen_scale.lua"
-run "$build/cnnrun" warm --json --cache "$work/cache" --device frozen --plugin-dir "$work/now.so" \
-    "$work/frozen_scale.lua"
-grep -q '"origin":"hit".*"prepared":0,"taken_over":1' "$work/out"
-ok $? "whose blob is kept for the next start"
+# runs_as_frozen ABI OPERATOR DEVICE: builds that day's plugin, loads it and runs what it brings.
+runs_as_frozen() {
+    compile "$1" now.c "now-$1"; ok $? "a plugin builds by the headers of $1"
+    run "$build/cnnrun" plugins --check "$work/now-$1.so"; ok $? "it loads"
+    net "$2"
+    for device in cpu "$3"; do
+        run "$build/cnnrun" run --json --top 4 --device "$device" --plugin-dir "$work/now-$1.so" \
+            "$work/$2.lua" "$digit"
+        ok $? "its operator runs on $device"
+        cp "$work/out" "$work/$device"
+    done
+    perl -e '
+        my @t = map { local @ARGV = $_; join "", <> } @ARGV;
+        my @s = map { [ /"score":\s*([-0-9.e]+)/g ] } @t;
+        exit 1 unless @{$s[0]} == 4 && @{$s[0]} == @{$s[1]};
+        for (0 .. 3) { exit 1 if abs($s[0][$_] - $s[1][$_]) > 1e-6 }' "$work/cpu" "$work/$3"
+    ok $? "with the same answer on its own device as on ours"
+    run "$build/cnnrun" show --json --device "$3" --plugin-dir "$work/now-$1.so" "$work/$2.lua"
+    grep -q "\"kernel\":\"$2_f32\",\"device\":\"$3\"" "$work/out"; ok $? "by its own kernel"
+    run "$build/cnnrun" warm --cache "$work/cache" --device "$3" --plugin-dir "$work/now-$1.so" \
+        "$work/$2.lua"
+    run "$build/cnnrun" warm --json --cache "$work/cache" --device "$3" \
+        --plugin-dir "$work/now-$1.so" "$work/$2.lua"
+    grep -q '"origin":"hit".*"prepared":0,"taken_over":1' "$work/out"
+    ok $? "whose blob is kept for the next start"
+}
+runs_as_frozen 1.0 frozen_scale frozen
+runs_as_frozen 1.1 frozen_shift frozen-later
+
+echo "frozen-net 3 5" >"$work/net.frozen"
+run "$build/cnnrun" show --json --plugin-dir "$work/now-1.1.so" "$work/net.frozen"
+grep -q '"op":"frozen_shift"' "$work/out"; ok $? "the importer of 1.1 builds a net"
+cat >"$work/dense.lua" <<'END'
+local c = require "cnnrun"
+return c.net { name = "frozen", input = { "x", shape = { 1, 1, 28, 28 }, scale = 1 / 255 },
+  c.flatten {}, c.dense { "sum", out = 3, bias = false } }
+END
+run "$build/cnnrun" run --json --plugin-dir "$work/now-1.1.so" --weights "$work/net.frozen" \
+    "$work/dense.lua" "$digit"
+perl -0ne '@s = /"score":\s*([-0-9.e]+)/g; exit !(@s == 3 && $s[0] == $s[2] && $s[0] > 0)' "$work/out"
+ok $? "and sees which weights a net of ours wants"
+run "$build/cnnrun" plugins --plugin-dir "$work/now-1.1.so"
+grep -q frozen-meter "$work/out" && grep -q frozen-knob "$work/out"
+ok $? "its meter and its knob register"
 echo "1..$count"
 exit $failed

@@ -43,6 +43,9 @@ SKIP: {
 isnt(complaints('gcc', $c, "#include <cnnrun/op.h>\nint f(cnr_plugin *p);\n"), '',
     'a header does not bring what it does not need');
 
+# 1,000 held for ABI 1.0. 1.2 brings meters, knobs, a clock, observers, device lists, profiles and the
+# helpers that every plugin wrote for itself (kit.h): what is declared once here is written nowhere else.
+my $most = 1400;
 my $lines = 0;
 for my $header (@headers) {
     open my $in, '<', $header or die "$header: $!";
@@ -51,6 +54,6 @@ for my $header (@headers) {
     $text =~ s{/\*.*?\*/}{}gs;
     $lines += grep { /\S/ } split /\n/, $text;
 }
-ok($lines > 300 && $lines < 1000, 'the public headers have under 1,000 lines without comments');
+ok($lines > 300 && $lines < $most, "the public headers have under $most lines without comments");
 diag("public headers: $lines lines without comments");
 done_testing;

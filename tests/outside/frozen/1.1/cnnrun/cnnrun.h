@@ -1,0 +1,128 @@
+/* For applications: open, load, run, top-k, close; and, below, the parts those are made of.
+ *
+ *     cnr_runtime *rt; cnr_model *net; const cnr_tensor *scores; cnr_top best[5];
+ *     cnr_error err = CNR_ERROR_INIT;
+ *     cnr_open(&rt, NULL, &err);
+ *     cnr_load(rt, "lenet5.cnr", NULL, &net, &err);
+ *     cnr_run_picture(net, "three.png", &scores, &err);
+ *     int n = cnr_topk(scores, 5, best);
+ *     cnr_close(rt);
+ */
+#ifndef CNNRUN_CNNRUN_H
+#define CNNRUN_CNNRUN_H
+
+#include <cnnrun/status.h>
+#include <cnnrun/tensor.h>
+#include <cnnrun/version.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct cnr_runtime cnr_runtime; /* loaded plugins and open devices */
+typedef struct cnr_model cnr_model;     /* an immutable graph with its weights; shared */
+typedef struct cnr_plan cnr_plan;       /* a model for given shapes and devices; immutable, shared */
+typedef struct cnr_session cnr_session; /* memory to run a plan in; one thread at a time */
+
+typedef struct cnr_open_options {
+    uint32_t size;
+    int32_t threads;                 /* of the CPU; 0: all */
+    const char *const *plugin_dirs;  /* searched first; NULL-terminated; NULL: none */
+    void (*log)(void *arg, int32_t level, const char *plugin, const char *text);
+    void *log_arg;
+    int32_t log_level; /* cnr_log_level; more is chattier */
+    int32_t no_default_dirs;
+    int32_t trust_scripts; /* 1: Lua scripts may use files and time (see --trust) */
+} cnr_open_options;
+
+typedef struct cnr_load_options {
+    uint32_t size;
+    int32_t n_symbols;
+    const char *weights;         /* a file whose weights fill the net; "random:SEED"; NULL */
+    const char *net;             /* which net of a script that holds several; NULL: the only one */
+    const char *const *symbols;  /* names of dimensions ... */
+    const int64_t *symbol_values; /* ... bound when a plan is made implicitly; else they are 1 */
+    const char *const *no_rewrite; /* names, NULL-terminated; NULL: none */
+    const char *device;          /* "cpu", "opencl:0"; NULL: the best */
+    uint64_t memory_bound;       /* bytes for prepared weights; 0: none */
+    int32_t deterministic;
+    const char *cache;           /* folder of stored plans and tuning records; NULL: none */
+    uint64_t cache_bytes;        /* most that plans may take in there; 0: 4 GiB */
+    /* (since 1.1) "name=value" for the importer, NULL-terminated; NULL: none */
+    const char *const *import_options;
+} cnr_load_options;
+
+typedef struct cnr_top {
+    int64_t index;
+    float score;
+} cnr_top;
+
+/* All plugins are searched for and loaded. On an error *out is NULL. */
+cnr_status cnr_open(cnr_runtime **out, const cnr_open_options *options, cnr_error *err);
+/* Frees everything made from it, models and sessions included. */
+void cnr_close(cnr_runtime *rt);
+/* .cnr, .lua, or whatever an importer recognises. Owned by rt; cnr_release lets go earlier. */
+cnr_status cnr_load(cnr_runtime *rt, const char *path, const cnr_load_options *options,
+                    cnr_model **out, cnr_error *err);
+void cnr_release(cnr_model *model);
+
+/* Runs a picture through the net's own preprocessing. *out is output 0, on the host, valid until
+ * the model runs again. Not from two threads at once: use sessions for that. */
+cnr_status cnr_run_picture(cnr_model *model, const char *path, const cnr_tensor **out,
+                           cnr_error *err);
+/* Runs tensors (host data); a plan for their shapes is made at the first call and kept. */
+cnr_status cnr_run_tensors(cnr_model *model, const cnr_tensor *const *inputs, int32_t n_inputs,
+                           const cnr_tensor **outputs, int32_t n_outputs, cnr_error *err);
+/* The k largest of a tensor's elements, best first; ties by index; NaN last. Returns how many. */
+int32_t cnr_topk(const cnr_tensor *scores, int32_t k, cnr_top *out);
+/* The label of class `index`, or NULL. */
+const char *cnr_label(const cnr_model *model, int64_t index);
+
+/* ---- what the net takes and gives ---- */
+
+int32_t cnr_input_count(const cnr_model *model);
+int32_t cnr_output_count(const cnr_model *model);
+const char *cnr_input_name(const cnr_model *model, int32_t index);
+const char *cnr_output_name(const cnr_model *model, int32_t index);
+const cnr_tensor *cnr_input_type(const cnr_model *model, int32_t index);
+const cnr_tensor *cnr_output_type(const cnr_model *model, int32_t index);
+
+/* ---- plans and sessions ---- */
+
+/* shapes[i] gives dim of input i (its data counts only where it decides shapes, as the axes of a
+ * reduction do: the plan is then for that data); NULL: symbols are bound to 1. Plans
+ * are kept by shape, so asking again is cheap. */
+cnr_status cnr_plan_for(cnr_model *model, const cnr_tensor *const *shapes, int32_t n_shapes,
+                        cnr_plan **out, cnr_error *err);
+void cnr_plan_release(cnr_plan *plan);
+uint64_t cnr_plan_arena_bytes(const cnr_plan *plan);
+uint64_t cnr_plan_weight_bytes(const cnr_plan *plan);
+/* New data for the weight `name`; prepared blobs are renewed. No session of the plan may be
+ * running. */
+cnr_status cnr_plan_set_weight(cnr_plan *plan, const char *name, const cnr_tensor *value,
+                               cnr_error *err);
+
+cnr_status cnr_session_open(cnr_plan *plan, cnr_session **out, cnr_error *err);
+void cnr_session_close(cnr_session *session);
+/* Copies host data in. */
+cnr_status cnr_session_set_input(cnr_session *session, int32_t index, const cnr_tensor *value,
+                                 cnr_error *err);
+cnr_status cnr_session_run(cnr_session *session, cnr_error *err);
+/* start returns when the work is queued; wait when it is done. run is both. */
+cnr_status cnr_session_start(cnr_session *session, cnr_error *err);
+cnr_status cnr_session_wait(cnr_session *session, cnr_error *err);
+/* Output `index` on the host; valid until the session runs again or closes. */
+cnr_status cnr_session_output(cnr_session *session, int32_t index, const cnr_tensor **out,
+                              cnr_error *err);
+/* From any thread or a signal handler: a run under way returns CNR_E_CANCELLED soon. */
+void cnr_session_cancel(cnr_session *session);
+/* Called after each node with its name and an output on the host (calibration, debugging). */
+typedef void (*cnr_tap_fn)(void *arg, const char *node, int32_t output, const cnr_tensor *value);
+void cnr_session_tap(cnr_session *session, cnr_tap_fn fn, void *arg);
+
+const char *cnr_status_text(int32_t status);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,129 @@
+/* Devices: memory, streams and events of whatever runs kernels. */
+#ifndef CNNRUN_DEVICE_H
+#define CNNRUN_DEVICE_H
+
+#include <cnnrun/status.h>
+#include <cnnrun/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    CNR_MEMORY_HOST = 1 << 0,  /* handle is a host address; data can be used in place */
+    CNR_MEMORY_PARTS = 1 << 1, /* may be sub-allocated at offsets; an image may not */
+    CNR_MEMORY_IMAGE = 1 << 2  /* has width and height */
+};
+
+typedef struct cnr_memory_class {
+    const char *name; /* "buffer", "image2d" */
+    uint32_t flags;
+    uint32_t alignment; /* of parts, bytes, a power of two */
+    uint64_t max_bytes; /* of one allocation */
+    int64_t max_width, max_height;
+} cnr_memory_class;
+
+/* What a device is, before it is opened. Plugins that can drive the same piece of hardware give
+ * the same family and key; the highest score gets it. */
+typedef struct cnr_device_info {
+    uint32_t size;
+    int32_t score;       /* 0: can't be driven; `why` then says so */
+    char key[128];       /* identifies the hardware within the family */
+    char name[128];      /* for people: "Mali-G78" */
+    char driver[128];    /* vendor and driver version; part of every cache key */
+    char why[128];
+    int32_t concurrency; /* threads or compute units */
+    int32_t reserved;
+    uint64_t memory_bytes; /* 0: unknown */
+} cnr_device_info;
+
+struct cnr_device_class;
+
+/* An open device. */
+typedef struct cnr_device {
+    uint32_t size;
+    int32_t index; /* within its class */
+    const struct cnr_device_class *cls;
+    const char *name; /* "cpu", "opencl:0" */
+    void *state;      /* the plugin's */
+    const cnr_memory_class *memory; /* class 0 is the default one; filled by open */
+    int32_t n_memory;
+    int32_t concurrency; /* threads that streams of this device use; filled by open */
+} cnr_device;
+
+/* A queue of work; used by one thread at a time. In-order. */
+typedef struct cnr_stream {
+    uint32_t size;
+    int32_t reserved;
+    const cnr_device *device;
+    void *state; /* the plugin's */
+    /* Devices with host memory: calls fn(arg, i, thread) for all i < n on up to `concurrency`
+     * threads, thread < concurrency; returns when all are done. NULL elsewhere. */
+    void (*parallel)(struct cnr_stream *stream, int64_t n,
+                     void (*fn)(void *arg, int64_t i, int32_t thread), void *arg);
+    const volatile int32_t *cancel; /* set to non-zero to ask long kernels to return early */
+} cnr_stream;
+
+typedef struct cnr_device_options {
+    uint32_t size;
+    int32_t threads; /* 0: as many as the machine has cores to give */
+} cnr_device_options;
+
+enum {
+    CNR_DEVICE_ONLY = 1 << 0 /* there is never a second one: named family, not family:0 */
+};
+
+/* A device class. Constant, owned by the plugin. */
+typedef struct cnr_device_class {
+    uint32_t size, flags; /* CNR_DEVICE_... */
+    const char *name;   /* "cpu-neon", "opencl-mali" */
+    const char *family; /* "cpu", "opencl": devices are named family:N, or family with ONLY */
+    const char *summary;
+    /* How many devices there are; 0 is fine. Negative: a cnr_status, err filled. */
+    int32_t (*count)(cnr_error *err);
+    cnr_status (*describe)(int32_t index, cnr_device_info *out, cnr_error *err);
+    /* Fills state, memory, n_memory, concurrency. */
+    cnr_status (*open)(cnr_device *device, const cnr_device_options *options, cnr_error *err);
+    void (*close)(cnr_device *device);
+
+    /* Memory; alloc sets handle and offset of `out`, whose bytes, class, width, height are set. */
+    cnr_status (*alloc)(const cnr_device *device, cnr_mem *out, cnr_error *err);
+    void (*free)(const cnr_device *device, cnr_mem *mem);
+    /* (optional: handle + offset) A part of `whole`, which stays the owner; classes with PARTS. */
+    cnr_status (*view)(const cnr_device *device, const cnr_mem *whole, uint64_t offset,
+                       uint64_t bytes, cnr_mem *out, cnr_error *err);
+    void (*unview)(const cnr_device *device, cnr_mem *part);
+    /* Host address of memory; may wait for the stream. (optional: NULL means copy) */
+    void *(*map)(cnr_stream *stream, const cnr_mem *mem, int32_t write, cnr_error *err);
+    void (*unmap)(cnr_stream *stream, const cnr_mem *mem, void *address);
+    /* Queued in order. The host side may be reused when the stream is synced. */
+    cnr_status (*write)(cnr_stream *stream, const cnr_mem *to, uint64_t offset, const void *from,
+                        uint64_t bytes, cnr_error *err);
+    cnr_status (*read)(cnr_stream *stream, const cnr_mem *from, uint64_t offset, void *to,
+                       uint64_t bytes, cnr_error *err);
+    /* (optional: through the host) between two memories of this device */
+    cnr_status (*copy)(cnr_stream *stream, const cnr_mem *from, const cnr_mem *to, uint64_t bytes,
+                       cnr_error *err);
+
+    cnr_status (*stream_open)(const cnr_device *device, cnr_stream *stream, cnr_error *err);
+    void (*stream_close)(cnr_stream *stream);
+    cnr_status (*sync)(cnr_stream *stream, cnr_error *err); /* all that was queued has run */
+    /* (optional: streams finish at once) A mark in the queue; another stream may wait for it. */
+    cnr_status (*record)(cnr_stream *stream, void **event, cnr_error *err);
+    cnr_status (*wait)(cnr_stream *stream, void *event, cnr_error *err);
+    void (*event_free)(const cnr_device *device, void *event);
+    /* (optional) nanoseconds between two recorded marks that have passed */
+    int64_t (*elapsed)(const cnr_device *device, void *from, void *to);
+    /* (optional) starts what was queued */
+    void (*flush)(cnr_stream *stream);
+
+    /* (optional: unknown; since 1.1) The most that a device of this class could score on this
+     * machine, told without waking any driver: while better devices are known, or another is asked
+     * for by its name, count is not called. */
+    int32_t (*most)(void);
+} cnr_device_class;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,67 @@
+/* Importers, exporters and rewrites: who builds and changes graphs, through the host table. */
+#ifndef CNNRUN_IMPORT_H
+#define CNNRUN_IMPORT_H
+
+#include <cnnrun/op.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct cnr_graph;
+
+typedef struct cnr_import_args {
+    uint32_t size;
+    int32_t n_paths;
+    const char *const *paths; /* the model, then its weights where they are apart */
+    int32_t n_options, reserved;
+    const char *const *options; /* "name=value" */
+    /* (since 1.1) NULL, or a net that wants weights of these files: the graph is then to hold
+     * constants of the names and types of its parameters. Files that name theirs alike need not
+     * look at it. */
+    const struct cnr_graph *net;
+} cnr_import_args;
+
+typedef struct cnr_importer {
+    uint32_t size;
+    uint32_t reserved;
+    const char *name; /* "caffe" */
+    const char *summary;
+    /* > 0: this looks like mine, highest wins. head: the first bytes of paths[0]. */
+    int32_t (*accepts)(const char *path, const uint8_t *head, size_t head_bytes);
+    /* Builds into an empty graph. Unsupported layers are reported one by one with
+     * host->graph_problem and the rest goes on, so that a user sees all of them at once. */
+    cnr_status (*import)(const cnr_import_args *args, struct cnr_graph *graph, cnr_error *err);
+} cnr_importer;
+
+typedef struct cnr_exporter {
+    uint32_t size;
+    uint32_t reserved;
+    const char *name;
+    const char *summary;
+    int32_t (*accepts)(const char *path);
+    /* Writes to a temporary beside `path` and renames. */
+    cnr_status (*write)(const struct cnr_graph *graph, const char *path, cnr_error *err);
+} cnr_exporter;
+
+/* A change of a graph that keeps its outputs. Run to a fixed point before planning, in order of
+ * `order`, unless switched off by name.
+ *
+ * One that quantises does so only where metadata asks for it, and then keeps them nearly:
+ *     "quantize"         the names of the nodes meant, one a line; removed by who quantised them
+ *     "range.VALUE"      "low,high": what the value of that name was seen to hold
+ *     "quantized.VALUE"  its answer, "NAME,scale,zero,low": the whole numbers of value NAME now stand
+ *                        for VALUE where that is above low, as scale * (NAME - zero) */
+typedef struct cnr_rewrite {
+    uint32_t size;
+    int32_t order;
+    const char *name;
+    const char *summary;
+    /* Returns the number of changes, or a negative cnr_status. */
+    int32_t (*apply)(struct cnr_graph *graph, cnr_error *err);
+} cnr_rewrite;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

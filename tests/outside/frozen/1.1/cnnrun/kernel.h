@@ -1,0 +1,86 @@
+/* Kernels: how one device computes one operator, in stages: accepts, prepare, plan, run. */
+#ifndef CNNRUN_KERNEL_H
+#define CNNRUN_KERNEL_H
+
+#include <cnnrun/device.h>
+#include <cnnrun/op.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The answer to "would you run this node". The host presets everything: block lists to what the
+ * neighbours offer (0 or 1: plain), classes to the device's class 0, epilogue to 0. */
+typedef struct cnr_accept {
+    uint32_t size;
+    int32_t score;    /* 0: no; 1 to 1000, higher is preferred at equal cost */
+    int32_t epilogue; /* how many of node->epilogue, from the first, the kernel computes itself */
+    uint32_t ranges;  /* bit a: run accepts a range on axis a of output 0 */
+    uint32_t prepared; /* bit i: input i is consumed by prepare and not needed at run (i < 32) */
+    uint32_t reserved;
+    double cost_ns;   /* estimate; 0: unknown */
+    int32_t *in_block, *out_block; /* channel block wanted of each input, produced of each output */
+    int32_t *in_class, *out_class; /* memory class of each, on this device */
+    const char *why;  /* (optional) static text: why not */
+} cnr_accept;
+
+/* A prepared blob, or a workspace: what to allocate for it. */
+typedef struct cnr_space {
+    uint32_t size;
+    uint32_t alignment; /* 0: the memory class's own */
+    uint64_t bytes;     /* 0: none */
+    int32_t memory_class;
+    int32_t reserved;
+    int64_t width, height; /* image classes, pixels */
+} cnr_space;
+
+/* One call of a kernel. Nothing in it outlives the call. */
+typedef struct cnr_run {
+    uint32_t size;
+    int32_t range_axis; /* -1: all of output 0; else only [range_begin, range_end) on that axis */
+    int64_t range_begin, range_end;
+    const cnr_node *node;       /* tensors have data (host memory) and mem (device memory) */
+    cnr_tensor *const *outputs; /* as node->outputs; DYNAMIC ones may have dim[] lowered */
+    const cnr_mem *blob;        /* the prepared blob, on the device; NULL without one */
+    const cnr_mem *workspace;   /* NULL without one */
+    void *blob_data, *workspace_data; /* host addresses of the two, in host-visible memory */
+    void *state;                /* what plan returned */
+    cnr_stream *stream;         /* queue here; the CPU's stream has finished when run returns */
+} cnr_run;
+
+/* cnr_kernel.op of a kernel that is asked for the nodes of every operator, after the operator's own
+ * kernels. Its accepts goes by the descriptor (ELEMENTWISE with apply_f32, say). */
+#define CNR_ANY_OP "*"
+
+/* A kernel. Constant, owned by the plugin, valid until exit. It is found by (operator, device,
+ * encodings) and may be asked for any node of that operator. */
+typedef struct cnr_kernel {
+    uint32_t size;
+    uint32_t version; /* rises when the layout of prepared blobs changes */
+    const char *name; /* "conv_f32_gemm" */
+    const char *op;
+    const char *device; /* device family or class name: "cpu", "opencl", "opencl-mali" */
+    /* (optional: all dense) Names of the encodings that inputs may have, "sparse-csr",
+     * NULL-terminated, in the order of the ports; "" for dense. */
+    const char *const *encodings;
+    cnr_status (*accepts)(const cnr_device *device, const cnr_node *node, cnr_accept *out);
+    /* (optional: no blob) Size of the blob; then its bytes, from the constant inputs (host, dense or
+     * in the encoding above). A blob is position-independent and depends on nothing but node,
+     * device and version, so it can be stored, evicted and made again. */
+    cnr_status (*prepare_size)(const cnr_device *device, const cnr_node *node, cnr_space *out,
+                               cnr_error *err);
+    cnr_status (*prepare)(const cnr_device *device, const cnr_node *node, void *blob,
+                          cnr_error *err);
+    /* (optional) Workspace wanted, and a state (by host->alloc) shared read-only by all sessions of
+     * the plan: geometry worked out once, a compiled program. unplan releases it. */
+    cnr_status (*plan)(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
+                       void **state, cnr_error *err);
+    void (*unplan)(const cnr_device *device, void *state);
+    /* No allocation and no locks that other sessions could wait on. */
+    cnr_status (*run)(const cnr_run *run, cnr_error *err);
+} cnr_kernel;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,188 @@
+/* What a plugin exports (one function) and what it is given (the host table). */
+#ifndef CNNRUN_PLUGIN_H
+#define CNNRUN_PLUGIN_H
+
+#include <cnnrun/device.h>
+#include <cnnrun/encoding.h>
+#include <cnnrun/import.h>
+#include <cnnrun/kernel.h>
+#include <cnnrun/knob.h>
+#include <cnnrun/meter.h>
+#include <cnnrun/op.h>
+#include <cnnrun/source.h>
+#include <cnnrun/status.h>
+#include <cnnrun/tensor.h>
+#include <cnnrun/version.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* An object has state and methods on tensors (a tracker): for what is no function of its inputs.
+ *
+ * A method is told by its signature, "track(picture) -> box, score": the words behind the arrow are
+ * its results. A call gets tensors on the host: a number is f64 of rank 0, a list of numbers f64 of
+ * rank 1, a text u8 of rank 1. It fills dtype, rank, dim and data of each result; the data is from
+ * host->alloc and passes to the caller, after an error too (NULL: none). Options are BOOL, INT, FLOAT,
+ * STRING or FLOATS, with f set beside i. One thread at a time. */
+typedef struct cnr_object {
+    uint32_t size;
+    int32_t n_methods;
+    const char *name;
+    const char *summary;
+    const char *const *methods; /* names, with their signature as help: "init(picture, box)" */
+    cnr_status (*create)(const cnr_attr *const *options, int32_t n, void **state, cnr_error *err);
+    cnr_status (*call)(void *state, int32_t method, const cnr_tensor *const *in, int32_t n_in,
+                       cnr_tensor *const *out, int32_t n_out, cnr_error *err);
+    void (*destroy)(void *state);
+} cnr_object;
+
+/* The kinds of things a plugin brings, and the descriptor that `add` expects for each. */
+#define CNR_KIND_LIST(X)                                                                   \
+    X(OPERATOR, 1, "operator", cnr_op)         X(KERNEL, 2, "kernel", cnr_kernel)          \
+    X(DEVICE, 3, "device", cnr_device_class)   X(ENCODING, 4, "encoding", cnr_encoding)    \
+    X(REWRITE, 5, "rewrite", cnr_rewrite)      X(IMPORTER, 6, "importer", cnr_importer)    \
+    X(EXPORTER, 7, "exporter", cnr_exporter)   X(SOURCE, 8, "source", cnr_source)          \
+    X(METER, 9, "meter", cnr_meter)            X(KNOB, 10, "knob", cnr_knob)               \
+    X(OBJECT, 11, "object", cnr_object)
+
+typedef enum cnr_kind {
+#define X(NAME, value, text, type) CNR_KIND_##NAME = value,
+    CNR_KIND_LIST(X)
+#undef X
+    CNR_KIND_FORCE_32_ = 0x7fffffff
+} cnr_kind;
+
+typedef enum cnr_log_level {
+    CNR_LOG_ERROR = 0,
+    CNR_LOG_WARN = 1,
+    CNR_LOG_INFO = 2,
+    CNR_LOG_DEBUG = 3,
+    CNR_LOG_FORCE_32_ = 0x7fffffff
+} cnr_log_level;
+
+struct cnr_registrar;
+struct cnr_graph;
+
+#if defined(__GNUC__)
+#define CNR_PRINTF(f, a) __attribute__((format(printf, f, a)))
+#else
+#define CNR_PRINTF(f, a)
+#endif
+
+/* All that a plugin may call. Append-only; check `size` before using a slot younger than the minor
+ * version you require. Safe from any thread unless said otherwise. Graph calls: one thread a graph.
+ * Names passed in are copied. Graph getters return pointers that live until the graph changes. */
+typedef struct cnr_host {
+    uint32_t size;
+    uint32_t abi; /* CNR_ABI of the host */
+
+    /* Registers `descriptor` (its kind's struct) for as long as the process lives. Only during
+     * init; takes effect only when init succeeds. */
+    cnr_status (*add)(struct cnr_registrar *registrar, int32_t kind, const void *descriptor);
+
+    cnr_id (*intern)(const char *name);
+    const char *(*name_of)(cnr_id id);
+
+    /* alloc: 64-byte aligned, uninitialised; NULL when out of memory. free takes NULL. */
+    void *(*alloc)(size_t bytes);
+    void *(*resize)(void *block, size_t bytes);
+    void (*free)(void *block);
+
+    /* Fills err (may be NULL) and returns `code`, so that "return host->fail(...)" reads well. */
+    cnr_status (*fail)(cnr_error *err, int32_t code, const char *where, const char *format, ...)
+        CNR_PRINTF(4, 5);
+    void (*log)(int32_t level, const char *plugin, const char *format, ...) CNR_PRINTF(3, 4);
+    uint64_t (*now_ns)(void); /* monotonic */
+    void (*sha256)(const void *data, uint64_t bytes, uint8_t digest[32]);
+    const cnr_op *(*find_op)(const char *name); /* by name or alias; NULL: none */
+
+    /* ---- building a graph. cnr_value -1 (none) is accepted wherever an optional input is, and is
+     * returned on an error, which the graph remembers as a problem. ---- */
+
+    /* An input; dims may be CNR_DIM_SYMBOL(graph_symbol(...)). */
+    cnr_value (*graph_input)(struct cnr_graph *graph, const char *name, const cnr_tensor *type);
+    int32_t (*graph_symbol)(struct cnr_graph *graph, const char *name);
+    /* A constant or weight. data != NULL is copied; NULL makes a weight yet to be filled. name NULL:
+     * one is found. */
+    cnr_value (*graph_constant)(struct cnr_graph *graph, const char *name, const cnr_tensor *type);
+    /* Adds a node; outputs[0 .. n_outputs) receives its values. attrs may hold any subset of the
+     * schema. Parameter ports given as -1 are created by the operator. where: the place in the
+     * user's file, for messages ("net.lua:14"), or NULL. */
+    cnr_status (*graph_node)(struct cnr_graph *graph, const char *op, const char *name,
+                             const char *where, const cnr_value *inputs, int32_t n_inputs,
+                             const cnr_attr *const *attrs, int32_t n_attrs, cnr_value *outputs,
+                             int32_t n_outputs);
+    cnr_status (*graph_output)(struct cnr_graph *graph, cnr_value value, const char *name);
+    /* Metadata: "labels", "input.0.mean", whatever; text. NULL removes. */
+    cnr_status (*graph_set_meta)(struct cnr_graph *graph, const char *key, const char *text);
+    const char *(*graph_meta)(const struct cnr_graph *graph, const char *key); /* NULL: none */
+    /* Remembers a problem; building goes on and the whole list is shown at the end. */
+    void (*graph_problem)(struct cnr_graph *graph, const char *where, const char *format, ...)
+        CNR_PRINTF(3, 4);
+
+    /* ---- looking at a graph and changing it (exporters, rewrites, gradients) ---- */
+
+    int32_t (*graph_node_count)(const struct cnr_graph *graph); /* in topological order */
+    /* inputs, outputs (may be NULL) point at as many values as the node has. */
+    const cnr_node *(*graph_node_at)(const struct cnr_graph *graph, int32_t index,
+                                     const cnr_value **inputs, const cnr_value **outputs);
+    int32_t (*graph_input_count)(const struct cnr_graph *graph);
+    cnr_value (*graph_input_at)(const struct cnr_graph *graph, int32_t index);
+    int32_t (*graph_output_count)(const struct cnr_graph *graph);
+    cnr_value (*graph_output_at)(const struct cnr_graph *graph, int32_t index);
+    const cnr_tensor *(*graph_type)(const struct cnr_graph *graph, cnr_value value);
+    const char *(*graph_value_name)(const struct cnr_graph *graph, cnr_value value);
+    int32_t (*graph_producer)(const struct cnr_graph *graph, cnr_value value); /* node, or -1 */
+    int32_t (*graph_uses)(const struct cnr_graph *graph, cnr_value value); /* inputs and outputs */
+    /* All uses of `from` become `to`; the graph's outputs too, which keep their names. */
+    cnr_status (*graph_replace)(struct cnr_graph *graph, cnr_value from, cnr_value to);
+    /* The node must have no uses left. Indices of later nodes fall by one. */
+    cnr_status (*graph_remove)(struct cnr_graph *graph, int32_t node);
+    /* Where the next graph_node goes: before this node (-1: at the end). */
+    void (*graph_insert_before)(struct cnr_graph *graph, int32_t node);
+    const char *(*graph_symbol_name)(const struct cnr_graph *graph, int32_t symbol);
+} cnr_host;
+
+/* What a plugin says of itself. */
+typedef struct cnr_plugin {
+    uint32_t size;
+    uint32_t magic;     /* CNR_PLUGIN_MAGIC */
+    uint32_t abi;       /* CNR_ABI it was built against */
+    uint32_t signature; /* CNR_SIGNATURE: pointer and size widths, byte order */
+    const char *name;   /* "cpu-neon"; the first plugin of a name wins */
+    const char *version;
+    const char *summary;
+    const char *licence;
+    /* Registers what the plugin brings. Fails with an error, never by exiting. */
+    cnr_status (*init)(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err);
+    /* (optional) at exit; the library itself stays loaded */
+    void (*fini)(void);
+} cnr_plugin;
+
+#define CNR_PLUGIN_MAGIC 0x504e4e43u /* "CNNP" */
+#define CNR_SIGNATURE                                                                         \
+    ((uint32_t)sizeof(void *) | (uint32_t)sizeof(size_t) << 8 | (uint32_t)sizeof(long) << 16 | \
+     (uint32_t)(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 1u : 2u) << 24)
+
+#define CNR_EXPORT __attribute__((visibility("default")))
+
+/* The one exported function. host_abi: the host's CNR_ABI. */
+#ifdef __cplusplus
+#define CNR_PLUGIN_ENTRY extern "C" CNR_EXPORT const cnr_plugin *cnr_plugin_query(uint32_t host_abi)
+#else
+#define CNR_PLUGIN_ENTRY                                                     \
+    CNR_EXPORT const cnr_plugin *cnr_plugin_query(uint32_t host_abi);        \
+    const cnr_plugin *cnr_plugin_query(uint32_t host_abi)
+#endif
+typedef const cnr_plugin *(*cnr_plugin_query_fn)(uint32_t host_abi);
+
+/* Processor features without which the library must not even be opened, "avx512f fma"; read from
+ * the file's section .cnnrun.needs before dlopen. Names as in /proc/cpuinfo. */
+#define CNR_PLUGIN_NEEDS(text)                                                            \
+    __attribute__((section(".cnnrun.needs"), used)) static const char cnr_needs_[] = text
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,50 @@
+/* Sources: where samples come from (pictures, folders, digit files), and where pictures go. */
+#ifndef CNNRUN_SOURCE_H
+#define CNNRUN_SOURCE_H
+
+#include <cnnrun/status.h>
+#include <cnnrun/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct cnr_source_info {
+    uint32_t size;
+    uint32_t reserved;
+    int64_t count;   /* samples; -1: a stream without known end */
+    int64_t classes; /* 0: unlabelled */
+} cnr_source_info;
+
+/* One sample. The picture is u8, rank 3, H W C with C 1 (grey) or 3 (RGB); its data is from
+ * host->alloc and passes to the caller. */
+typedef struct cnr_sample {
+    uint32_t size;
+    int32_t label; /* -1: none */
+    char name[512]; /* the file, or a number */
+    cnr_tensor picture;
+} cnr_sample;
+
+/* A reader of samples. spec is "scheme:rest" or a path. */
+typedef struct cnr_source {
+    uint32_t size;
+    uint32_t reserved;
+    const char *name;   /* "mnist" */
+    const char *syntax; /* "mnist:DIR[:train|test]" */
+    const char *summary;
+    /* > 0: reads it, highest wins. head: the first bytes when spec is a file, else NULL. */
+    int32_t (*accepts)(const char *spec, const uint8_t *head, size_t head_bytes);
+    /* split: "train", "eval" or NULL: what the command is about to do. */
+    cnr_status (*open)(const char *spec, const char *split, void **state, cnr_source_info *info,
+                       cnr_error *err);
+    cnr_status (*read)(void *state, int64_t index, cnr_sample *out, cnr_error *err);
+    void (*close)(void *state);
+    /* (optional) Writes a picture (u8 H W C) to a path; chosen by what accepts says of the path with
+     * head NULL. */
+    cnr_status (*write)(const char *path, const cnr_tensor *picture, cnr_error *err);
+} cnr_source;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,195 @@
+/* Data types, interned names, memory references and the tensor descriptor. */
+#ifndef CNNRUN_TENSOR_H
+#define CNNRUN_TENSOR_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* An interned name: equal names have equal ids within one process. 0 is no name. */
+typedef uint32_t cnr_id;
+
+/* name, pinned value, bits an element takes */
+#define CNR_DTYPE_LIST(X)                                                                \
+    X(f32, 1, 32) X(f64, 2, 64) X(f16, 3, 16) X(bf16, 4, 16) X(i8, 5, 8) X(u8, 6, 8)      \
+    X(i16, 7, 16) X(u16, 8, 16) X(i32, 9, 32) X(u32, 10, 32) X(i64, 11, 64) X(u64, 12, 64) \
+    X(bool, 13, 8) X(i4, 14, 4) X(u4, 15, 4)
+
+typedef enum cnr_dtype {
+    CNR_DTYPE_NONE = 0,
+#define X(name, value, bits) CNR_##name = value,
+    CNR_DTYPE_LIST(X)
+#undef X
+    CNR_DTYPE_FORCE_32_ = 0x7fffffff
+} cnr_dtype;
+
+#define CNR_MAX_RANK 8
+
+/* A dimension is >= 0 when known. Below that: CNR_DIM_UNKNOWN, or CNR_DIM_SYMBOL(k), the k-th
+ * symbol of the graph ("batch"). Planning binds symbols, so kernels only ever see >= 0. */
+#define CNR_DIM_UNKNOWN (-1)
+#define CNR_DIM_SYMBOL(k) (-2 - (int64_t)(k))
+#define CNR_SYMBOL_OF_DIM(d) ((int32_t)(-2 - (d)))
+
+/* A piece of a device's memory. `handle` belongs to the device (a host pointer on the CPU, a
+ * cl_mem in OpenCL); `offset` and `bytes` are in bytes. `memory_class` indexes the device's list. */
+typedef struct cnr_mem {
+    void *handle;
+    uint64_t offset, bytes;
+    int64_t width, height; /* pixels, for image classes; else 0 */
+    int32_t memory_class;
+    int32_t reserved;
+} cnr_mem;
+
+/* Quantisation: real = scale[i] * (stored - zero_point[i]), i along `axis` (-1: one for all). */
+typedef struct cnr_quant {
+    uint32_t size;
+    int32_t axis;
+    int64_t count;
+    const float *scale;
+    const int32_t *zero_point; /* NULL: all 0 */
+} cnr_quant;
+
+enum {
+    CNR_TENSOR_CONST = 1 << 0,    /* data is known before anything runs, and `data` is set */
+    CNR_TENSOR_VARIABLE = 1 << 1, /* constant to one run, changed between runs (training) */
+    CNR_TENSOR_DYNAMIC = 1 << 2   /* dim[] are upper bounds; the kernel lowers them at run. Data that
+                                   * is there while planning is what would come of those bounds */
+};
+
+/* A tensor: contiguous, row-major (NCHW order for pictures), rank 0 to CNR_MAX_RANK.
+ *
+ * block > 1: axis 1 is stored in blocks of that many, innermost, as in N C/b H W b. b divides
+ * dim[1]; dim[] stay logical. Only kernels that ask for a block ever see one.
+ * encoding != 0: `data` holds `bytes` bytes that only that encoding can read; dim and dtype are
+ * those of the dense tensor it stands for. */
+typedef struct cnr_tensor {
+    uint32_t size; /* sizeof(cnr_tensor) */
+    int32_t dtype;
+    cnr_id encoding;
+    int32_t rank;
+    int64_t dim[CNR_MAX_RANK];
+    int32_t block; /* 0 or 1: plain */
+    uint32_t flags;
+    void *data;     /* host address, or NULL while the data is elsewhere or nowhere */
+    uint64_t bytes; /* of the stored data */
+    cnr_mem mem;    /* device memory; handle NULL when none */
+    const cnr_quant *quant; /* NULL: none */
+} cnr_tensor;
+
+static inline unsigned cnr_dtype_bits(int32_t dtype) {
+    switch (dtype) {
+#define X(name, value, bits) case value: return bits;
+        CNR_DTYPE_LIST(X)
+#undef X
+    default: return 0;
+    }
+}
+
+static inline const char *cnr_dtype_name(int32_t dtype) {
+    switch (dtype) {
+#define X(name, value, bits) case value: return #name;
+        CNR_DTYPE_LIST(X)
+#undef X
+    default: return "none";
+    }
+}
+
+static inline int32_t cnr_dtype_of(const char *name) {
+#define X(n, value, bits) if (strcmp(name, #n) == 0) return value;
+    CNR_DTYPE_LIST(X)
+#undef X
+    return CNR_DTYPE_NONE;
+}
+
+/* Number of elements; -1 when a dimension is unknown or the product overflows. Rank 0: 1. */
+static inline int64_t cnr_count(const cnr_tensor *t) {
+    int64_t n = 1;
+    int zero = 0;
+    for (int32_t i = 0; i < t->rank; i++) {
+        if (t->dim[i] < 0) return -1;
+        if (t->dim[i] == 0) zero = 1;
+        else if (n > INT64_MAX / t->dim[i]) return -1;
+        else n *= t->dim[i];
+    }
+    return zero ? 0 : n;
+}
+
+/* Bytes of the dense tensor; UINT64_MAX when unknown or too large. */
+static inline uint64_t cnr_dense_bytes(const cnr_tensor *t) {
+    const int64_t n = cnr_count(t);
+    const unsigned bits = cnr_dtype_bits(t->dtype);
+    if (n < 0 || bits == 0 || (uint64_t)n > UINT64_MAX / 64) return UINT64_MAX;
+    return ((uint64_t)n * bits + 7) / 8;
+}
+
+/* Product of dim[from..to). */
+static inline int64_t cnr_span(const cnr_tensor *t, int32_t from, int32_t to) {
+    int64_t n = 1;
+    for (int32_t i = from; i < to; i++) n *= t->dim[i];
+    return n;
+}
+
+static inline int cnr_same_shape(const cnr_tensor *a, const cnr_tensor *b) {
+    return a->rank == b->rank &&
+           memcmp(a->dim, b->dim, (size_t)a->rank * sizeof a->dim[0]) == 0;
+}
+
+static inline float cnr_f16_to_f32(uint16_t h) {
+    const uint32_t sign = (uint32_t)(h & 0x8000u) << 16, mant = h & 0x3ffu;
+    const uint32_t exp = (h >> 10) & 0x1fu;
+    uint32_t bits;
+    float f;
+    if (exp == 31) bits = sign | 0x7f800000u | (mant << 13);
+    else if (exp != 0) bits = sign | ((exp + 112) << 23) | (mant << 13);
+    else { /* zero or subnormal: mant * 2^-24 */
+        f = (float)mant * 5.9604644775390625e-8f;
+        return sign ? -f : f;
+    }
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+/* Round to nearest even; overflow to infinity; NaN stays NaN. */
+static inline uint16_t cnr_f32_to_f16(float f) {
+    uint32_t x;
+    memcpy(&x, &f, sizeof x);
+    const uint16_t sign = (uint16_t)((x >> 16) & 0x8000u);
+    x &= 0x7fffffffu;
+    if (x > 0x7f800000u) return (uint16_t)(sign | 0x7e00u);
+    if (x >= 0x477ff000u) return (uint16_t)(sign | 0x7c00u);
+    if (x < 0x38800000u) { /* below 2^-14: a subnormal half */
+        if (x < 0x33000000u) return sign;
+        const uint32_t exp = x >> 23, mant = (x & 0x7fffffu) | 0x800000u;
+        const uint32_t shift = 126 - exp, half = 1u << (shift - 1);
+        uint32_t r = mant >> shift;
+        const uint32_t rest = mant & ((1u << shift) - 1);
+        if (rest > half || (rest == half && (r & 1))) r++;
+        return (uint16_t)(sign | r);
+    }
+    x += 0xc8000fffu + ((x >> 13) & 1);
+    return (uint16_t)(sign | (x >> 13));
+}
+
+static inline float cnr_bf16_to_f32(uint16_t h) {
+    const uint32_t bits = (uint32_t)h << 16;
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+static inline uint16_t cnr_f32_to_bf16(float f) {
+    uint32_t x;
+    memcpy(&x, &f, sizeof x);
+    if ((x & 0x7fffffffu) > 0x7f800000u) return (uint16_t)((x >> 16) | 0x40u);
+    return (uint16_t)((x + 0x7fffu + ((x >> 16) & 1)) >> 16);
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif
