@@ -136,6 +136,9 @@ cnr_status cnri_args_load(const cnri_args *args, cnr_runtime *rt, const char *pa
 /* Only the graph (show, convert, check, train). */
 cnr_status cnri_args_load_graph(const cnri_args *args, cnr_runtime *rt, const char *path,
                                 cnr_graph **out, cnr_error *err);
+/* cnri_usual_sizes with --symbol. */
+cnr_status cnri_args_sizes(const cnri_args *args, const cnr_graph *graph, int64_t batch,
+                           cnr_tensor *shapes, const cnr_tensor **list, cnr_error *err);
 /* The preprocessing flags, put into `graph` for its picture inputs. */
 cnr_status cnri_args_preprocess(const cnri_args *args, cnr_graph *graph, cnr_error *err);
 /* Whether --mean is "104,117,123" rather than a file. */

@@ -1,5 +1,5 @@
 /* cnnrun bench: how fast a net runs, how much memory it takes, and which steps take the time. */
-#include "core/cli/runner.h"
+#include "core/cli/cli.h"
 #include "core/watch/watch.h"
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -51,13 +51,13 @@ static void fill(cnr_tensor *t) {
     }
 }
 
-static cnr_status prepare(bench *b, const cnri_args *args, cnr_model *model, cnr_error *err) {
+static cnr_status prepare(bench *b, cnr_model *model, cnr_error *err) {
     const int32_t n = cnr_input_count(model);
     cnr_tensor *shapes = cnri_alloc_zero((size_t)(n + 1) * sizeof *shapes);
     const cnr_tensor **list = cnri_alloc_zero((size_t)(n + 1) * sizeof *list);
     cnr_status status = shapes && list ? CNR_OK
                                        : cnri_fail(err, CNR_E_MEMORY, "inputs", "out of memory");
-    if (!status) status = cnri_input_shapes(args, model, b->batch, shapes, list, err);
+    if (!status) status = cnri_model_usual_sizes(model, b->batch, shapes, list, err);
     if (!status) status = cnr_plan_for(model, list, n, &b->plan, err);
     if (!status) status = cnri_residency_warm(b->plan, err);
     if (!status) status = cnr_session_open(b->plan, &b->session, err);
@@ -186,7 +186,7 @@ int cnri_cmd_bench(int argc, char **argv) {
     if (!cnri_args_parse(&args, &syntax, argc, argv, &b, &code)) return code;
     cnr_status status = cnri_args_open(&args, &rt, &err);
     if (!status) status = cnri_args_load(&args, rt, args.operands.at[0], &model, &err);
-    if (!status) status = prepare(&b, &args, model, &err);
+    if (!status) status = prepare(&b, model, &err);
     cnri_signals_watch(b.session);
     if (!status) status = measure(&b, &err);
     if (!status) status = report(&b, &args, &err);

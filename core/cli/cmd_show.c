@@ -1,5 +1,5 @@
 /* cnnrun show: a net node by node, before anything runs. */
-#include "core/cli/runner.h"
+#include "core/cli/cli.h"
 
 typedef struct show {
     bool dot;
@@ -47,16 +47,7 @@ static cnr_status plan_of(const cnri_args *args, const show *s, cnr_runtime *rt,
     const cnr_tensor **list = cnri_alloc_zero((size_t)(n + 1) * sizeof *list);
     cnr_status status = shapes && list ? CNR_OK
                                        : cnri_fail(err, CNR_E_MEMORY, "inputs", "out of memory");
-    for (int32_t i = 0; i < n && !status; i++) {
-        cnri_preprocess p;
-        const cnr_tensor any = {.rank = 3, .dim = {224, 224, 3}};
-        status = cnri_preprocess_read(g, g->values.at[g->inputs.at[i]].name, &p, err);
-        if (status) break;
-        cnri_input_shape(args, g, i, s->batch, &p, &any, &shapes[i]);
-        if (s->batch != 1 && shapes[i].rank > 1) shapes[i].dim[0] = s->batch;
-        cnri_preprocess_free(&p);
-        list[i] = &shapes[i];
-    }
+    if (!status) status = cnri_args_sizes(args, g, s->batch, shapes, list, err);
     if (!status) status = cnri_plan_make(g, &rt->devices, &how, list, n, plan, err);
     cnri_free(shapes);
     cnri_free(list);

@@ -1,6 +1,6 @@
 /* cnnrun tune: times the kernels that would take each layer, tells how surely the times choose, and
  * keeps the record that planning goes by. */
-#include "core/cli/runner.h"
+#include "core/cli/cli.h"
 #include <stdlib.h>
 
 typedef struct tune { int64_t batch, repeat; bool again; } tune;
@@ -116,12 +116,12 @@ static cnr_status settle(const found *f, cnri_tuning *record, cnr_error *err) {
     return status;
 }
 
-static cnr_status measure(const cnri_args *args, const tune *t, cnr_model *model, found *f,
-                          cnri_tuning *record, cnr_error *err) {
+static cnr_status measure(const tune *t, cnr_model *model, found *f, cnri_tuning *record,
+                          cnr_error *err) {
     const int32_t n = cnr_input_count(model);
     cnr_tensor *shapes = cnri_alloc_zero((size_t)(n + 1) * sizeof *shapes);
     const cnr_tensor **list = cnri_alloc_zero((size_t)(n + 1) * sizeof *list);
-    cnr_status status = shapes && list ? cnri_input_shapes(args, model, t->batch, shapes, list, err)
+    cnr_status status = shapes && list ? cnri_model_usual_sizes(model, t->batch, shapes, list, err)
                                        : cnri_fail(err, CNR_E_MEMORY, "tune", "out of memory");
     for (int64_t i = 0; i < t->repeat && !status && !cnri_cancelled(); i++) {
         cnri_tuning *one = cnri_push(&f->times);
@@ -182,7 +182,7 @@ int cnri_cmd_tune(int argc, char **argv) {
         status = cnri_args_open(&args, &rt, &err);
         if (!status) status = cnri_args_load(&args, rt, args.operands.at[0], &model, &err);
         if (!status) status = cnri_tuning_load(folder, &record, print, &err);
-        if (!status) status = measure(&args, &t, model, &f, &record, &err);
+        if (!status) status = measure(&t, model, &f, &record, &err);
         if (!status) status = cnri_tuning_save(folder, &record, &err);
         if (!status) status = report(&args, &f, &record, &err);
         if (status) code = cnri_complain(&args, &err);

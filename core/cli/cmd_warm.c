@@ -1,5 +1,5 @@
 /* cnnrun warm: plans a net and prepares its weights into the cache, for quick starts later. */
-#include "core/cli/runner.h"
+#include "core/cli/cli.h"
 
 typedef struct warm { cnri_words batches; } warm;
 
@@ -59,7 +59,7 @@ static cnr_status warm_one(const cnri_args *args, cnr_model *model, int64_t batc
     const cnr_tensor **list = cnri_alloc_zero((size_t)(n + 1) * sizeof *list);
     cnr_plan *plan = NULL;
     const uint64_t begin = cnri_now_ns();
-    cnr_status status = shapes && list ? cnri_input_shapes(args, model, batch, shapes, list, err)
+    cnr_status status = shapes && list ? cnri_model_usual_sizes(model, batch, shapes, list, err)
                                        : cnri_fail(err, CNR_E_MEMORY, "warm", "out of memory");
     if (!status) status = cnr_plan_for(model, list, n, &plan, err);
     if (!status) status = cnri_residency_warm(plan, err);

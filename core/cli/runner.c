@@ -1,57 +1,6 @@
 /* Runs a net on pictures: shapes, plans, sessions and batches for run, eval and bench. */
 #include "core/cli/runner.h"
 
-/* --symbol NAME=VALUE for symbol `k` of the graph; -1: not given. */
-static int64_t symbol_value(const cnri_args *args, const cnr_graph *g, int32_t k) {
-    const cnri_words *words = &args->common.symbols;
-    int64_t value;
-    if (k < 0 || k >= g->symbols.n) return -1;
-    const size_t n = strlen(g->symbols.at[k]);
-    for (int32_t i = 0; i < words->n; i++)
-        if (strncmp(words->at[i], g->symbols.at[k], n) == 0 && words->at[i][n] == '=' &&
-            cnri_parse_int(words->at[i] + n + 1, &value))
-            return value;
-    return -1;
-}
-
-void cnri_input_shape(const cnri_args *args, const cnr_graph *g, int32_t index, int64_t batch,
-                      const cnri_preprocess *p, const cnr_tensor *picture, cnr_tensor *out) {
-    int64_t size[2] = {1, 1};
-    const bool fixed = p && cnri_picture_size(p, picture, size);
-    *out = *g->values.at[g->inputs.at[index]].type;
-    const bool last = out->rank == 4 && (out->dim[3] == 1 || out->dim[3] == 3) &&
-                      out->dim[1] != 1 && out->dim[1] != 3;
-    for (int32_t i = 0; i < out->rank; i++) {
-        if (out->dim[i] >= 0) continue;
-        const int32_t k = out->dim[i] == CNR_DIM_UNKNOWN ? -1 : CNR_SYMBOL_OF_DIM(out->dim[i]);
-        const int64_t given = symbol_value(args, g, k), usual = cnri_dim_default(g, out->dim[i]);
-        const int32_t side = i - (last ? 1 : 2); /* 0 height, 1 width */
-        const bool is_side = out->rank == 4 && (side == 0 || side == 1);
-        if (given >= 0) out->dim[i] = given;
-        else if (i == 0) out->dim[i] = batch;
-        else if (is_side && fixed) out->dim[i] = size[side];
-        else if (usual > 0) out->dim[i] = usual;
-        else if (is_side) out->dim[i] = size[side];
-        else out->dim[i] = out->rank == 4 && (!p || p->channels != 1) ? 3 : 1;
-    }
-}
-
-cnr_status cnri_input_shapes(const cnri_args *args, const cnr_model *model, int64_t batch,
-                             cnr_tensor *shapes, const cnr_tensor **list, cnr_error *err) {
-    const cnr_tensor any = {.rank = 3, .dim = {224, 224, 3}};
-    for (int32_t i = 0; i < cnr_input_count(model); i++) {
-        cnri_preprocess p;
-        const cnr_status status =
-            cnri_preprocess_read(model->graph, cnr_input_name(model, i), &p, err);
-        if (status) return status;
-        cnri_input_shape(args, model->graph, i, batch, &p, &any, &shapes[i]);
-        if (batch != 1 && shapes[i].rank > 1) shapes[i].dim[0] = batch;
-        cnri_preprocess_free(&p);
-        list[i] = &shapes[i];
-    }
-    return CNR_OK;
-}
-
 bool cnri_is_classes(const cnr_tensor *sample) {
     int32_t wide = 0;
     for (int32_t i = 0; i < sample->rank; i++) wide += sample->dim[i] != 1;
@@ -67,6 +16,7 @@ cnr_status cnri_runner_open(cnri_runner *r, const cnri_args *args, cnr_model *mo
         return cnri_fail(err, CNR_E_UNSUPPORTED, model->path,
                          "pictures go into nets of one input; this one has %d",
                          cnr_input_count(model));
+    r->axis = cnri_picture_axes(cnr_input_type(model, 0)).batch;
     return cnri_preprocess_read(model->graph, cnr_input_name(model, 0), &r->preprocess, err);
 }
 
@@ -88,8 +38,8 @@ void cnri_runner_close(cnri_runner *r) {
 /* A plan for the wanted batch, where the net allows it. */
 static cnr_status plan_for(cnri_runner *r, int64_t batch, cnr_tensor *shape, cnr_error *err) {
     const cnr_tensor *shapes[] = {shape};
-    const int64_t fixed = shape->rank > 0 ? shape->dim[0] : 1;
-    if (shape->rank > 0 && fixed != batch) {
+    if (r->axis == 0 && shape->dim[0] != batch) {
+        const int64_t fixed = shape->dim[0];
         cnr_error why = CNR_ERROR_INIT;
         shape->dim[0] = batch;
         if (cnr_plan_for(r->model, shapes, 1, &r->plan, &why) == CNR_OK) return CNR_OK;
@@ -101,7 +51,8 @@ static cnr_status plan_for(cnri_runner *r, int64_t batch, cnr_tensor *shape, cnr
 cnr_status cnri_runner_shape(cnri_runner *r, int64_t batch, const cnr_tensor *picture,
                              cnr_error *err) {
     cnr_tensor shape;
-    cnri_input_shape(r->args, r->model->graph, 0, batch, &r->preprocess, picture, &shape);
+    const cnri_sizes from = {.batch = batch, .preprocess = &r->preprocess, .picture = picture};
+    cnri_model_sizes(r->model, 0, from, &shape);
     if (r->session && cnr_same_shape(&shape, &r->input)) return CNR_OK;
     let_go(r);
     cnr_status status = plan_for(r, batch, &shape, err);
@@ -112,25 +63,32 @@ cnr_status cnri_runner_shape(cnri_runner *r, int64_t batch, const cnr_tensor *pi
     r->input.bytes = cnr_dense_bytes(&shape);
     r->input.data = r->input.bytes < SIZE_MAX ? cnri_alloc_zero((size_t)r->input.bytes) : NULL;
     if (!r->input.data) return cnri_fail(err, CNR_E_MEMORY, "input", "out of memory");
-    r->batch = shape.rank > 1 ? shape.dim[0] : 1;
+    r->batch = r->axis == 0 ? shape.dim[0] : 1;
     cnri_signals_watch(r->session);
     return CNR_OK;
+}
+
+/* Part `slot` of `n` along the first axis. */
+static void slice(const cnr_tensor *whole, int64_t slot, int64_t n, cnr_tensor *out) {
+    *out = *whole;
+    out->dim[0] = 1;
+    out->bytes = whole->bytes / (uint64_t)n;
+    out->data = (char *)whole->data + out->bytes * (uint64_t)slot;
 }
 
 bool cnri_runner_slice(const cnri_runner *r, const cnr_tensor *whole, int64_t slot,
                        cnr_tensor *out) {
     *out = *whole;
+    if (r->axis != 0) return true; /* the net knows no batches: all is the picture's */
     if (whole->rank < 1 || whole->dim[0] != r->batch) return r->batch == 1;
-    out->dim[0] = 1;
-    out->bytes = whole->bytes / (uint64_t)r->batch;
-    out->data = (char *)whole->data + out->bytes * (uint64_t)slot;
+    slice(whole, slot, r->batch, out);
     return true;
 }
 
 cnr_status cnri_runner_put(cnri_runner *r, int64_t slot, const cnr_tensor *picture,
                            cnr_error *err) {
-    cnr_tensor one;
-    cnri_runner_slice(r, &r->input, slot, &one);
+    cnr_tensor one = r->input;
+    if (r->axis == 0) slice(&r->input, slot, r->batch, &one);
     return cnri_preprocess_apply(&r->preprocess, picture, &one, err);
 }
 

@@ -12,6 +12,7 @@ typedef struct cnri_runner {
     cnr_session *session;
     cnri_preprocess preprocess;
     cnr_tensor input;
+    int32_t axis; /* of the input, that counts pictures: 0, or -1 */
     int64_t batch;
 } cnri_runner;
 
@@ -30,14 +31,6 @@ cnr_status cnri_runner_run(cnri_runner *r, uint64_t *ns, cnr_error *err);
 bool cnri_runner_slice(const cnri_runner *r, const cnr_tensor *whole, int64_t slot,
                        cnr_tensor *out);
 
-/* The shape that input `index` gets where it is open: --symbol, `batch` for axis 0, the size that
- * preprocessing fixes, the net's default, the picture's (may be NULL: 1). */
-void cnri_input_shape(const cnri_args *args, const cnr_graph *g, int32_t index, int64_t batch,
-                      const cnri_preprocess *p, const cnr_tensor *picture, cnr_tensor *out);
-/* Of every input; preprocessing is the net's own, pictures are of 224 x 224 where nothing says
- * better. `shapes` and `list`, which points at them, have room for all. */
-cnr_status cnri_input_shapes(const cnri_args *args, const cnr_model *model, int64_t batch,
-                             cnr_tensor *shapes, const cnr_tensor **list, cnr_error *err);
 /* All but one axis are 1, behind the batch: scores of classes. */
 bool cnri_is_classes(const cnr_tensor *sample);
 

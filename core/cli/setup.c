@@ -183,6 +183,17 @@ cnr_status cnri_args_load(const cnri_args *args, cnr_runtime *rt, const char *pa
     return status;
 }
 
+cnr_status cnri_args_sizes(const cnri_args *args, const cnr_graph *graph, int64_t batch,
+                           cnr_tensor *shapes, const cnr_tensor **list, cnr_error *err) {
+    symbols s;
+    cnr_status status = symbols_parse(&args->common.symbols, &s, err);
+    const cnri_sizes from = {.symbols = s.names, .values = s.values, .batch = batch,
+                             .n_symbols = args->common.symbols.n};
+    if (!status) status = cnri_usual_sizes(graph, &from, shapes, list, err);
+    symbols_free(&s);
+    return status;
+}
+
 /* ---- preprocessing flags ---- */
 
 /* Prints C H W values as the list that metadata holds. */

@@ -236,12 +236,10 @@ static int time_model(lua_State *L) {
     const int32_t n = cnr_input_count(model), n_out = cnr_output_count(model);
     if (n > MOST_PORTS || n_out > MOST_PORTS) return luaL_error(L, "too many inputs or outputs");
     luaL_checkstack(L, n + 8, "too many inputs");
-    for (int32_t i = 0; i < n; i++) {
-        cnr_tensor type = *cnr_input_type(model, i);
-        for (int32_t k = 0; k < type.rank; k++)
-            if (type.dim[k] < 0) type.dim[k] = 1;
-        inputs[i] = cnri_lua_push_tensor(L, type.dtype, type.rank, type.dim);
-    }
+    cnr_tensor *sizes = lua_newuserdatauv(L, ((size_t)n + 1) * sizeof *sizes, 0);
+    if (cnri_model_usual_sizes(model, 1, sizes, inputs, &err)) return cnri_script_raise(L, &err);
+    for (int32_t i = 0; i < n; i++)
+        inputs[i] = cnri_lua_push_tensor(L, sizes[i].dtype, sizes[i].rank, sizes[i].dim);
     double *ms = lua_newuserdatauv(L, (size_t)runs * sizeof *ms, 0);
     const uint64_t left = cnri_script_leave();
     cnr_status status = cnr_run_tensors(model, inputs, n, outputs, n_out, &err); /* plans */

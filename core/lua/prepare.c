@@ -6,15 +6,6 @@
 
 static const char size_key[] = "size: { height, width } of an input that leaves them open";
 
-/* Which of the axes are height and width: the last two, or those before the channels. */
-static int32_t height_axis(const cnr_tensor *type) {
-    const int64_t *d = type->dim;
-    const int32_t r = type->rank;
-    if (r < 3) return -1;
-    const bool last = (d[r - 1] == 1 || d[r - 1] == 3) && d[r - 3] != 1 && d[r - 3] != 3;
-    return last ? r - 3 : r - 2;
-}
-
 static bool read_size(lua_State *L, int table, int64_t size[2]) {
     const bool given = table && cnri_lua_get(L, table, size_key) != LUA_TNIL;
     int64_t dim[CNR_MAX_RANK];
@@ -33,23 +24,15 @@ static void shape_for(lua_State *L, const cnr_model *model, const cnri_preproces
                       int table, cnr_tensor *type) {
     int64_t size[2] = {1, 1};
     const bool given = read_size(L, table, size);
-    const bool fixed = given || cnri_picture_size(p, cnri_lua_tensor_at(L, 2), size);
-    *type = *cnr_input_type(model, 0);
-    const int32_t height = height_axis(type);
-    for (int32_t i = 0; i < type->rank; i++) {
-        const int32_t side = height < 0 || i < height || i > height + 1 ? -1 : i - height;
-        const int64_t usual = cnri_dim_default(model->graph, type->dim[i]);
-        if (type->dim[i] >= 0) continue;
-        if (i == 0) type->dim[i] = n;
-        else if (side >= 0) type->dim[i] = fixed || usual < 0 ? size[side] : usual;
-        else type->dim[i] = usual > 0 ? usual : p->channels != 1 && height > 1 ? 3 : 1;
-    }
-    if (type->rank < 2 || type->dim[0] != n)
-        luaL_error(L, "the net takes %I pictures at a time, got %d",
-                   (LUAI_UACINT)(type->rank < 2 ? 1 : type->dim[0]), n);
-    if (given && height >= 0 && memcmp(type->dim + height, size, sizeof size) != 0)
+    cnri_model_sizes(model, 0, (cnri_sizes){.preprocess = p, .picture = cnri_lua_tensor_at(L, 2),
+                                            .batch = n, .side = given ? size : NULL}, type);
+    const cnri_axes axes = cnri_picture_axes(cnr_input_type(model, 0));
+    const int64_t takes = axes.batch < 0 ? 1 : type->dim[axes.batch];
+    if (takes != n)
+        luaL_error(L, "the net takes %I pictures at a time, got %d", (LUAI_UACINT)takes, n);
+    if (given && axes.height >= 0 && memcmp(type->dim + axes.height, size, sizeof size) != 0)
         luaL_error(L, "the net takes pictures of %I x %I, not %I x %I",
-                   (LUAI_UACINT)type->dim[height], (LUAI_UACINT)type->dim[height + 1],
+                   (LUAI_UACINT)type->dim[axes.height], (LUAI_UACINT)type->dim[axes.height + 1],
                    (LUAI_UACINT)size[0], (LUAI_UACINT)size[1]);
 }
 
@@ -104,7 +87,7 @@ static int fill_batch(lua_State *L) {
     luaL_checkstack(L, j->n + 8, "too many pictures");
     cnr_tensor *batch = cnri_lua_push_tensor(L, type.dtype, type.rank, type.dim);
     cnr_tensor one = *batch;
-    one.dim[0] = 1;
+    if (cnri_picture_axes(cnr_input_type(j->model, 0)).batch == 0) one.dim[0] = 1;
     one.bytes = batch->bytes / (uint64_t)j->n;
     for (int32_t i = 0; i < j->n; i++) {
         cnri_framing place;

@@ -36,29 +36,13 @@ cnr_status cnr_run_tensors(cnr_model *m, const cnr_tensor *const *inputs, int32_
     return status;
 }
 
-/* The input's type for a picture of this size, where the net leaves it open. */
-static void shape_for(const cnr_model *m, const cnr_tensor *picture, const cnri_preprocess *p,
-                      cnr_tensor *out) {
-    const cnr_tensor *open = cnr_input_type(m, 0);
-    int64_t size[2];
-    const bool fixed = cnri_picture_size(p, picture, size);
-    *out = m->input_types.at[0]; /* with symbols that were given, and defaults */
-    for (int32_t k = 0; k < 2 && out->rank >= 3; k++) {
-        const int32_t axis = out->rank - 2 + k; /* a net of H W C says its sizes */
-        const int64_t usual = cnri_dim_default(m->graph, open->dim[axis]);
-        const bool given = out->dim[axis] != (usual > 0 ? usual : 1);
-        if (open->dim[axis] < 0 && !given && (fixed || usual < 0)) out->dim[axis] = size[k];
-    }
-    out->bytes = cnr_dense_bytes(out);
-}
-
 static cnr_status run_sample(cnr_model *m, const cnr_tensor *picture, const cnr_tensor **out,
                              cnr_error *err) {
     cnri_preprocess p;
     cnr_tensor input;
     cnr_status status = cnri_preprocess_read(m->graph, cnr_input_name(m, 0), &p, err);
     if (status) return status;
-    shape_for(m, picture, &p, &input);
+    cnri_model_sizes(m, 0, (cnri_sizes){.preprocess = &p, .picture = picture, .batch = 1}, &input);
     if (input.bytes > INT64_MAX / 2)
         status = cnri_fail(err, CNR_E_LIMIT, cnr_input_name(m, 0), "input is too large");
     else if (!(input.data = cnri_alloc_zero((size_t)input.bytes + 1)))

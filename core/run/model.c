@@ -116,38 +116,16 @@ static bool copy_symbols(cnr_model *m, const cnr_load_options *o) {
     return true;
 }
 
-/* The value given for the symbol of a dimension, else the net's default for it, else 1. */
-static int64_t bound_dim(const cnr_model *m, int64_t dim) {
-    if (dim >= 0) return dim;
-    const int32_t k = CNR_SYMBOL_OF_DIM(dim);
-    for (int32_t i = 0; dim != CNR_DIM_UNKNOWN && i < m->n_symbols; i++)
-        if (k >= 0 && k < m->graph->symbols.n &&
-            strcmp(m->graph->symbols.at[k], m->symbols[i]) == 0)
-            return m->symbol_values[i];
-    const int64_t usual = cnri_dim_default(m->graph, dim);
-    return usual > 0 ? usual : 1;
-}
-
 static cnr_status bind_inputs(cnr_model *m, cnr_error *err) {
     const cnr_graph *g = m->graph;
-    for (int32_t i = 0; i < m->n_symbols; i++) {
-        bool known = false;
-        for (int32_t k = 0; k < g->symbols.n; k++)
-            known = known || strcmp(g->symbols.at[k], m->symbols[i]) == 0;
-        if (!known) {
-            const char *near = cnri_nearest(m->symbols[i], (const char *const *)g->symbols.at,
-                                            g->symbols.n);
-            return cnri_fail(err, CNR_E_ARG, m->symbols[i],
-                             "no such dimension in this net%s%s%s", near ? "; did you mean \"" : "",
-                             near ? near : "", near ? "\"?" : "");
-        }
-    }
+    const cnri_sizes given = {.symbols = (const char *const *)m->symbols,
+                              .n_symbols = m->n_symbols};
+    const cnr_status status = cnri_symbols_check(g, &given, err);
+    if (status) return status;
     for (int32_t i = 0; i < g->inputs.n; i++) {
         cnr_tensor *t = cnri_push(&m->input_types);
         if (!t) return no_memory(err);
-        *t = *g->values.at[g->inputs.at[i]].type;
-        for (int32_t k = 0; k < t->rank; k++) t->dim[k] = bound_dim(m, t->dim[k]);
-        t->bytes = cnr_dense_bytes(t);
+        cnri_model_sizes(m, i, (cnri_sizes){0}, t);
     }
     return CNR_OK;
 }

@@ -341,11 +341,11 @@ static layout layout_of(const cnr_tensor *t, const picture *p) {
         l.h = l.w = -1;
         return l;
     }
-    const int64_t *d = t->dim + t->rank - 3;
-    const bool last = (d[2] == 1 || d[2] == 3) && d[0] != 1 && d[0] != 3;
-    l.c = last ? d[2] : d[0];
-    l.h = last ? d[0] : d[1];
-    l.w = last ? d[1] : d[2];
+    const cnri_axes axes = cnri_picture_axes(t);
+    const bool last = axes.channels > axes.height;
+    l.c = t->dim[axes.channels];
+    l.h = t->dim[axes.height];
+    l.w = t->dim[axes.height + 1];
     l.stride_c = last ? 1 : l.h * l.w;
     l.stride_h = last ? l.w * l.c : l.w;
     l.stride_w = last ? l.c : 1;

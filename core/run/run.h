@@ -144,6 +144,32 @@ int64_t cnri_dim_default(const cnr_graph *g, int64_t dim);
 /* Height and width of the picture (NULL: any) once resized and cropped. True: the settings fix it
  * for every picture, so a net of open size takes that; else its default, else the picture's. */
 bool cnri_picture_size(const cnri_preprocess *p, const cnr_tensor *picture, int64_t size[2]);
+/* Which axis is what in an input for pictures; -1: none. Width is behind height. Channels come last
+ * where the last axis is 1 or 3 and the one before the sides is neither; of rank 3, the first axis
+ * counts samples when it is open or 1. */
+typedef struct cnri_axes { int32_t batch, channels, height; } cnri_axes;
+cnri_axes cnri_picture_axes(const cnr_tensor *type);
+/* What says how large an input is where the net leaves that open, best first: symbols that were
+ * given; `batch`; `side`; what the preprocessing fixes; the net's default; the picture's; 3 for
+ * channels of pictures; 1. Nothing of pictures is asked where `preprocess` is NULL. */
+typedef struct cnri_sizes {
+    const char *const *symbols; const int64_t *values; int32_t n_symbols;
+    int64_t batch;                     /* 0: its default */
+    const int64_t *side;               /* height and width asked for; NULL: none */
+    const cnri_preprocess *preprocess; /* of this input; NULL: none */
+    const cnr_tensor *picture;         /* NULL: any */
+} cnri_sizes;
+void cnri_input_sizes(const cnr_graph *g, int32_t index, const cnri_sizes *from, cnr_tensor *out);
+/* Each symbol is one of the graph's. */
+cnr_status cnri_symbols_check(const cnr_graph *g, const cnri_sizes *from, cnr_error *err);
+/* Of every input, before any picture is there: preprocessing is the net's own, pictures are of 224 x
+ * 224 where nothing says better. `shapes` and `list`, which points at them, have room for all. */
+cnr_status cnri_usual_sizes(const cnr_graph *g, const cnri_sizes *wanted, cnr_tensor *shapes,
+                            const cnr_tensor **list, cnr_error *err);
+/* The same with the symbols that the model was given. */
+void cnri_model_sizes(const cnr_model *m, int32_t index, cnri_sizes from, cnr_tensor *out);
+cnr_status cnri_model_usual_sizes(const cnr_model *m, int64_t batch, cnr_tensor *shapes,
+                                  const cnr_tensor **list, cnr_error *err);
 /* resize.c: Pillow's antialiased bilinear, 8 bits a channel, bit for bit. */
 cnr_status cnri_resize_u8(const uint8_t *in, int64_t h, int64_t w, int64_t channels, uint8_t *out,
                           int64_t out_h, int64_t out_w);

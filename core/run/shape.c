@@ -1,4 +1,4 @@
-/* Sizes that a net leaves open: what its author meant, and what a picture has. */
+/* Sizes that a net leaves open: what its author meant, what a picture has, what was asked for. */
 #include "core/run/run.h"
 
 int64_t cnri_dim_default(const cnr_graph *g, int64_t dim) {
@@ -23,4 +23,101 @@ bool cnri_picture_size(const cnri_preprocess *p, const cnr_tensor *picture, int6
         if (crop[i] > 0 && (crop[i] < size[i] || !picture)) size[i] = crop[i];
     }
     return crop[0] > 0 || (resize[0] > 0 && resize[1] > 0);
+}
+
+static bool are_channels(int64_t dim) {
+    return dim == 1 || dim == 3;
+}
+
+cnri_axes cnri_picture_axes(const cnr_tensor *type) {
+    const int32_t r = type->rank;
+    if (r < 3) return (cnri_axes){.batch = r == 2 ? 0 : -1, .channels = -1, .height = -1};
+    const bool last = are_channels(type->dim[r - 1]) && !are_channels(type->dim[r - 3]);
+    const bool batch = r > 3 || (!last && (type->dim[0] < 0 || type->dim[0] == 1));
+    return (cnri_axes){.batch = batch ? 0 : -1, .channels = last ? r - 1 : r - 3,
+                       .height = last ? r - 3 : r - 2};
+}
+
+/* What was given for the symbol of a dimension; -1: nothing. */
+static int64_t given_for(const cnr_graph *g, const cnri_sizes *from, int64_t dim) {
+    const int32_t k = dim == CNR_DIM_UNKNOWN ? -1 : CNR_SYMBOL_OF_DIM(dim);
+    for (int32_t i = 0; k >= 0 && k < g->symbols.n && i < from->n_symbols; i++)
+        if (strcmp(g->symbols.at[k], from->symbols[i]) == 0) return from->values[i];
+    return -1;
+}
+
+void cnri_input_sizes(const cnr_graph *g, int32_t index, const cnri_sizes *from, cnr_tensor *out) {
+    const cnri_preprocess *p = from->preprocess;
+    int64_t size[2] = {1, 1};
+    const bool fixed = (p && cnri_picture_size(p, from->picture, size)) || from->side;
+    if (from->side) memcpy(size, from->side, sizeof size);
+    *out = *g->values.at[g->inputs.at[index]].type;
+    const cnri_axes axes = cnri_picture_axes(out);
+    for (int32_t i = 0; i < out->rank; i++) {
+        if (out->dim[i] >= 0) continue;
+        const int64_t given = given_for(g, from, out->dim[i]);
+        const int64_t usual = cnri_dim_default(g, out->dim[i]);
+        const int32_t side = axes.height < 0 ? -1 : i - axes.height; /* 0 height, 1 width */
+        const bool is_side = p && (side == 0 || side == 1);
+        if (given >= 0) out->dim[i] = given;
+        else if (i == axes.batch && from->batch > 0) out->dim[i] = from->batch;
+        else if (is_side && fixed) out->dim[i] = size[side];
+        else if (usual > 0) out->dim[i] = usual;
+        else if (is_side) out->dim[i] = size[side];
+        else out->dim[i] = p && i == axes.channels && i != axes.batch && p->channels != 1 ? 3 : 1;
+    }
+    out->bytes = cnr_dense_bytes(out);
+}
+
+cnr_status cnri_symbols_check(const cnr_graph *g, const cnri_sizes *from, cnr_error *err) {
+    for (int32_t i = 0; i < from->n_symbols; i++) {
+        int32_t k = 0;
+        while (k < g->symbols.n && strcmp(g->symbols.at[k], from->symbols[i]) != 0) k++;
+        if (k < g->symbols.n) continue;
+        const char *near = cnri_nearest(from->symbols[i], (const char *const *)g->symbols.at,
+                                        g->symbols.n);
+        return cnri_fail(err, CNR_E_ARG, from->symbols[i],
+                         "no such dimension in this net%s%s%s", near ? "; did you mean \"" : "",
+                         near ? near : "", near ? "\"?" : "");
+    }
+    return CNR_OK;
+}
+
+static void take_symbols(const cnr_model *m, cnri_sizes *from) {
+    from->symbols = (const char *const *)m->symbols;
+    from->values = m->symbol_values;
+    from->n_symbols = m->n_symbols;
+}
+
+void cnri_model_sizes(const cnr_model *m, int32_t index, cnri_sizes from, cnr_tensor *out) {
+    take_symbols(m, &from);
+    cnri_input_sizes(m->graph, index, &from, out);
+}
+
+cnr_status cnri_usual_sizes(const cnr_graph *g, const cnri_sizes *wanted, cnr_tensor *shapes,
+                            const cnr_tensor **list, cnr_error *err) {
+    const cnr_tensor any = {.rank = 3, .dim = {224, 224, 3}};
+    cnri_preprocess p;
+    cnri_sizes from = *wanted;
+    from.preprocess = &p;
+    from.picture = &any;
+    cnr_status status = cnri_symbols_check(g, wanted, err);
+    for (int32_t i = 0; i < g->inputs.n && !status; i++) {
+        const cnri_value *input = &g->values.at[g->inputs.at[i]];
+        status = cnri_preprocess_read(g, input->name, &p, err);
+        if (status) break;
+        cnri_input_sizes(g, i, &from, &shapes[i]);
+        if (from.batch > 1 && cnri_picture_axes(input->type).batch == 0)
+            shapes[i].dim[0] = from.batch; /* one that was made for another size may take it */
+        cnri_preprocess_free(&p);
+        list[i] = &shapes[i];
+    }
+    return status;
+}
+
+cnr_status cnri_model_usual_sizes(const cnr_model *m, int64_t batch, cnr_tensor *shapes,
+                                  const cnr_tensor **list, cnr_error *err) {
+    cnri_sizes from = {.batch = batch};
+    take_symbols(m, &from);
+    return cnri_usual_sizes(m->graph, &from, shapes, list, err);
 }
