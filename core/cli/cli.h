@@ -40,7 +40,8 @@
     X(ops, "list operators, their inputs, attributes and help")                              \
     X(export, "write a net in another format")                                                \
     X(verify, "run models on given inputs, compare with given outputs")                       \
-    X(kernelcheck, "judge every kernel by its operator's reference")
+    X(kernelcheck, "judge every kernel by its operator's reference")                         \
+    X(completions, "what a shell completes: for bash, zsh or fish")
 
 #define X(name, help) int cnri_cmd_##name(int argc, char **argv);
 CNRI_COMMANDS(X)
@@ -113,6 +114,30 @@ bool cnri_args_parse(cnri_args *args, const cnri_syntax *syntax, int argc, char 
 bool cnri_args_parse_leading(cnri_args *args, const cnri_syntax *syntax, int argc, char **argv,
                              void *values, int *next, int *code);
 void cnri_args_free(cnri_args *args);
+/* Where in argv the first word behind options that may stand before a command is; -1: none. */
+int cnri_args_command_at(int argc, char **argv);
+
+/* ---- reference.c: the option tables as text ---- */
+
+/* Option tables that hold for a command, each under its title; values: where they are stored.
+ * own: the command's; shared: of all that take nets; neither: of every command. */
+typedef struct cnri_option_group {
+    const char *title;
+    const cnri_option *rows;
+    int32_t n;
+    char *values;
+    bool own, shared;
+} cnri_option_group;
+enum { CNRI_OPTION_GROUPS = 4 };
+/* Prints them as `form`: help, man (a section of the page), bash, zsh or fish (a command's
+ * completions). Returns the exit code. */
+int cnri_reference(const cnri_syntax *syntax, const cnri_option_group *groups, int32_t n,
+                   const char *form);
+/* Prints the whole page, or all completions of a shell: begins, has `command` print itself by
+ * --help=FORM for each, and ends. */
+int cnri_reference_all(const char *form);
+/* Prints the options of all commands that take nets. */
+void cnri_reference_options(void);
 
 /* ---- setup.c: from options to runtimes and models ---- */
 

@@ -17,9 +17,11 @@ static void print_help(void) {
            "       cnnrun SCRIPT.lua WORDS...   run an experiment\n"
            "       cnnrun COMMAND ...           one of these; --help with each tells more\n\n");
     for (size_t i = 0; i < CNRI_COUNT(commands); i++)
-        printf("  %-10s %s\n", commands[i].name, commands[i].help);
-    printf("  %-10s %s\n  %-10s %s\n\n", "help", "this text, or that of a command", "--version",
-           "the program's version");
+        printf("  %-12s %s\n", commands[i].name, commands[i].help);
+    printf("  help         this text; help COMMAND: that of a command\n"
+           "  help options what all commands that take nets have in common\n"
+           "  help --man   all of it, as a man page\n"
+           "  --version    the program's version\n\n");
     printf("A net is a Lua script, a .cnr file, or what an importer plugin reads.\n"
            "Results go to stdout, all else to stderr; --json makes results one object a line.\n\n"
            "exit codes: ");
@@ -55,14 +57,35 @@ static int unknown(const char *word) {
 }
 
 static int help(int argc, char **argv) {
+    const char *of = argc < 3 ? NULL : argv[2];
     char flag[] = "--help";
     int code = 0;
-    if (argc < 3) {
+    if (!of) {
         print_help();
-        return 0;
+    } else if (strcmp(of, "options") == 0) {
+        cnri_reference_options();
+    } else if (strcmp(of, "--man") == 0) {
+        code = cnri_reference_all("man");
+    } else {
+        char *words[] = {argv[2], flag, NULL};
+        if (!run_command(of, 2, words, &code)) code = unknown(of);
     }
-    char *words[] = {argv[2], flag, NULL};
-    return run_command(argv[2], 2, words, &code) ? code : unknown(argv[2]);
+    return code;
+}
+
+static bool is_command(const char *word) {
+    for (size_t i = 0; i < CNRI_COUNT(commands); i++)
+        if (strcmp(commands[i].name, word) == 0) return true;
+    return false;
+}
+
+/* Options that stand before a command go behind it, so that it reads them with its own. */
+static void command_first(int argc, char **argv) {
+    const int at = cnri_args_command_at(argc, argv);
+    if (at < 1 || !is_command(argv[at])) return;
+    char *command = argv[at];
+    memmove(argv + 2, argv + 1, (size_t)(at - 1) * sizeof *argv);
+    argv[1] = command;
 }
 
 /* Nothing but flags: none of them says what to do. */
@@ -88,6 +111,7 @@ int main(int argc, char **argv) {
         fprintf(stderr, "cnnrun: a net and a picture, or a command; cnnrun --help tells more\n");
         return -CNR_E_ARG;
     }
+    command_first(argc, argv);
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) print_help();
     else if (strcmp(argv[1], "help") == 0) code = help(argc, argv);
     else if (strcmp(argv[1], "--version") == 0) printf("cnnrun %s\n", CNNRUN_VERSION);

@@ -1,4 +1,4 @@
-/* Options from tables: parsing, checks, suggestions and help text. */
+/* Options from tables: parsing, checks, suggestions. */
 #include "core/cli/cli.h"
 #include <stdlib.h>
 
@@ -60,72 +60,22 @@ static const cnri_option picture_options[] = {
 };
 #undef AT
 
-typedef struct group {
-    const char *title;
-    const cnri_option *rows;
-    int32_t n;
-    char *values;
-} group;
+typedef cnri_option_group group;
 
 /* The option tables that hold for a command, its own first. */
-static int32_t groups_of(cnri_args *args, void *values, group *out) {
+static int32_t groups_of(cnri_args *args, void *values, group out[CNRI_OPTION_GROUPS]) {
     const cnri_syntax *s = args->syntax;
     char *common = (char *)&args->common;
     int32_t n = 0;
-    if (s->n_options) out[n++] = (group){"options", s->options, s->n_options, values};
-    out[n++] = (group){"general", general_options, CNRI_COUNT(general_options), common};
+    if (s->n_options) out[n++] = (group){"options", s->options, s->n_options, values,
+                                           true, false};
+    out[n++] = (group){"general", general_options, CNRI_COUNT(general_options), common, false, false};
     if (s->nets) {
-        out[n++] = (group){"nets", net_options, CNRI_COUNT(net_options), common};
-        out[n++] = (group){"pictures", picture_options, CNRI_COUNT(picture_options), common};
+        out[n++] = (group){"nets", net_options, CNRI_COUNT(net_options), common, false, true};
+        out[n++] = (group){"pictures", picture_options, CNRI_COUNT(picture_options), common,
+                           false, true};
     }
     return n;
-}
-
-/* ---- help ---- */
-
-enum { HELP_COLUMN = 28, HELP_WIDTH = 100 };
-
-/* Words from the help column on, in lines of at most HELP_WIDTH. */
-static void print_wrapped(const char *text) {
-    int32_t column = HELP_COLUMN;
-    while (*text) {
-        const int32_t n = (int32_t)strcspn(text, " ");
-        if (column > HELP_COLUMN && column + 1 + n > HELP_WIDTH) {
-            printf("\n%-*s", HELP_COLUMN, "");
-            column = HELP_COLUMN;
-        }
-        column += printf("%s%.*s", column > HELP_COLUMN ? " " : "", n, text);
-        text += n + (text[n] == ' ');
-    }
-    printf("\n");
-}
-
-static void print_option(const cnri_option *o) {
-    char left[64], letter[8] = "", text[512];
-    if (!o->help) return;
-    if (o->letter) snprintf(letter, sizeof letter, "-%c, ", o->letter);
-    snprintf(left, sizeof left, "  %s%s%s%s", letter, o->name, o->argument ? " " : "",
-             o->argument ? o->argument : "");
-    if (strlen(left) > HELP_COLUMN - 2) printf("%s\n%-*s", left, HELP_COLUMN, "");
-    else printf("%-*s", HELP_COLUMN, left);
-    size_t n = (size_t)snprintf(text, sizeof text, "%s", o->help);
-    for (int32_t i = 0; o->type == CNRI_OPT_CHOICE && o->choices[i] && n < sizeof text; i++)
-        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", i ? ", " : ": ", o->choices[i]);
-    print_wrapped(text);
-}
-
-static void print_help(cnri_args *args, void *values) {
-    const cnri_syntax *s = args->syntax;
-    group groups[4];
-    const int32_t n = groups_of(args, values, groups);
-    printf("usage: cnnrun %s%s%s [options]\n\n%s\n", s->command, *s->operands ? " " : "",
-           s->operands, s->summary);
-    for (int32_t g = 0; g < n; g++) {
-        printf("\n%s:\n", groups[g].title);
-        for (int32_t i = 0; i < groups[g].n; i++) print_option(&groups[g].rows[i]);
-    }
-    printf("  -h, --help                this text\n");
-    if (s->details) printf("\n%s\n", s->details);
 }
 
 /* ---- values ---- */
@@ -288,9 +238,15 @@ static bool parse_word(const cnri_syntax *s, const group *groups, int32_t n, int
     return true;
 }
 
+/* -h, --help, and --help=FORM, by which the man page and completions are made. */
+static bool is_help(const char *word) {
+    return strcmp(word, "-h") == 0 || strcmp(word, "--help") == 0 ||
+           strncmp(word, "--help=", 7) == 0;
+}
+
 static bool parse(cnri_args *args, const cnri_syntax *s, int argc, char **argv, void *values,
                   int *next, int *code) {
-    group groups[4];
+    group groups[CNRI_OPTION_GROUPS];
     memset(args, 0, sizeof *args);
     args->syntax = s;
     const int32_t n = groups_of(args, values, groups);
@@ -300,9 +256,9 @@ static bool parse(cnri_args *args, const cnri_syntax *s, int argc, char **argv, 
         const char *word = argv[i];
         if (options && strcmp(word, "--") == 0) {
             options = false;
-        } else if (options && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)) {
-            print_help(args, values);
-            *code = 0;
+        } else if (options && is_help(word)) {
+            const char *form = strchr(word, '=');
+            *code = cnri_reference(s, groups, n, form ? form + 1 : "help");
             return false;
         } else if (options && word[0] == '-' && word[1]) {
             if (!parse_word(s, groups, n, argc, argv, &i, code)) return false;
@@ -345,6 +301,24 @@ bool cnri_args_parse_leading(cnri_args *args, const cnri_syntax *s, int argc, ch
     const bool good = parse(args, s, argc, argv, values, next, code);
     if (!good) cnri_args_free(args);
     return good;
+}
+
+int cnri_args_command_at(int argc, char **argv) {
+    static const cnri_syntax any = {.command = "", .operands = "", .nets = true};
+    group groups[CNRI_OPTION_GROUPS];
+    cnri_args args = {.syntax = &any};
+    char *values;
+    const int32_t n = groups_of(&args, NULL, groups);
+    int i = 1;
+    for (; i < argc && argv[i][0] == '-'; i++) {
+        const char *word = argv[i], *equals = strchr(word, '=');
+        const bool whole = word[1] == '-';
+        const size_t length = equals ? (size_t)(equals - word) : strlen(word);
+        const cnri_option *o = find(groups, n, word, length, whole ? 0 : word[1], &values);
+        if (!o) return -1;
+        if (o->argument && (whole ? !equals : !word[2])) i++;
+    }
+    return i < argc ? i : -1;
 }
 
 void cnri_args_free(cnri_args *args) {

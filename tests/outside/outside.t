@@ -16,6 +16,21 @@ ok() { # ok STATUS NAME
 }
 run() { "$@" >"$work/log" 2>&1; }
 
+# Each file that the installation takes from the build is made by what the demo builds, unless
+# configuring made it.
+ninja -C "$build" -t commands installed >"$work/commands"
+find "$build" -name cmake_install.cmake -exec cat {} + | grep -o "\"$build/[^\"\$]*\"" | tr -d '"' |
+    grep -v 'cmake_install\.cmake$' | sort -u >"$work/wanted"
+(
+    grep -q '^build build installed$' "$root/tools/demo.sh" || exit 1
+    grep -q 'libcnnrun\.a$' "$work/wanted" || exit 1
+    while read -r file; do
+        name=${file#"$build/"}
+        case $name in cnnrunConfig*.cmake | cnnrun.pc | include/cnnrun/version.h) continue ;; esac
+        grep -qF -- "$name" "$work/commands" || { echo "$name" >"$work/log"; exit 1; }
+    done <"$work/wanted"
+)
+ok $? "tools/demo.sh builds all that is installed"
 run cmake --install "$build" --prefix "$work/first"; ok $? "cmake --install"
 mv "$work/first" "$work/prefix"
 prefix=$work/prefix
@@ -27,12 +42,26 @@ run env -i "$prefix/bin/cnnrun" run "$prefix/share/cnnrun/scripts/nets/lenet5.lu
     "$prefix/share/cnnrun/scripts/nets/digits/three.png"
 ok $? "and recognises a picture"
 
-cp -r "$root/plugins/template" "$work/template"
+for file in share/man/man1/cnnrun.1 share/bash-completion/completions/cnnrun.bash \
+    share/zsh/site-functions/_cnnrun share/fish/vendor_completions.d/cnnrun.fish \
+    share/doc/cnnrun/README.md share/doc/cnnrun/plugins/README.md \
+    share/doc/cnnrun/plugins/IMPORTING.md share/doc/cnnrun/examples/embed.c; do
+    [ -s "$prefix/$file" ] || echo "$file" >>"$work/missing"
+done
+[ ! -f "$work/missing" ] || cp "$work/missing" "$work/log"
+[ ! -f "$work/missing" ]; ok $? "with man page, completions, recipes and examples"
+
+cp -r "$prefix/share/cnnrun/template" "$work/template"
 run cmake -S template -B template/build "-DCMAKE_PREFIX_PATH=$prefix" &&
     run cmake --build template/build
 ok $? "the template builds from the prefix"
 nm -D --defined-only template/build/plugins/template.so >"$work/log"
 [ "$(wc -l <"$work/log")" = 1 ]; ok $? "it exports one symbol"
+# as the template's README has them
+(cd template && PATH=$prefix/bin:$PATH && cnnrun --plugin-dir build/plugins plugins &&
+    cnnrun --plugin-dir build/plugins kernelcheck --plugin template) >"$work/log" 2>&1
+[ $? = 0 ] && grep -q '^template ' "$work/log" && grep -q '^ok .*channel_mix' "$work/log"
+ok $? "the commands of its README list and judge it"
 run "$prefix/bin/cnnrun" plugins --check template/build/plugins/template.so
 ok $? "plugins --check approves of it"
 run "$prefix/bin/cnnrun" run --plugin-dir template/build/plugins --weights random:1 \
@@ -55,8 +84,8 @@ flags=$(pkg-config --cflags cnnrun) libs=$(pkg-config --libs cnnrun)
 for language in c c++; do
     # shellcheck disable=SC2086
     case $language in
-    c) run cc -std=c99 -Wall -Wextra -Werror $flags -o embed "$here/embed.c" $libs ;;
-    *) run c++ -std=c++11 -Wall -Wextra -Werror $flags -x c++ -o embed "$here/embed.c" -x none $libs ;;
+    c) run cc -std=c99 -Wall -Wextra -Werror $flags -o embed "$prefix/share/doc/cnnrun/examples/embed.c" $libs ;;
+    *) run c++ -std=c++11 -Wall -Wextra -Werror $flags -x c++ -o embed "$prefix/share/doc/cnnrun/examples/embed.c" -x none $libs ;;
     esac
     ok $? "an application builds as $language by pkg-config"
     run env "CNNRUN_PLUGIN_PATH=$(pkg-config --variable=plugindir cnnrun)" ./embed \
