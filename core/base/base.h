@@ -75,7 +75,25 @@ bool cnri_parse_int(const char *text, int64_t *out); /* whole string */
 typedef struct cnri_text { char *at; size_t n, room; bool failed; } cnri_text;
 void cnri_text_add(cnri_text *t, const char *format, ...) CNRI_PRINTF(2, 3);
 void cnri_text_json(cnri_text *t, const char *text); /* quoted and escaped; invalid UTF-8 replaced */
+void cnri_text_bytes(cnri_text *t, const char *bytes, size_t n);
 void cnri_text_free(cnri_text *t);
+/* Length of the well-formed UTF-8 sequence (RFC 3629) that begins the n bytes at s, and its code
+ * point; 0 when it is not one. */
+int cnri_utf8(const char *s, size_t n, uint32_t *code);
+
+/* ---- say.c: text for people. printf's formats but %n; whatever comes in by %s or %c is shown on
+ * one line, escaped, and widths count characters. Returns the bytes told, -1 when they could not be
+ * written. Everything that a person reads is written by these (tests/rooms/text.t). ---- */
+int cnri_say(FILE *to, const char *format, ...) CNRI_PRINTF(2, 3);
+int cnri_sayv(FILE *to, const char *format, va_list args) CNRI_PRINTF(2, 0);
+/* A text of several lines, such as a table made with cnri_text_say: newlines and tabs stay. */
+int cnri_say_lines(FILE *to, const char *text, size_t bytes);
+/* `head`, `text` and a newline; further lines of the text are indented, so that none of them looks
+ * like a message of its own. */
+int cnri_say_message(FILE *to, const char *text, const char *head, ...) CNRI_PRINTF(3, 4);
+void cnri_text_say(cnri_text *t, const char *format, ...) CNRI_PRINTF(2, 3);
+/* What a terminal would obey instead of showing it. */
+bool cnri_unprintable(uint32_t code);
 
 /* ---- element.c: element i of dense data of a type, as a number ---- */
 double cnri_element(int32_t dtype, const void *data, int64_t i); /* NaN: no such type */

@@ -14,8 +14,8 @@ static struct {
 static void to_stderr(int32_t level, const char *who, const char *text) {
     static const char *const words[] = {"error: ", "warning: ", "", ""};
     const char *word = words[level < 0 ? 0 : level > 3 ? 3 : level];
-    if (who && *who) fprintf(stderr, "cnnrun: %s%s: %s\n", word, who, text);
-    else fprintf(stderr, "cnnrun: %s%s\n", word, text);
+    cnri_say_message(stderr, text, "cnnrun: %s%s%s", word, who ? who : "",
+                     who && *who ? ": " : "");
 }
 
 void cnri_log_to(cnri_log_fn fn, void *arg, int32_t level) {

@@ -204,39 +204,52 @@ char *cnri_format(const char *format, ...) {
     return t.at;
 }
 
-/* Length of the well-formed UTF-8 sequence at s (RFC 3629), 0 when it is not one. */
-static int utf8_length(const unsigned char *s) {
-    if (s[0] < 0x80) return 1;
-    if (s[0] < 0xc2 || s[0] > 0xf4) return 0;
-    const int n = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-    const unsigned low = s[0] == 0xe0 ? 0xa0 : s[0] == 0xf0 ? 0x90 : 0x80;
-    const unsigned high = s[0] == 0xed ? 0x9f : s[0] == 0xf4 ? 0x8f : 0xbf;
-    if (s[1] < low || s[1] > high) return 0;
-    for (int i = 2; i < n; i++)
-        if ((s[i] & 0xc0) != 0x80) return 0;
-    return n;
+int cnri_utf8(const char *s, size_t n, uint32_t *code) {
+    const unsigned char *u = (const unsigned char *)s;
+    *code = n ? u[0] : 0;
+    if (n == 0) return 0;
+    if (u[0] < 0x80) return 1;
+    if (u[0] < 0xc2 || u[0] > 0xf4) return 0;
+    const int length = u[0] < 0xe0 ? 2 : u[0] < 0xf0 ? 3 : 4;
+    const unsigned low = u[0] == 0xe0 ? 0xa0 : u[0] == 0xf0 ? 0x90 : 0x80;
+    const unsigned high = u[0] == 0xed ? 0x9f : u[0] == 0xf4 ? 0x8f : 0xbf;
+    if (n < (size_t)length || u[1] < low || u[1] > high) return 0;
+    *code = u[0] & (0x7fu >> length);
+    for (int i = 1; i < length; i++) {
+        if ((u[i] & 0xc0) != 0x80) return 0;
+        *code = *code << 6 | (u[i] & 0x3fu);
+    }
+    return length;
 }
 
-static void add_bytes(cnri_text *t, const char *bytes, size_t n) {
+void cnri_text_bytes(cnri_text *t, const char *bytes, size_t n) {
     if (!make_room(t, n)) return;
     memcpy(t->at + t->n, bytes, n);
     t->n += n;
     t->at[t->n] = 0;
 }
 
+/* A reader gets back what was given; what a terminal would obey is spelled out here too. */
+static void add_code(cnri_text *t, uint32_t code) {
+    if (code < 0x10000) cnri_text_add(t, "\\u%04x", (unsigned)code);
+    else
+        cnri_text_add(t, "\\u%04x\\u%04x", (unsigned)(0xd7c0 + (code >> 10)),
+                      (unsigned)(0xdc00 + (code & 0x3ff)));
+}
+
 void cnri_text_json(cnri_text *t, const char *text) {
-    const char *p = text ? text : "";
-    add_bytes(t, "\"", 1);
-    while (*p) {
-        const unsigned char c = (unsigned char)*p;
-        const int n = utf8_length((const unsigned char *)p);
-        if (c == '"' || c == '\\') cnri_text_add(t, "\\%c", c);
-        else if (c == '\n') add_bytes(t, "\\n", 2);
-        else if (c == '\t') add_bytes(t, "\\t", 2);
-        else if (c < 0x20 || c == 0x7f) cnri_text_add(t, "\\u%04x", (unsigned)c);
-        else if (n) add_bytes(t, p, (size_t)n);
-        else add_bytes(t, "\xef\xbf\xbd", 3); /* U+FFFD */
+    const char *p = text ? text : "", *end = p + strlen(p);
+    cnri_text_bytes(t, "\"", 1);
+    while (p < end) {
+        uint32_t code;
+        const int n = cnri_utf8(p, (size_t)(end - p), &code);
+        if (*p == '"' || *p == '\\') cnri_text_add(t, "\\%c", *p);
+        else if (*p == '\n') cnri_text_bytes(t, "\\n", 2);
+        else if (*p == '\t') cnri_text_bytes(t, "\\t", 2);
+        else if (!n) cnri_text_bytes(t, "\xef\xbf\xbd", 3); /* U+FFFD */
+        else if (cnri_unprintable(code)) add_code(t, code);
+        else cnri_text_bytes(t, p, (size_t)n);
         p += n ? n : 1;
     }
-    add_bytes(t, "\"", 1);
+    cnri_text_bytes(t, "\"", 1);
 }

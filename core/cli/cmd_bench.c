@@ -135,7 +135,8 @@ static cnr_status report_profile(const bench *b, bool json, cnr_error *err) {
     cnri_text text = {0};
     cnri_profile_print(b->steps, json, &text);
     const bool good = !text.failed;
-    if (good) printf("%s%s", json ? "" : "\n", text.at);
+    if (good && !json) cnri_say(stdout, "\n");
+    if (good) cnri_say_lines(stdout, text.at, text.n);
     cnri_text_free(&text);
     return good ? CNR_OK : cnri_fail(err, CNR_E_MEMORY, "bench", "out of memory");
 }
@@ -150,12 +151,14 @@ static cnr_status report(const bench *b, const cnri_args *args, cnr_error *err) 
     const double gflops = median > 0 ? 2 * macs_of_plan(b->plan) / (median * 1e6) : 0;
     const int64_t peak = (int64_t)usage.ru_maxrss * 1024;
     if (!args->common.json) {
-        printf("%s on %s, %d thread%s, batch %lld, %lld runs\n", net, device_name, threads,
-               threads == 1 ? "" : "s", (long long)b->batch, (long long)b->runs);
-        printf("time      %.3f ms least, %.3f ms median, %.2f GFLOPS\n", least, median, gflops);
-        printf("memory    arena %.2f MB (bound %.2f), weights %.2f MB, process at most %.1f MB\n",
-               (double)b->plan->arena_bytes / 1e6, (double)b->plan->bound_bytes / 1e6,
-               (double)b->plan->weight_bytes / 1e6, (double)peak / 1e6);
+        cnri_say(stdout, "%s on %s, %d thread%s, batch %lld, %lld runs\n", net, device_name,
+                 threads, threads == 1 ? "" : "s", (long long)b->batch, (long long)b->runs);
+        cnri_say(stdout, "time      %.3f ms least, %.3f ms median, %.2f GFLOPS\n", least, median,
+                 gflops);
+        cnri_say(stdout,
+                 "memory    arena %.2f MB (bound %.2f), weights %.2f MB, process at most %.1f MB\n",
+                 (double)b->plan->arena_bytes / 1e6, (double)b->plan->bound_bytes / 1e6,
+                 (double)b->plan->weight_bytes / 1e6, (double)peak / 1e6);
         return b->profile ? report_profile(b, false, err) : CNR_OK;
     }
     cnri_json j;

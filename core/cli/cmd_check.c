@@ -28,8 +28,8 @@ static int check_file(const cnri_args *args, const char *path) {
         cnr_error print = CNR_ERROR_INIT;
         if (cnri_json_print(&j, &print) != CNR_OK) return cnri_complain(args, &print);
     } else if (status == CNR_OK) {
-        if (good) printf("%s: ok\n", path);
-        else printf("%s: %d damaged tensor%s\n", path, bad, bad == 1 ? "" : "s");
+        if (good) cnri_say(stdout, "%s: ok\n", path);
+        else cnri_say(stdout, "%s: %d damaged tensor%s\n", path, bad, bad == 1 ? "" : "s");
     }
     if (good) return 0;
     return status == CNR_OK ? -CNR_E_FORMAT : -(int)status;

@@ -212,8 +212,8 @@ int cnri_cmd_convert(int argc, char **argv) {
         if (!status) status = cnri_store_write(graph, c.out, &err);
         if (status) code = cnri_complain(&args, &err);
         else if (c.encoded && !args.common.quiet)
-            fprintf(stderr, "%s: %d weights in another encoding, %llu bytes instead of %llu\n",
-                    c.out, c.encoded, (unsigned long long)c.after, (unsigned long long)c.before);
+            cnri_say(stderr, "%s: %d weights in another encoding, %llu bytes instead of %llu\n",
+                     c.out, c.encoded, (unsigned long long)c.after, (unsigned long long)c.before);
     }
     cnri_free(c.settings);
     cnri_graph_free(graph);

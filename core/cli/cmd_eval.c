@@ -199,16 +199,16 @@ static cnr_status measure(eval *e, int64_t n, cnr_error *err) {
 /* ---- report ---- */
 
 static void print_confusion(const eval *e, int64_t classes) {
-    printf("\nconfusion (row: label, column: answer)\n      ");
-    for (int64_t c = 0; c < classes; c++) printf("%6lld", (long long)c);
+    cnri_say(stdout, "\nconfusion (row: label, column: answer)\n      ");
+    for (int64_t c = 0; c < classes; c++) cnri_say(stdout, "%6lld", (long long)c);
     for (int64_t r = 0; r < classes; r++) {
         const char *name = e->map || e->offset ? NULL : cnr_label(e->runner.model, r);
-        printf("\n%6lld", (long long)r);
+        cnri_say(stdout, "\n%6lld", (long long)r);
         for (int64_t c = 0; c < classes; c++)
-            printf("%6lld", (long long)e->confusion[r * SMALL + c]);
-        if (name) printf("  %s", name);
+            cnri_say(stdout, "%6lld", (long long)e->confusion[r * SMALL + c]);
+        if (name) cnri_say(stdout, "  %s", name);
     }
-    printf("\n");
+    cnri_say(stdout, "\n");
 }
 
 static cnr_status report(const eval *e, double seconds, cnr_error *err) {
@@ -223,11 +223,11 @@ static cnr_status report(const eval *e, double seconds, cnr_error *err) {
         cnri_json_real(&j, "seconds", seconds);
         return cnri_json_print(&j, err);
     }
-    printf("pictures  %lld\ntop-1     %.2f%%  (%lld)\ntop-5     %.2f%%  (%lld)\n",
-           (long long)e->done, top1 * 100, (long long)e->right, top5 * 100,
-           (long long)e->among_top);
-    printf("time      %.2f s, %.1f pictures a second\n", seconds,
-           seconds > 0 ? (double)e->done / seconds : 0.0);
+    cnri_say(stdout, "pictures  %lld\ntop-1     %.2f%%  (%lld)\ntop-5     %.2f%%  (%lld)\n",
+             (long long)e->done, top1 * 100, (long long)e->right, top5 * 100,
+             (long long)e->among_top);
+    cnri_say(stdout, "time      %.2f s, %.1f pictures a second\n", seconds,
+             seconds > 0 ? (double)e->done / seconds : 0.0);
     if (e->confusion) print_confusion(e, e->samples.info.classes);
     return CNR_OK;
 }

@@ -142,8 +142,8 @@ static void tell(const cnri_args *args, const import *im, const cnr_graph *graph
         if (v->producer < 0 && !v->is_input && v->type->data) parameters += cnr_count(v->type);
     }
     if (!args->common.quiet)
-        fprintf(stderr, "%s: %d nodes, %lld parameters\n", im->out, graph->nodes.n,
-                (long long)parameters);
+        cnri_say(stderr, "%s: %d nodes, %lld parameters\n", im->out, graph->nodes.n,
+                 (long long)parameters);
 }
 
 int cnri_cmd_import(int argc, char **argv) {

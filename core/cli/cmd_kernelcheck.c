@@ -73,9 +73,9 @@ static void CNRI_PRINTF(2, 3) note(const test *t, const char *format, ...) {
     va_list args;
     FILE *to = t->quiet ? stderr : stdout;
     va_start(args, format);
-    fprintf(to, "# ");
-    vfprintf(to, format, args);
-    fprintf(to, "\n");
+    cnri_say(to, "# ");
+    cnri_sayv(to, format, args);
+    cnri_say(to, "\n");
     va_end(args);
 }
 
@@ -258,12 +258,13 @@ static cnr_status report(const test *t, totals *sum, cnr_error *err) {
         cnri_json_text(&j, "why", skipped ? t->why : t->failed ? t->first : NULL);
         return cnri_json_print(&j, err);
     }
-    printf("%sok %d - %s on %s", t->failed ? "not " : "", sum->tests, t->kernel->name, t->device);
-    if (skipped) printf(" # SKIP no case could be drawn: %s\n", t->why);
+    cnri_say(stdout, "%sok %d - %s on %s", t->failed ? "not " : "", sum->tests, t->kernel->name,
+             t->device);
+    if (skipped) cnri_say(stdout, " # SKIP no case could be drawn: %s\n", t->why);
     else if (t->failed)
-        printf(": %lld of %lld cases failed; %s\n", (long long)t->failed, (long long)cases,
-               t->first);
-    else printf(": %lld cases\n", (long long)cases);
+        cnri_say(stdout, ": %lld of %lld cases failed; %s\n", (long long)t->failed,
+                 (long long)cases, t->first);
+    else cnri_say(stdout, ": %lld cases\n", (long long)cases);
     fflush(stdout);
     return CNR_OK;
 }
@@ -295,16 +296,16 @@ static int check_all(const settings *s, const cnri_args *args, int argc, char **
     cnr_status status = cnri_args_open(args, &rt, &err);
     if (status) return cnri_complain(args, &err);
     status = ask_devices(s, &rt->devices, &err);
-    if (!args->common.json) printf("# seed %lld\n", (long long)s->seed);
+    if (!args->common.json) cnri_say(stdout, "# seed %lld\n", (long long)s->seed);
     for (int32_t i = 0; i < cnri_count(CNR_KIND_KERNEL) && !status && !cnri_cancelled(); i++)
         if (wanted(s, cnri_at(CNR_KIND_KERNEL, i)))
             status = check_kernel(s, args, &rt->devices, i, &sum, argc, argv, &err);
     if (!status && sum.tests == 0)
         status = cnri_fail(&err, CNR_E_NOT_FOUND, NULL, "no kernel is like that");
     if (!args->common.json && sum.tests) {
-        printf("1..%d\n", sum.tests);
-        printf("# %d kernels, %lld cases, %d failed, %d skipped\n", sum.tests,
-               (long long)sum.cases, sum.failed, sum.skipped);
+        cnri_say(stdout, "1..%d\n", sum.tests);
+        cnri_say(stdout, "# %d kernels, %lld cases, %d failed, %d skipped\n", sum.tests,
+                 (long long)sum.cases, sum.failed, sum.skipped);
     }
     cnr_close(rt);
     if (status) return cnri_complain(args, &err);

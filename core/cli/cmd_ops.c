@@ -53,16 +53,17 @@ static void add_default(const cnr_attr_spec *a, cnri_text *out) {
 /* ---- for people ---- */
 
 static void print_ports(const cnr_op *op, const char *title, const cnr_port *rows, int32_t n) {
-    if (n) printf("\n%s:\n", title);
+    if (n) cnri_say(stdout, "\n%s:\n", title);
     for (int32_t i = 0; i < n; i++) {
         const cnr_port p = port_at(op, rows, i);
         char count[32] = "";
         if (p.flags & CNR_PORT_VARIADIC)
             snprintf(count, sizeof count, "%d or more; ", (int)p.min);
-        printf("  %-18s%s%s%s%s%s\n", text_or(p.name, "-"), count,
-               p.flags & CNR_PORT_OPTIONAL ? "optional; " : "",
-               p.flags & CNR_PORT_PARAMETER ? "a weight, made when omitted; " : "",
-               p.flags & CNR_PORT_CONST ? "known before anything runs; " : "", text_or(p.help, ""));
+        cnri_say(stdout, "  %-18s%s%s%s%s%s\n", text_or(p.name, "-"), count,
+                 p.flags & CNR_PORT_OPTIONAL ? "optional; " : "",
+                 p.flags & CNR_PORT_PARAMETER ? "a weight, made when omitted; " : "",
+                 p.flags & CNR_PORT_CONST ? "known before anything runs; " : "",
+                 text_or(p.help, ""));
     }
 }
 
@@ -71,28 +72,30 @@ static void print_bounds(const cnr_attr_spec *a) {
     if (!(a->flags & CNR_ATTR_BOUNDED)) return;
     cnri_print_double(low, sizeof low, a->min);
     cnri_print_double(high, sizeof high, a->max);
-    if (a->max >= 9e15) printf(", >= %s", low);
-    else if (a->min <= -9e15) printf(", <= %s", high);
-    else printf(", %s to %s", low, high);
+    if (a->max >= 9e15) cnri_say(stdout, ", >= %s", low);
+    else if (a->min <= -9e15) cnri_say(stdout, ", <= %s", high);
+    else cnri_say(stdout, ", %s to %s", low, high);
 }
 
 static void print_attr(const cnr_attr_spec *a) {
     cnri_text text = {0};
-    printf("  %-18s", a->name);
-    if (a->flags & CNR_ATTR_SPATIAL) printf("%s, one a spatial axis", type_names[a->type]);
+    cnri_say(stdout, "  %-18s", a->name);
+    if (a->flags & CNR_ATTR_SPATIAL)
+        cnri_say(stdout, "%s, one a spatial axis", type_names[a->type]);
     else if (a->flags & CNR_ATTR_SPATIAL_PAIRS)
-        printf("%s, begins then ends of the spatial axes", type_names[a->type]);
+        cnri_say(stdout, "%s, begins then ends of the spatial axes", type_names[a->type]);
     else if (a->type == CNR_ATTR_ENUM)
-        for (int32_t i = 0; a->choices[i]; i++) printf("%s%s", i ? " | " : "", a->choices[i]);
-    else printf("%s", type_names[a->type]);
+        for (int32_t i = 0; a->choices[i]; i++)
+            cnri_say(stdout, "%s%s", i ? " | " : "", a->choices[i]);
+    else cnri_say(stdout, "%s", type_names[a->type]);
     print_bounds(a);
     add_default(a, &text);
-    if (a->flags & CNR_ATTR_REQUIRED) printf("; required");
-    else if (text.n) printf("; default %s", text.at);
-    printf("\n");
+    if (a->flags & CNR_ATTR_REQUIRED) cnri_say(stdout, "; required");
+    else if (text.n) cnri_say(stdout, "; default %s", text.at);
+    cnri_say(stdout, "\n");
     cnri_text_free(&text);
-    if (a->alias) printf("  %-18salso called %s\n", "", a->alias);
-    if (a->help) printf("  %-18s%s\n", "", a->help);
+    if (a->alias) cnri_say(stdout, "  %-18salso called %s\n", "", a->alias);
+    if (a->help) cnri_say(stdout, "  %-18s%s\n", "", a->help);
 }
 
 /* Whether a kernel of any operator takes this one is known for a node of a net only. */
@@ -102,29 +105,32 @@ static void print_kernels(const cnr_op *op) {
     const cnr_kernel *const *kernels;
     const int32_t n = cnri_kernels_for(op, &kernels);
     int32_t general = 0;
-    printf("\nkernels:\n  %-25s any device with host memory\n", "(reference)");
+    cnri_say(stdout, "\nkernels:\n  %-25s any device with host memory\n", "(reference)");
     for (int32_t i = 0; i < n; i++) {
         if (is_general(kernels[i])) general++;
-        else printf("  %-25s %s\n", kernels[i]->name, kernels[i]->device);
+        else cnri_say(stdout, "  %-25s %s\n", kernels[i]->name, kernels[i]->device);
     }
-    if (general) printf("\nkernels of any operator, where a node fits (see cnnrun show):\n");
+    if (general)
+        cnri_say(stdout, "\nkernels of any operator, where a node fits (see cnnrun show):\n");
     for (int32_t i = 0; i < n; i++)
-        if (is_general(kernels[i])) printf("  %-25s %s\n", kernels[i]->name, kernels[i]->device);
+        if (is_general(kernels[i]))
+            cnri_say(stdout, "  %-25s %s\n", kernels[i]->name, kernels[i]->device);
 }
 
 static void print_op(const cnr_op *op) {
     const cnri_plugin *owner = cnri_owner(op);
     const char *const *aliases = aliases_of(op);
-    printf("%s: %s\n", op->name, text_or(op->summary, "-"));
-    printf("  version %u of plugin %s", (unsigned)op->version, owner ? owner->name : "?");
+    cnri_say(stdout, "%s: %s\n", op->name, text_or(op->summary, "-"));
+    cnri_say(stdout, "  version %u of plugin %s", (unsigned)op->version, owner ? owner->name : "?");
     for (size_t i = 0; i < CNRI_COUNT(op_flags); i++)
-        if (op->flags & op_flags[i].flag) printf("; %s", op_flags[i].text);
-    printf("%s\n", CNRI_HAS(op, gradient) ? "; has a gradient" : "");
-    for (int32_t i = 0; aliases[i]; i++) printf("%s%s", i ? ", " : "  also called ", aliases[i]);
-    if (aliases[0]) printf("\n");
+        if (op->flags & op_flags[i].flag) cnri_say(stdout, "; %s", op_flags[i].text);
+    cnri_say(stdout, "%s\n", CNRI_HAS(op, gradient) ? "; has a gradient" : "");
+    for (int32_t i = 0; aliases[i]; i++)
+        cnri_say(stdout, "%s%s", i ? ", " : "  also called ", aliases[i]);
+    if (aliases[0]) cnri_say(stdout, "\n");
     print_ports(op, "inputs", op->inputs, op->n_inputs);
     print_ports(op, "outputs", op->outputs, op->n_outputs);
-    if (op->n_attrs) printf("\nattributes:\n");
+    if (op->n_attrs) cnri_say(stdout, "\nattributes:\n");
     for (int32_t i = 0; i < op->n_attrs; i++) {
         cnr_attr_spec room;
         print_attr(attr_at(op, i, &room));
@@ -227,9 +233,9 @@ static cnr_status show_all(bool json, cnr_error *err) {
     for (int32_t i = 0; i < n && status == CNR_OK; i++) {
         const cnr_op *op = cnri_at(CNR_KIND_OPERATOR, i);
         if (json) status = print_json(op, err);
-        else printf("%-28s%s\n", op->name, text_or(op->summary, ""));
+        else cnri_say(stdout, "%-28s%s\n", op->name, text_or(op->summary, ""));
     }
-    if (n == 0) fprintf(stderr, "cnnrun: no plugin has brought any operators\n");
+    if (n == 0) cnri_say(stderr, "cnnrun: no plugin has brought any operators\n");
     return status;
 }
 

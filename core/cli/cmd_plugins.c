@@ -39,23 +39,23 @@ typedef struct columns { const char *kind; int used; } columns;
 static void print_item(void *arg, int32_t n, const char *name) {
     columns *c = arg;
     const int wide = (int)strlen(name) + 2;
-    if (n == 0) c->used = printf("    %-9s ", c->kind);
-    else c->used += printf(",");
-    if (n && c->used + wide > 100) c->used = printf("\n%-14s", "");
-    else if (n) c->used += printf(" ");
-    c->used += printf("%s", name);
+    if (n == 0) c->used = cnri_say(stdout, "    %-9s ", c->kind);
+    else c->used += cnri_say(stdout, ",");
+    if (n && c->used + wide > 100) c->used = cnri_say(stdout, "\n%-14s", "");
+    else if (n) c->used += cnri_say(stdout, " ");
+    c->used += cnri_say(stdout, "%s", name);
 }
 
 static void print_plugin(int32_t index) {
     const cnri_plugin *p = cnri_plugin_at(index);
-    printf("%s %s\n    file      %s\n", p->name, p->version, p->path);
-    if (p->refused) printf("    refused   %s\n", p->refused);
+    cnri_say(stdout, "%s %s\n    file      %s\n", p->name, p->version, p->path);
+    if (p->refused) cnri_say(stdout, "    refused   %s\n", p->refused);
     if (!p->desc) return;
-    printf("    about     %s (%s)\n", text_or(p->desc->summary, "-"),
-           text_or(p->desc->licence, "no licence given"));
+    cnri_say(stdout, "    about     %s (%s)\n", text_or(p->desc->summary, "-"),
+             text_or(p->desc->licence, "no licence given"));
     for (int32_t kind = 1; cnri_kind_name(kind); kind++) {
         columns c = {cnri_kind_name(kind), 0};
-        if (each_item(index, kind, print_item, &c)) printf("\n");
+        if (each_item(index, kind, print_item, &c)) cnri_say(stdout, "\n");
     }
 }
 
@@ -118,8 +118,8 @@ static int list(cnri_args *args) {
     const int32_t n = cnri_plugin_count();
     for (int32_t i = 0; i < n && status == CNR_OK; i++) status = print_one(args, i, &err);
     if (n == 0)
-        fprintf(stderr, "cnnrun: no plugins were found, so there is nothing to run nets with yet; "
-                        "cnnrun plugins --help says where they are searched for\n");
+        cnri_say(stderr, "cnnrun: no plugins were found, so there is nothing to run nets with yet; "
+                         "cnnrun plugins --help says where they are searched for\n");
     cnr_close(rt);
     return status == CNR_OK ? 0 : cnri_complain(args, &err);
 }

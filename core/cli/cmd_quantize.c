@@ -169,8 +169,8 @@ static cnr_status report_layer(const quantize *q, int32_t node, const cnri_answe
     const cnri_range *r = &q->c.ranges[layer->out[0]];
     const double db = a ? cnri_decibels(a) : q->given_up[node];
     if (!q->c.args->common.json) {
-        printf("%-24s %10.4g %10.4g %8.1f dB  %s\n", layer->name, r->low, r->high, db,
-               a ? "8 bits" : "float");
+        cnri_say(stdout, "%-24s %10.4g %10.4g %8.1f dB  %s\n", layer->name, r->low, r->high, db,
+                 a ? "8 bits" : "float");
         return CNR_OK;
     }
     cnri_json j;
@@ -187,14 +187,15 @@ static cnr_status report_all(const quantize *q, cnr_error *err) {
     const double pictures = q->checked ? (double)q->checked * 1e6 : 1;
     const double top[2] = {share(q->right[0], q->labelled), share(q->right[1], q->labelled)};
     if (!q->c.args->common.json) {
-        printf("layers    %d of 8 bits\n", q->answers.n);
+        cnri_say(stdout, "layers    %d of 8 bits\n", q->answers.n);
         if (!q->checked) return CNR_OK;
-        printf("pictures  %lld, the same answer to %.2f%%\n", (long long)q->checked,
-               100 * share(q->agree, q->checked));
+        cnri_say(stdout, "pictures  %lld, the same answer to %.2f%%\n", (long long)q->checked,
+                 100 * share(q->agree, q->checked));
         if (q->labelled)
-            printf("top-1     %.2f%% float, %.2f%% quantised\n", 100 * top[0], 100 * top[1]);
-        printf("time      %.3f ms float, %.3f ms quantised a picture\n",
-               (double)q->ns[0] / pictures, (double)q->ns[1] / pictures);
+            cnri_say(stdout, "top-1     %.2f%% float, %.2f%% quantised\n", 100 * top[0],
+                     100 * top[1]);
+        cnri_say(stdout, "time      %.3f ms float, %.3f ms quantised a picture\n",
+                 (double)q->ns[0] / pictures, (double)q->ns[1] / pictures);
         return CNR_OK;
     }
     cnri_json j;

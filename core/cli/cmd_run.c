@@ -76,9 +76,10 @@ static void print_bars(const cnr_model *model, const cnr_top *top, int32_t n, bo
         if (!label) label = number;
         memset(bar, '#', sizeof bar);
         bar[marks > BAR ? BAR : marks] = 0;
-        printf("  %s%*s ", label, columns(label) < widest ? widest - columns(label) : 0, "");
-        if (shares) printf("%6.2f%%  %s\n", score * 100, bar);
-        else printf("%10.4g  %s\n", score, bar);
+        cnri_say(stdout, "  %s%*s ", label, columns(label) < widest ? widest - columns(label) : 0,
+                 "");
+        if (shares) cnri_say(stdout, "%6.2f%%  %s\n", score * 100, bar);
+        else cnri_say(stdout, "%10.4g  %s\n", score, bar);
     }
 }
 
@@ -106,11 +107,12 @@ static void describe(cnri_json *j, const char *name, const cnr_tensor *t) {
         sum += v;
     }
     if (!j) {
-        printf("  %s %s", name, cnr_dtype_name(t->dtype));
+        cnri_say(stdout, "  %s %s", name, cnr_dtype_name(t->dtype));
         for (int32_t i = 0; i < t->rank; i++)
-            printf("%s%lld", i ? "x" : " ", (long long)t->dim[i]);
-        if (values && n > 0) printf("  min %.6g  max %.6g  mean %.6g", low, high, sum / (double)n);
-        printf("\n");
+            cnri_say(stdout, "%s%lld", i ? "x" : " ", (long long)t->dim[i]);
+        if (values && n > 0)
+            cnri_say(stdout, "  min %.6g  max %.6g  mean %.6g", low, high, sum / (double)n);
+        cnri_say(stdout, "\n");
         return;
     }
     cnri_json_object(j, NULL);
@@ -163,7 +165,8 @@ static cnr_status answer(run *r, const char *name, uint64_t ns, cnr_error *err) 
     }
     if (!json) {
         const bool shares = classes && are_shares(r->scores, all);
-        printf("%s  %s%.2f ms\n", name, classes && !shares ? "(scores)  " : "", (double)ns * 1e-6);
+        cnri_say(stdout, "%s  %s%.2f ms\n", name, classes && !shares ? "(scores)  " : "",
+                 (double)ns * 1e-6);
         print_bars(r->runner.model, r->scores, shown, shares);
         return outputs(r, NULL, classes ? 1 : 0, err);
     }

@@ -28,7 +28,7 @@ static const cnri_syntax syntax = {
 
 static cnr_status print(const cnri_text *text, cnr_error *err) {
     if (text->failed) return cnri_fail(err, CNR_E_MEMORY, "output", "out of memory");
-    if (text->at && (fputs(text->at, stdout) < 0 || fflush(stdout) != 0))
+    if (text->at && (cnri_say_lines(stdout, text->at, text->n) < 0 || fflush(stdout) != 0))
         return cnri_fail(err, CNR_E_IO, "output", "can't write");
     return CNR_OK;
 }

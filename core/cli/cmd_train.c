@@ -70,9 +70,9 @@ static void tell_epoch(train *t, const cnri_train_progress *p) {
     }
     char spent[32];
     cnri_duration(p->seconds, spent, sizeof spent);
-    printf("epoch %lld/%lld  loss %.4f  train %.2f%%  eval %.2f%%  best %.2f%%  %s\n",
-           (long long)p->epoch, (long long)p->epochs, p->loss, 100 * p->accuracy, 100 * p->judged,
-           100 * p->best, spent);
+    cnri_say(stdout, "epoch %lld/%lld  loss %.4f  train %.2f%%  eval %.2f%%  best %.2f%%  %s\n",
+             (long long)p->epoch, (long long)p->epochs, p->loss, 100 * p->accuracy, 100 * p->judged,
+             100 * p->best, spent);
     fflush(stdout);
 }
 
@@ -103,8 +103,8 @@ static cnr_status tell_end(const train *t, const cnri_train_progress *p, cnr_err
         cnri_json_real(&j, "seconds", p->seconds);
         return cnri_json_print(&j, err);
     }
-    if (p->best >= 0) printf("%s: right on %.2f%%\n", t->output, 100 * p->best);
-    else printf("%s: stopped before it was judged\n", t->output);
+    if (p->best >= 0) cnri_say(stdout, "%s: right on %.2f%%\n", t->output, 100 * p->best);
+    else cnri_say(stdout, "%s: stopped before it was judged\n", t->output);
     return CNR_OK;
 }
 

@@ -145,9 +145,12 @@ static cnr_status report(const cnri_args *args, const found *f, const cnri_tunin
                          cnr_error *err) {
     const char *net = args->operands.at[0];
     if (!args->common.json) {
-        printf("%s: %lld layers with a choice, measured %d times: %.1f%% agreement, spread %.1f%%; "
-               "%d times on record\n", net, (long long)f->choices, (int)f->times.n,
-               f->agreement * 100, f->spread * 100, (int)record->rows.n);
+        cnri_say(
+            stdout,
+            "%s: %lld layers with a choice, measured %d times: %.1f%% agreement, spread %.1f%%; "
+            "%d times on record\n",
+            net, (long long)f->choices, (int)f->times.n, f->agreement * 100, f->spread * 100,
+            (int)record->rows.n);
         return CNR_OK;
     }
     cnri_json j;

@@ -255,13 +255,13 @@ static void report(job *j, const char *name, outcome o) {
         j->skipped++;
         for (char *c = why; c && *c; c++)
             if (*c == '\n') *c = c[1] ? ';' : 0;
-        printf("ok %d - %s # SKIP %s\n", j->count, name, why ? why : "");
+        cnri_say(stdout, "ok %d - %s # SKIP %s\n", j->count, name, why ? why : "");
     } else {
-        printf("%sok %d - %s\n", o == OUTCOME_OK ? "" : "not ", j->count, name);
+        cnri_say(stdout, "%sok %d - %s\n", o == OUTCOME_OK ? "" : "not ", j->count, name);
         for (char *line = o == OUTCOME_BAD ? why : NULL; line && *line;) {
             char *end = strchr(line, '\n');
             if (end) *end = 0;
-            printf("%s%s\n", line[0] == '#' ? "" : "# ", line);
+            cnri_say(stdout, "%s%s\n", line[0] == '#' ? "" : "# ", line);
             line = end ? end + 1 : NULL;
         }
     }
@@ -344,9 +344,9 @@ int cnri_cmd_verify(int argc, char **argv) {
         if (!visit(&j, args.operands.at[i], 0))
             code = cnri_usage_error(&args, "%s: no model with given outputs is there",
                                     args.operands.at[i]);
-    printf("1..%d\n", j.count);
-    fprintf(stderr, "%d passed, %d failed, %d skipped\n", j.count - j.failed - j.skipped, j.failed,
-            j.skipped);
+    cnri_say(stdout, "1..%d\n", j.count);
+    cnri_say(stderr, "%d passed, %d failed, %d skipped\n", j.count - j.failed - j.skipped, j.failed,
+             j.skipped);
     cnr_close(j.rt);
     cnri_args_free(&args);
     return code ? code : j.failed || cnri_cancelled() ? 1 : 0;

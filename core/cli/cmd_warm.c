@@ -35,9 +35,9 @@ static cnr_status report(const cnri_args *args, const cnr_plan *plan, int64_t ba
     }
     cnri_residency_stats_of(plan, &stats);
     if (!args->common.json) {
-        printf("%s, batch %lld: %s; %d blobs of %.2f MB, %llu prepared, %.1f ms\n", net,
-               (long long)batch, origin, (int)blobs, (double)bytes / 1e6,
-               (unsigned long long)stats.prepared, (double)ns * 1e-6);
+        cnri_say(stdout, "%s, batch %lld: %s; %d blobs of %.2f MB, %llu prepared, %.1f ms\n", net,
+                 (long long)batch, origin, (int)blobs, (double)bytes / 1e6,
+                 (unsigned long long)stats.prepared, (double)ns * 1e-6);
         return CNR_OK;
     }
     cnri_json j;

@@ -64,9 +64,10 @@ void cnri_json_bool(cnri_json *j, const char *key, bool value) {
 
 cnr_status cnri_json_print(cnri_json *j, cnr_error *err) {
     while (j->depth > 0) cnri_json_end(j);
+    cnri_text_bytes(&j->text, "\n", 1);
     cnr_status status = CNR_OK;
     if (j->text.failed) status = cnri_fail(err, CNR_E_MEMORY, "output", "out of memory");
-    else if (printf("%s\n", j->text.at) < 0 || fflush(stdout) != 0)
+    else if (cnri_say_lines(stdout, j->text.at, j->text.n) < 0 || fflush(stdout) != 0)
         status = cnri_fail(err, CNR_E_IO, "output", "can't write: %s", strerror(errno));
     cnri_text_free(&j->text);
     return status;

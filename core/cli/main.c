@@ -13,24 +13,28 @@ static const struct command {
 };
 
 static void print_help(void) {
-    printf("usage: cnnrun NET PICTURE...        what the net says of pictures\n"
-           "       cnnrun SCRIPT.lua WORDS...   run an experiment\n"
-           "       cnnrun COMMAND ...           one of these; --help with each tells more\n\n");
+    cnri_say(stdout,
+             "usage: cnnrun NET PICTURE...        what the net says of pictures\n"
+             "       cnnrun SCRIPT.lua WORDS...   run an experiment\n"
+             "       cnnrun COMMAND ...           one of these; --help with each tells more\n\n");
     for (size_t i = 0; i < CNRI_COUNT(commands); i++)
-        printf("  %-12s %s\n", commands[i].name, commands[i].help);
-    printf("  help         this text; help COMMAND: that of a command\n"
-           "  help options what all commands that take nets have in common\n"
-           "  help --man   all of it, as a man page\n"
-           "  --version    the program's version\n\n");
-    printf("A net is a Lua script, a .cnr file, or what an importer plugin reads.\n"
-           "Results go to stdout, all else to stderr; --json makes results one object a line.\n\n"
-           "exit codes: ");
+        cnri_say(stdout, "  %-12s %s\n", commands[i].name, commands[i].help);
+    cnri_say(stdout, "  help         this text; help COMMAND: that of a command\n"
+                     "  help options what all commands that take nets have in common\n"
+                     "  help --man   all of it, as a man page\n"
+                     "  --version    the program's version\n\n");
+    cnri_say(stdout,
+             "A net is a Lua script, a .cnr file, or what an importer plugin reads.\n"
+             "Results go to stdout, all else to stderr; --json makes results one object a line.\n\n"
+             "exit codes: ");
     int32_t n = 0;
-#define X(name, value, text) \
-    printf("%s%d %s", n++ ? n % 5 == 1 ? ",\n  " : ", " : "", -(value), text);
+#define X(name, value, text)                                                                       \
+    if (n) cnri_say(stdout, n % 5 ? ", " : ",\n  ");                                               \
+    cnri_say(stdout, "%d %s", -(value), text);                                                     \
+    n++;
     CNR_STATUS_LIST(X)
 #undef X
-    printf("\n");
+    cnri_say(stdout, "\n");
 }
 
 static int run_command(const char *name, int argc, char **argv, int *code) {
@@ -50,9 +54,10 @@ static int unknown(const char *word) {
     char file[4096];
     const char *near = path ? NULL : cnri_nearest(word, names, CNRI_COUNT(names));
     if (!near && cnri_nearby(word, file, sizeof file)) near = file;
-    fprintf(stderr, "cnnrun: %s %s%s%s%s\n", path ? "no such file:" : "no such command or file:",
-            word, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
-    fprintf(stderr, "cnnrun --help lists the commands\n");
+    cnri_say(stderr, "cnnrun: %s %s%s%s%s\n",
+             path ? "no such file:" : "no such command or file:", word,
+             near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+    cnri_say(stderr, "cnnrun --help lists the commands\n");
     return path ? -CNR_E_NOT_FOUND : -CNR_E_ARG;
 }
 
@@ -98,9 +103,9 @@ static bool only_flags(int argc, char **argv) {
 static int unknown_flag(const char *word) {
     static const char *const known[] = {"--help", "--version"};
     const char *near = cnri_nearest(word, known, CNRI_COUNT(known));
-    fprintf(stderr, "cnnrun: %s alone says nothing to do%s%s%s\n", word,
-            near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
-    fprintf(stderr, "cnnrun --help lists the commands\n");
+    cnri_say(stderr, "cnnrun: %s alone says nothing to do%s%s%s\n", word,
+             near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+    cnri_say(stderr, "cnnrun --help lists the commands\n");
     return -CNR_E_ARG;
 }
 
@@ -108,13 +113,13 @@ int main(int argc, char **argv) {
     int code = 0;
     cnri_signals_install();
     if (argc < 2) {
-        fprintf(stderr, "cnnrun: a net and a picture, or a command; cnnrun --help tells more\n");
+        cnri_say(stderr, "cnnrun: a net and a picture, or a command; cnnrun --help tells more\n");
         return -CNR_E_ARG;
     }
     command_first(argc, argv);
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) print_help();
     else if (strcmp(argv[1], "help") == 0) code = help(argc, argv);
-    else if (strcmp(argv[1], "--version") == 0) printf("cnnrun %s\n", CNNRUN_VERSION);
+    else if (strcmp(argv[1], "--version") == 0) cnri_say(stdout, "cnnrun %s\n", CNNRUN_VERSION);
     else if (!run_command(argv[1], argc - 1, argv + 1, &code)) {
         if (argv[1][0] != '-' && access(argv[1], F_OK) != 0) code = unknown(argv[1]);
         else if (only_flags(argc, argv)) code = unknown_flag(argv[1]);
@@ -122,8 +127,8 @@ int main(int argc, char **argv) {
     }
     cnri_plugins_finish();
     if ((fflush(stdout) != 0 || ferror(stdout)) && code == 0) {
-        fprintf(stderr, "cnnrun: output: can't write%s%s\n", errno ? ": " : "",
-                errno ? strerror(errno) : "");
+        cnri_say(stderr, "cnnrun: output: can't write%s%s\n", errno ? ": " : "",
+                 errno ? strerror(errno) : "");
         code = -CNR_E_IO;
     }
     return code;

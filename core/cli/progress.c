@@ -48,13 +48,13 @@ void cnri_progress_show(cnri_progress *p, int64_t done, const char *text) {
         n = snprintf(line, sizeof line, "%s %lld  %s%s%s", p->what, (long long)done, left,
                      text ? "  " : "", text ? text : "");
     }
-    if (p->terminal) fprintf(stderr, "\r%-*s", p->width, line);
-    else fprintf(stderr, "%s\n", line);
+    if (p->terminal) cnri_say(stderr, "\r%-*s", p->width, line);
+    else cnri_say(stderr, "%s\n", line);
     fflush(stderr);
     p->width = n < (int)sizeof line ? n : (int)sizeof line - 1;
 }
 
 void cnri_progress_end(cnri_progress *p) {
-    if (p->terminal && p->width) fprintf(stderr, "\r%*s\r", p->width, "");
+    if (p->terminal && p->width) cnri_say(stderr, "\r%*s\r", p->width, "");
     p->width = 0;
 }

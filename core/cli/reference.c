@@ -322,7 +322,7 @@ static const form forms[] = {
 static const form *find_form(const char *name) {
     for (size_t i = 0; i < CNRI_COUNT(forms); i++)
         if (strcmp(forms[i].name, name) == 0) return &forms[i];
-    fprintf(stderr, "cnnrun: --help=FORM: wanted help, man, bash, zsh or fish, got \"%s\"\n", name);
+    cnri_say(stderr, "cnnrun: --help=FORM: wanted help, man, bash, zsh or fish, got \"%s\"\n", name);
     return NULL;
 }
 

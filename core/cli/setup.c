@@ -5,13 +5,14 @@
 
 int cnri_complain(const cnri_args *args, const cnr_error *err) {
     const char *command = args->syntax->command;
-    char near[4096];
+    const char *what = *err->text ? err->text : cnr_status_text(err->code);
+    char near[4096], text[sizeof err->text + sizeof near + 20];
+    const bool hint = err->code == CNR_E_NOT_FOUND && cnri_nearby(err->where, near, sizeof near);
+    snprintf(text, sizeof text, "%s%s%s%s", what, hint ? "; did you mean " : "", hint ? near : "",
+             hint ? "?" : "");
     fflush(stdout);
-    fprintf(stderr, "cnnrun%s%s: %s%s%s", *command ? " " : "", command, err->where,
-            *err->where ? ": " : "", *err->text ? err->text : cnr_status_text(err->code));
-    if (err->code == CNR_E_NOT_FOUND && cnri_nearby(err->where, near, sizeof near))
-        fprintf(stderr, "; did you mean %s?", near);
-    fprintf(stderr, "\n");
+    cnri_say_message(stderr, text, "cnnrun%s%s: %s%s", *command ? " " : "", command, err->where,
+                     *err->where ? ": " : "");
     return err->code < 0 && err->code > -100 ? -err->code : 1;
 }
 
@@ -22,15 +23,15 @@ int cnri_usage_error(const cnri_args *args, const char *format, ...) {
     cnri_failv(&err, CNR_E_ARG, NULL, format, list);
     va_end(list);
     const int code = cnri_complain(args, &err);
-    fprintf(stderr, "cnnrun %s --help lists all options\n", args->syntax->command);
+    cnri_say(stderr, "cnnrun %s --help lists all options\n", args->syntax->command);
     return code;
 }
 
 static void print_log(void *arg, int32_t level, const char *who, const char *text) {
     static const char *const names[] = {"error: ", "warning: ", "", "debug: "};
     (void)arg;
-    fprintf(stderr, "cnnrun: %s%s%s%s\n", level >= 0 && level < 4 ? names[level] : "",
-            who ? who : "", who && *who ? ": " : "", text);
+    cnri_say_message(stderr, text, "cnnrun: %s%s%s", level >= 0 && level < 4 ? names[level] : "",
+                     who ? who : "", who && *who ? ": " : "");
 }
 
 /* The words with the NULL behind them that lists for the core end in. */

@@ -114,10 +114,13 @@ static int make_folder(lua_State *L) {
 static int note(lua_State *L) {
     const int n = lua_gettop(L);
     for (int i = 1; i <= n; i++) {
-        fprintf(stderr, "%s%s", i > 1 ? "\t" : "", luaL_tolstring(L, i, NULL));
+        size_t bytes;
+        const char *text = luaL_tolstring(L, i, &bytes);
+        if (i > 1) cnri_say(stderr, "\t");
+        cnri_say_lines(stderr, text, bytes);
         lua_pop(L, 1);
     }
-    fputc('\n', stderr);
+    cnri_say(stderr, "\n");
     return 0;
 }
 

@@ -114,11 +114,11 @@ static int safe_print(lua_State *L) {
     for (int i = 1; i <= n; i++) {
         size_t bytes;
         const char *text = luaL_tolstring(L, i, &bytes);
-        if (i > 1) fputc('\t', to);
-        fwrite(text, 1, bytes, to);
+        if (i > 1) cnri_say(to, "\t");
+        cnri_say_lines(to, text, bytes);
         lua_pop(L, 1);
     }
-    fputc('\n', to);
+    cnri_say(to, "\n");
     return 0;
 }
 

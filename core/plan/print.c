@@ -102,7 +102,7 @@ static void print_node(const cnr_plan *plan, int32_t node, const print_row *row,
     kernel_text(plan, node, row->step, kernel, sizeof kernel);
     device_text(plan, node, device, sizeof device);
     if (!json) {
-        cnri_text_add(out, "%-20s %-16s %-18s %12llu %14llu  %-24s %-10s %12llu\n",
+        cnri_text_say(out, "%-20s %-16s %-18s %12llu %14llu  %-24s %-10s %12llu\n",
                       n->name ? n->name : "", n->view.desc->name, shape,
                       (unsigned long long)row->params, (unsigned long long)row->macs, kernel,
                       device, (unsigned long long)row->memory);
@@ -165,7 +165,7 @@ void cnri_plan_print(const cnr_plan *plan, bool json, cnri_text *out) {
                       (unsigned long long)plan->weight_bytes);
         return;
     }
-    cnri_text_add(out,
+    cnri_text_say(out,
                   "net %s: parameters %llu, MACs %llu, arena %llu bytes (bound %llu), "
                   "weights %llu bytes\n",
                   name, (unsigned long long)plan->params, (unsigned long long)macs,

@@ -105,7 +105,7 @@ static void print_step(const cnri_profile *p, int32_t step, double all, bool jso
     const cnri_step *s = &plan->steps.at[step];
     const double ms = mean_ms(&p->steps[step]), gflops = gflops_of(p, step, ms);
     if (!json) {
-        cnri_text_add(out, "%5d  %-24s %-20s %-24s %-10s %10.4f %5.1f%%", (int)step,
+        cnri_text_say(out, "%5d  %-24s %-20s %-24s %-10s %10.4f %5.1f%%", (int)step,
                       label_of(plan, step), group_of(plan, step), kernel_of(s),
                       plan->devices[s->device]->name, ms, all > 0 ? 100 * ms / all : 0.0);
         if (gflops > 0) cnri_text_add(out, " %8.2f", gflops);
@@ -159,7 +159,7 @@ static void print_groups(const group *groups, int32_t n, double all, bool json, 
     if (!json) cnri_text_add(out, "\n%-20s %6s %10s\n", "operator", "steps", "ms");
     for (int32_t i = 0; i < n; i++) {
         if (!json) {
-            cnri_text_add(out, "%-20s %6d %10.4f %5.1f%%\n", groups[i].name, (int)groups[i].steps,
+            cnri_text_say(out, "%-20s %6d %10.4f %5.1f%%\n", groups[i].name, (int)groups[i].steps,
                           groups[i].ms, all > 0 ? 100 * groups[i].ms / all : 0.0);
             continue;
         }
