@@ -89,7 +89,7 @@ cnr_status cnri_calibrate(cnri_calibration *c, cnr_error *err) {
     cnri_progress progress;
     tapped arg = {c, c->net, NULL};
     cnr_status status = cnri_model_of(c->args, c->rt, c->net, false, &model, err);
-    if (!status) status = cnri_runner_open(&runner, c->args, model, err);
+    if (!status) status = cnri_runner_open(&runner, model, c->observer, err);
     cnri_progress_begin(&progress, "calibrating", c->pictures, c->args->common.quiet);
     for (int64_t i = 0; i < c->pictures && !status; i++) {
         cnr_sample sample;
@@ -253,7 +253,7 @@ cnr_status cnri_compare(cnri_calibration *c, const cnr_graph *quantized, cnri_an
     cnr_status status = cnri_model_of(c->args, c->rt, c->net, false, &models[0], err);
     if (!status) status = cnri_model_of(c->args, c->rt, quantized, false, &models[1], err);
     for (int i = 0; i < 2 && !status; i++)
-        status = cnri_runner_open(&runners[i], c->args, models[i], err);
+        status = cnri_runner_open(&runners[i], models[i], c->observer, err);
     for (int64_t i = 0; i < c->pictures && i < most && !status; i++) {
         cnr_sample sample;
         if ((status = cnri_samples_read(&c->samples, i, &sample, err)) != CNR_OK) break;

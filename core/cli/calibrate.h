@@ -3,7 +3,7 @@
 #ifndef CNRI_CALIBRATE_H
 #define CNRI_CALIBRATE_H
 
-#include "core/cli/runner.h"
+#include "core/cli/cli.h"
 
 typedef struct cnri_range { double low, high; bool seen; } cnri_range;
 
@@ -21,6 +21,7 @@ typedef CNRI_VEC(cnri_answer) cnri_answers;
 
 typedef struct cnri_calibration {
     const cnri_args *args;
+    const cnr_observer *observer;
     cnr_runtime *rt;
     cnri_samples samples;
     int64_t pictures;

@@ -21,7 +21,7 @@
 #ifndef CNRI_CLI_H
 #define CNRI_CLI_H
 
-#include "core/run/run.h"
+#include "core/work/work.h"
 
 /* One row a subcommand, in the order of the help: name, one line of help. */
 #define CNRI_COMMANDS(X)                                                                     \
@@ -158,12 +158,12 @@ cnr_status cnri_args_open(const cnri_args *args, cnr_runtime **rt, cnr_error *er
 /* Loads a net as the options say and sets its preprocessing from the flags. */
 cnr_status cnri_args_load(const cnri_args *args, cnr_runtime *rt, const char *path,
                           cnr_model **out, cnr_error *err);
+/* A model of `graph`, which it takes over, with the same options. */
+cnr_status cnri_args_model(const cnri_args *args, cnr_runtime *rt, cnr_graph *graph,
+                           cnr_model **out, cnr_error *err);
 /* Only the graph (show, convert, check, train). */
 cnr_status cnri_args_load_graph(const cnri_args *args, cnr_runtime *rt, const char *path,
                                 cnr_graph **out, cnr_error *err);
-/* cnri_usual_sizes with --symbol. */
-cnr_status cnri_args_sizes(const cnri_args *args, const cnr_graph *graph, int64_t batch,
-                           cnr_tensor *shapes, const cnr_tensor **list, cnr_error *err);
 /* The preprocessing flags, put into `graph` for its picture inputs. */
 cnr_status cnri_args_preprocess(const cnri_args *args, cnr_graph *graph, cnr_error *err);
 /* Whether --mean is "104,117,123" rather than a file. */
@@ -198,17 +198,25 @@ void cnri_progress_begin(cnri_progress *p, const char *what, int64_t total, bool
 /* `done` of total are done; `text` (may be NULL) stands behind the bar: "loss 0.12". */
 void cnri_progress_show(cnri_progress *p, int64_t done, const char *text);
 void cnri_progress_end(cnri_progress *p); /* removes the bar */
+/* An observer for this command: progress becomes a bar, signals stop the work. */
+typedef struct cnri_watching {
+    cnr_observer observer;
+    cnri_progress bar;
+    bool begun, quiet;
+} cnri_watching;
+const cnr_observer *cnri_watch(cnri_watching *w, const cnri_args *args);
+void cnri_watch_end(cnri_watching *w);
 /* "12s", "3m04s", "1h02m" */
 void cnri_duration(double seconds, char *out, size_t room);
 
 /* ---- signals.c: the only signal handlers of the house ---- */
-/* From now on SIGINT and SIGTERM set the flag and cancel the watched session; a second one ends
- * the process as usual. */
+/* From now on SIGINT and SIGTERM set the flag; a second one ends the process as usual. */
 void cnri_signals_install(void);
 bool cnri_cancelled(void);
 /* From now on the command looks at cnri_cancelled itself, however rarely; else it is ended a second
  * after the signal. */
 void cnri_signals_patient(void);
-void cnri_signals_watch(cnr_session *session); /* NULL: none */
+/* The flag itself, for observers: whoever asks for it sees to it that it is looked at. */
+const volatile int32_t *cnri_signals_flag(void);
 
 #endif

@@ -51,30 +51,27 @@ static void fill(cnr_tensor *t) {
     }
 }
 
-static cnr_status prepare(bench *b, cnr_model *model, cnr_error *err) {
-    const int32_t n = cnr_input_count(model);
-    cnr_tensor *shapes = cnri_alloc_zero((size_t)(n + 1) * sizeof *shapes);
-    const cnr_tensor **list = cnri_alloc_zero((size_t)(n + 1) * sizeof *list);
-    cnr_status status = shapes && list ? CNR_OK
-                                       : cnri_fail(err, CNR_E_MEMORY, "inputs", "out of memory");
-    if (!status) status = cnri_model_usual_sizes(model, b->batch, shapes, list, err);
-    if (!status) status = cnr_plan_for(model, list, n, &b->plan, err);
+static cnr_status prepare(bench *b, cnr_model *model, const cnr_observer *o, cnr_error *err) {
+    cnri_shapes shapes;
+    cnr_status status = cnri_input_shapes(model, b->batch, &shapes, err);
+    if (!status) status = cnr_plan_for(model, shapes.list, shapes.n, &b->plan, err);
     if (!status) status = cnri_residency_warm(b->plan, err);
     if (!status) status = cnr_session_open(b->plan, &b->session, err);
-    for (int32_t i = 0; i < n && !status; i++) {
-        shapes[i].bytes = cnr_dense_bytes(&shapes[i]);
-        shapes[i].data = shapes[i].bytes < SIZE_MAX ? cnri_alloc((size_t)shapes[i].bytes) : NULL;
-        if (!shapes[i].data) {
+    if (!status) cnri_session_cancel_by(b->session, o->cancel);
+    for (int32_t i = 0; i < shapes.n && !status; i++) {
+        cnr_tensor *in = &shapes.at[i];
+        in->bytes = cnr_dense_bytes(in);
+        in->data = in->bytes < SIZE_MAX ? cnri_alloc((size_t)in->bytes) : NULL;
+        if (!in->data) {
             status = cnri_fail(err, CNR_E_MEMORY, "inputs", "out of memory");
             break;
         }
-        fill(&shapes[i]);
-        status = cnr_session_set_input(b->session, i, &shapes[i], err);
-        cnri_free(shapes[i].data);
+        fill(in);
+        status = cnr_session_set_input(b->session, i, in, err);
+        cnri_free(in->data);
     }
-    if (!status && n > 0 && shapes[0].rank > 1) b->batch = shapes[0].dim[0];
-    cnri_free(shapes);
-    cnri_free(list);
+    if (!status && shapes.n > 0 && shapes.at[0].rank > 1) b->batch = shapes.at[0].dim[0];
+    cnri_shapes_free(&shapes);
     return status;
 }
 
@@ -184,17 +181,16 @@ int cnri_cmd_bench(int argc, char **argv) {
     cnri_args args;
     cnr_runtime *rt = NULL;
     cnr_model *model;
+    cnri_watching watching;
     cnr_error err = CNR_ERROR_INIT;
     int code = 0;
     if (!cnri_args_parse(&args, &syntax, argc, argv, &b, &code)) return code;
     cnr_status status = cnri_args_open(&args, &rt, &err);
     if (!status) status = cnri_args_load(&args, rt, args.operands.at[0], &model, &err);
-    if (!status) status = prepare(&b, model, &err);
-    cnri_signals_watch(b.session);
+    if (!status) status = prepare(&b, model, cnri_watch(&watching, &args), &err);
     if (!status) status = measure(&b, &err);
     if (!status) status = report(&b, &args, &err);
     if (status) code = cnri_complain(&args, &err);
-    cnri_signals_watch(NULL);
     if (b.session) cnr_session_close(b.session);
     if (b.plan) cnr_plan_release(b.plan);
     cnri_free(b.ns);

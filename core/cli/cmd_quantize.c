@@ -9,6 +9,7 @@ typedef struct quantize {
     const char *out, *data, *layers;
     int64_t limit, check;
     double least;         /* decibels */
+    cnri_watching watching;
     cnri_calibration c;
     cnr_graph *loaded, *net, *quantized; /* each borrows from the one before */
     cnri_answers answers;
@@ -138,7 +139,7 @@ static cnr_status check(quantize *q, cnr_error *err) {
     const int64_t n = status || q->check < samples.info.count ? q->check : samples.info.count;
     for (int i = 0; i < 2 && !status; i++) {
         status = cnri_model_of(q->c.args, q->c.rt, nets[i], true, &models[i], err);
-        if (!status) status = cnri_runner_open(&runners[i], q->c.args, models[i], err);
+        if (!status) status = cnri_runner_open(&runners[i], models[i], q->c.observer, err);
     }
     cnri_progress_begin(&progress, "checking", n, q->c.args->common.quiet);
     for (int64_t i = 0; i < n && !status; i++) {
@@ -230,6 +231,7 @@ static cnr_status run_quantize(quantize *q, const cnri_args *args, cnr_error *er
     if (status) return status;
     q->c.pictures = q->limit < q->c.samples.info.count ? q->limit : q->c.samples.info.count;
     if (q->check < 0) q->check = q->limit;
+    q->c.observer = cnri_watch(&q->watching, args);
     status = cnri_calibrate(&q->c, err);
     if (!status) status = settle(q, err);
     if (!status) {

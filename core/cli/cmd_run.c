@@ -1,5 +1,5 @@
 /* cnnrun run: what a net says of pictures; and experiments, which are scripts with a main. */
-#include "core/cli/runner.h"
+#include "core/cli/cli.h"
 #include "core/lua/script.h"
 #include <glob.h>
 #include <math.h>
@@ -9,6 +9,8 @@ enum { BAR = 30, MAX_SCORES = 1 << 20 };
 
 typedef struct run {
     int64_t top;
+    const cnri_args *args;
+    cnri_watching watching;
     cnri_runner runner;
     cnr_top *scores; /* room for all of output 0's classes */
     int64_t room;
@@ -36,17 +38,6 @@ static const cnri_syntax syntax = {
 };
 
 /* ---- one answer ---- */
-
-/* Scores that a net's end has made into shares of 1. */
-static bool are_shares(const cnr_top *scores, int32_t n) {
-    double sum = 0;
-    for (int32_t i = 0; i < n; i++) {
-        const double s = (double)scores[i].score;
-        if (!(s >= 0 && s <= 1.0001)) return false;
-        sum += s;
-    }
-    return fabs(sum - 1) < 2e-3;
-}
 
 /* Letters, not bytes, so that columns line up. */
 static int32_t columns(const char *text) {
@@ -149,7 +140,7 @@ static cnr_status room_for(run *r, int64_t n, cnr_error *err) {
 }
 
 static cnr_status answer(run *r, const char *name, uint64_t ns, cnr_error *err) {
-    const bool json = r->runner.args->common.json;
+    const bool json = r->args->common.json;
     const cnr_tensor *whole;
     cnr_tensor sample;
     cnr_status status = cnr_session_output(r->runner.session, 0, &whole, err);
@@ -164,7 +155,7 @@ static cnr_status answer(run *r, const char *name, uint64_t ns, cnr_error *err) 
         shown = all < r->top ? all : (int32_t)r->top;
     }
     if (!json) {
-        const bool shares = classes && are_shares(r->scores, all);
+        const bool shares = classes && cnri_are_shares(&sample);
         cnri_say(stdout, "%s  %s%.2f ms\n", name, classes && !shares ? "(scores)  " : "",
                  (double)ns * 1e-6);
         print_bars(r->runner.model, r->scores, shown, shares);
@@ -193,7 +184,7 @@ static cnr_status run_sample(run *r, const cnr_sample *sample, cnr_error *err) {
 
 /* A picture that can't be read doesn't stop the rest; the exit code tells of it. */
 static bool one_failed(const run *r, const cnr_error *err, int *code) {
-    *code = cnri_complain(r->runner.args, err);
+    *code = cnri_complain(r->args, err);
     return err->code == CNR_E_FORMAT || err->code == CNR_E_NOT_FOUND || err->code == CNR_E_IO ||
            err->code == CNR_E_LIMIT || err->code == CNR_E_UNSUPPORTED;
 }
@@ -213,7 +204,7 @@ static bool run_spec(run *r, const char *spec, int *code) {
             continue;
         }
         if (run_sample(r, &sample, &why)) {
-            *code = cnri_complain(r->runner.args, &why);
+            *code = cnri_complain(r->args, &why);
             go_on = false;
         }
         cnri_free(sample.picture.data);
@@ -243,9 +234,10 @@ static int run_pictures(cnri_args *args, run *r) {
     cnr_model *model;
     cnr_error err = CNR_ERROR_INIT;
     int code = 0;
+    r->args = args;
     cnr_status status = cnri_args_open(args, &rt, &err);
     if (!status) status = cnri_args_load(args, rt, args->operands.at[0], &model, &err);
-    if (!status) status = cnri_runner_open(&r->runner, args, model, &err);
+    if (!status) status = cnri_runner_open(&r->runner, model, cnri_watch(&r->watching, args), &err);
     if (status) code = cnri_complain(args, &err);
     for (int32_t i = 1; !status && i < args->operands.n; i++)
         if (!run_operand(r, args->operands.at[i], &code)) break;

@@ -33,24 +33,13 @@ static cnr_status print(const cnri_text *text, cnr_error *err) {
     return CNR_OK;
 }
 
-static cnr_status plan_of(const cnri_args *args, const show *s, cnr_runtime *rt, cnr_graph *g,
-                          cnr_plan **plan, cnr_error *err) {
-    const int32_t n = g->inputs.n;
-    cnri_plan_options how = {
-        .device = args->common.device,
-        .memory_bound = args->common.memory,
-        .deterministic = args->common.deterministic,
-        .no_rewrite = cnri_args_no_rewrite(args),
-    };
-    cnri_plan_defaults(g, &how);
-    cnr_tensor *shapes = cnri_alloc_zero((size_t)(n + 1) * sizeof *shapes);
-    const cnr_tensor **list = cnri_alloc_zero((size_t)(n + 1) * sizeof *list);
-    cnr_status status = shapes && list ? CNR_OK
-                                       : cnri_fail(err, CNR_E_MEMORY, "inputs", "out of memory");
-    if (!status) status = cnri_args_sizes(args, g, s->batch, shapes, list, err);
-    if (!status) status = cnri_plan_make(g, &rt->devices, &how, list, n, plan, err);
-    cnri_free(shapes);
-    cnri_free(list);
+static cnr_status plan_of(const cnr_model *model, const show *s, cnr_plan **plan, cnr_error *err) {
+    cnri_shapes shapes;
+    cnr_status status = cnri_input_shapes(model, s->batch, &shapes, err);
+    if (!status)
+        status = cnri_plan_make(model->graph, &model->rt->devices, &model->plan_options,
+                                shapes.list, shapes.n, plan, err);
+    cnri_shapes_free(&shapes);
     return status;
 }
 
@@ -68,6 +57,7 @@ int cnri_cmd_show(int argc, char **argv) {
     cnri_args args;
     cnr_runtime *rt = NULL;
     cnr_graph *graph = NULL;
+    cnr_model *model;
     cnr_plan *plan = NULL;
     cnri_text text = {0};
     cnr_error err = CNR_ERROR_INIT;
@@ -79,7 +69,9 @@ int cnri_cmd_show(int argc, char **argv) {
     if (!status && s.dot) {
         cnri_graph_dot(graph, &text);
     } else if (!status) {
-        status = plan_of(&args, &s, rt, graph, &plan, &err);
+        status = cnri_args_model(&args, rt, graph, &model, &err);
+        graph = NULL;
+        if (!status) status = plan_of(model, &s, &plan, &err);
         if (!status) cnri_plan_print(plan, args.common.json, &text);
     }
     if (!status) status = print(&text, &err);

@@ -116,13 +116,10 @@ static cnr_status settle(const found *f, cnri_tuning *record, cnr_error *err) {
     return status;
 }
 
-static cnr_status measure(const tune *t, cnr_model *model, found *f, cnri_tuning *record,
-                          cnr_error *err) {
-    const int32_t n = cnr_input_count(model);
-    cnr_tensor *shapes = cnri_alloc_zero((size_t)(n + 1) * sizeof *shapes);
-    const cnr_tensor **list = cnri_alloc_zero((size_t)(n + 1) * sizeof *list);
-    cnr_status status = shapes && list ? cnri_model_usual_sizes(model, t->batch, shapes, list, err)
-                                       : cnri_fail(err, CNR_E_MEMORY, "tune", "out of memory");
+static cnr_status measure(const tune *t, cnr_model *model, found *f,
+                          cnri_tuning *record, cnr_error *err) {
+    cnri_shapes shapes;
+    cnr_status status = cnri_input_shapes(model, t->batch, &shapes, err);
     for (int64_t i = 0; i < t->repeat && !status && !cnri_cancelled(); i++) {
         cnri_tuning *one = cnri_push(&f->times);
         cnr_plan *plan = NULL;
@@ -130,14 +127,13 @@ static cnr_status measure(const tune *t, cnr_model *model, found *f, cnri_tuning
         for (int32_t k = 0; !status && !t->again && t->repeat == 1 && k < record->rows.n; k++)
             status = cnri_tuning_set(one, record->rows.at[k].key, record->rows.at[k].kernel,
                                      record->rows.at[k].ns, err);
-        if (!status) status = cnri_tune(model, list, n, one, &plan, err);
+        if (!status) status = cnri_tune(model, shapes.list, shapes.n, one, &plan, err);
         cnri_plan_free(plan);
     }
     if (!status && cnri_cancelled()) status = cnri_fail(err, CNR_E_CANCELLED, "tune", "cancelled");
     if (!status) status = compare(f, err);
     if (!status) status = settle(f, record, err);
-    cnri_free(shapes);
-    cnri_free(list);
+    cnri_shapes_free(&shapes);
     return status;
 }
 

@@ -54,19 +54,15 @@ static cnr_status report(const cnri_args *args, const cnr_plan *plan, int64_t ba
 }
 
 static cnr_status warm_one(const cnri_args *args, cnr_model *model, int64_t batch, cnr_error *err) {
-    const int32_t n = cnr_input_count(model);
-    cnr_tensor *shapes = cnri_alloc_zero((size_t)(n + 1) * sizeof *shapes);
-    const cnr_tensor **list = cnri_alloc_zero((size_t)(n + 1) * sizeof *list);
     cnr_plan *plan = NULL;
     const uint64_t begin = cnri_now_ns();
-    cnr_status status = shapes && list ? cnri_model_usual_sizes(model, batch, shapes, list, err)
-                                       : cnri_fail(err, CNR_E_MEMORY, "warm", "out of memory");
-    if (!status) status = cnr_plan_for(model, list, n, &plan, err);
+    cnri_shapes shapes;
+    cnr_status status = cnri_input_shapes(model, batch, &shapes, err);
+    if (!status) status = cnr_plan_for(model, shapes.list, shapes.n, &plan, err);
     if (!status) status = cnri_residency_warm(plan, err);
     if (!status) status = report(args, plan, batch, cnri_now_ns() - begin, err);
     cnr_plan_release(plan);
-    cnri_free(shapes);
-    cnri_free(list);
+    cnri_shapes_free(&shapes);
     return status;
 }
 

@@ -1,5 +1,6 @@
 /* Progress on stderr: a bar on a terminal, a line now and then elsewhere. */
 #include "core/cli/cli.h"
+#include <math.h>
 #include <unistd.h>
 
 enum { BAR = 24 };
@@ -57,4 +58,35 @@ void cnri_progress_show(cnri_progress *p, int64_t done, const char *text) {
 void cnri_progress_end(cnri_progress *p) {
     if (p->terminal && p->width) cnri_say(stderr, "\r%*s\r", p->width, "");
     p->width = 0;
+}
+
+/* ---- what work tells, as a bar ---- */
+
+static int32_t show(void *arg, const cnr_progress *p) {
+    cnri_watching *w = arg;
+    char text[96] = "";
+    if (!w->begun || w->bar.what != p->what) {
+        if (w->begun) cnri_progress_end(&w->bar);
+        cnri_progress_begin(&w->bar, p->what, p->total, w->quiet);
+        w->begun = true;
+    }
+    if (p->epoch)
+        snprintf(text, sizeof text, "epoch %lld  loss %.4f  right %.2f%%", (long long)p->epoch,
+                 p->loss, 100 * p->top1);
+    else if (!isnan(p->top1)) snprintf(text, sizeof text, "top-1 %.2f%%", 100 * p->top1);
+    cnri_progress_show(&w->bar, p->done, *text ? text : NULL);
+    return 0;
+}
+
+const cnr_observer *cnri_watch(cnri_watching *w, const cnri_args *args) {
+    memset(w, 0, sizeof *w);
+    w->quiet = args->common.quiet;
+    w->observer = (cnr_observer){.size = sizeof w->observer, .arg = w, .progress = show,
+                                 .cancel = cnri_signals_flag()};
+    return &w->observer;
+}
+
+void cnri_watch_end(cnri_watching *w) {
+    if (w->begun) cnri_progress_end(&w->bar);
+    w->begun = false;
 }

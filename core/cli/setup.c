@@ -184,13 +184,14 @@ cnr_status cnri_args_load(const cnri_args *args, cnr_runtime *rt, const char *pa
     return status;
 }
 
-cnr_status cnri_args_sizes(const cnri_args *args, const cnr_graph *graph, int64_t batch,
-                           cnr_tensor *shapes, const cnr_tensor **list, cnr_error *err) {
+cnr_status cnri_args_model(const cnri_args *args, cnr_runtime *rt, cnr_graph *graph,
+                           cnr_model **out, cnr_error *err) {
+    cnr_load_options options;
     symbols s;
-    cnr_status status = symbols_parse(&args->common.symbols, &s, err);
-    const cnri_sizes from = {.symbols = s.names, .values = s.values, .batch = batch,
-                             .n_symbols = args->common.symbols.n};
-    if (!status) status = cnri_usual_sizes(graph, &from, shapes, list, err);
+    *out = NULL;
+    cnr_status status = load_options(args, &s, &options, err);
+    if (status) cnri_graph_free(graph);
+    else status = cnri_model_from_graph(rt, graph, &options, out, err);
     symbols_free(&s);
     return status;
 }

@@ -1,22 +1,18 @@
 /* SIGINT and SIGTERM: the first asks for a clean end, the second ends at once.
  *
  * Work that nobody polls for (filling weights, a script's loop) is ended a second after the first,
- * unless a session is being watched or the command has said that it looks in its own time. */
+ * unless the command has said that somebody looks. */
 #include "core/cli/cli.h"
 #include <signal.h>
-#include <stdatomic.h>
 #include <unistd.h>
 
 /* A handler can reach nothing but statics. */
-static volatile sig_atomic_t cancelled, patient;
-static _Atomic(cnr_session *) watched;
+static volatile int32_t cancelled, patient;
 
 static void on_signal(int number) {
     (void)number;
-    cancelled = 1;
-    cnr_session *session = atomic_load(&watched);
-    if (session) cnr_session_cancel(session);
-    else if (!patient) alarm(1);
+    __atomic_store_n(&cancelled, 1, __ATOMIC_RELAXED);
+    if (!patient) alarm(1);
 }
 
 static void on_alarm(int number) {
@@ -47,7 +43,7 @@ void cnri_signals_patient(void) {
     patient = 1;
 }
 
-void cnri_signals_watch(cnr_session *session) {
-    atomic_store(&watched, session);
-    if (session && cancelled) cnr_session_cancel(session);
+const volatile int32_t *cnri_signals_flag(void) {
+    patient = 1;
+    return &cancelled;
 }

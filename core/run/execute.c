@@ -6,7 +6,8 @@ static bool is_async(const cnr_device *device) {
 }
 
 static bool cancelled(const cnr_session *s) {
-    return __atomic_load_n(&s->cancel, __ATOMIC_RELAXED) != 0;
+    return __atomic_load_n(&s->cancel, __ATOMIC_RELAXED) != 0 ||
+           (s->asked && __atomic_load_n(s->asked, __ATOMIC_RELAXED) != 0);
 }
 
 static cnr_status say_cancelled(cnr_error *err) {

@@ -21,6 +21,8 @@ typedef void (*cnri_event_fn)(void *arg, const cnri_event *event);
 void cnri_session_listen(cnr_session *s, cnri_event_fn fn, void *arg, bool sync);
 
 cnr_plan *cnri_session_plan(const cnr_session *s);
+/* Runs are cancelled while *flag isn't 0, too; it must live as long as it is named. NULL: no more. */
+void cnri_session_cancel_by(cnr_session *s, const volatile int32_t *flag);
 
 /* Front ends that turn a path into a graph register here, so that run/ needs neither Lua nor any
  * format: core/lua adds ".lua", core/store ".cnr"; plugins' importers come after them. */

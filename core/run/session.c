@@ -329,3 +329,8 @@ void cnr_session_tap(cnr_session *s, cnr_tap_fn fn, void *arg) {
 void cnr_session_cancel(cnr_session *s) {
     __atomic_store_n(&s->cancel, 1, __ATOMIC_RELAXED);
 }
+
+void cnri_session_cancel_by(cnr_session *s, const volatile int32_t *flag) {
+    s->asked = flag;
+    for (int32_t i = 0; i < s->opened; i++) s->streams[i].cancel = flag ? flag : &s->cancel;
+}

@@ -44,6 +44,7 @@ struct cnr_session {
     void *tap_arg;
     bool running, sync, done; /* done: outputs are there */
     volatile int32_t cancel;
+    const volatile int32_t *asked; /* somebody else's flag that cancels too; NULL: none */
 };
 
 /* transfer.c */

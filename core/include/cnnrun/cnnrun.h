@@ -122,6 +122,53 @@ void cnr_session_tap(cnr_session *session, cnr_tap_fn fn, void *arg);
 
 const char *cnr_status_text(int32_t status);
 
+/* ---- long work (since 1.2): options, an observer (may be NULL), a result. Options of 0 and NULL are
+ * the usual ones. What a result points at is freed by its function. ---- */
+
+typedef struct cnr_progress {
+    uint32_t size;
+    int32_t reserved;
+    const char *what;    /* "evaluating" */
+    int64_t done, total; /* total 0: unknown */
+    int64_t epoch;       /* of training, from 1; else 0 */
+    double top1, loss;   /* so far; NaN: none */
+} cnr_progress;
+
+typedef struct cnr_observer {
+    uint32_t size;
+    int32_t reserved;
+    void *arg;
+    /* (optional) now and then, on the caller's thread; not 0 stops the work */
+    int32_t (*progress)(void *arg, const cnr_progress *progress);
+    /* (optional) something is finished: kind is a cnr_event_kind, `of` its struct; not 0 stops */
+    int32_t (*event)(void *arg, int32_t kind, const void *of);
+    /* (optional) stops the work while not 0, a run in its middle too; any thread or a signal handler
+     * may set it */
+    const volatile int32_t *cancel;
+} cnr_observer;
+
+/* How often a net is right on labelled pictures. */
+typedef struct cnr_evaluate_options {
+    uint32_t size;
+    int32_t reserved;
+    const char *data;      /* what a source reads: "mnist:DIR", a folder, "images:LIST" */
+    const char *split;     /* NULL: "eval" */
+    int64_t limit, batch;  /* pictures at most (0: all), at a time (0: 8) */
+    const int64_t *labels; /* of each class of the net; NULL: its class is the label plus `offset` */
+    int64_t n_labels, offset;
+} cnr_evaluate_options;
+typedef struct cnr_evaluation {
+    uint32_t size;
+    int32_t reserved;
+    int64_t n, right, among_top; /* pictures; the label is the best answer, one of the best five */
+    double top1, top5, loss;     /* the same as parts of 1; mean -log of the label's share */
+    double seconds;
+    int64_t labels, *confusion; /* labels x labels, [label][answer]; NULL above 1024 of them */
+} cnr_evaluation;
+cnr_status cnr_evaluate(cnr_model *model, const cnr_evaluate_options *options,
+                        const cnr_observer *observer, cnr_evaluation *out, cnr_error *err);
+void cnr_evaluation_free(cnr_evaluation *evaluation);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,16 +1,26 @@
-/* Runs a net on pictures: shapes, plans, sessions and batches for run, eval and bench. */
-#include "core/cli/runner.h"
+/* Runs a net on pictures: shapes, plans, sessions and batches for all work. */
+#include "core/work/work.h"
 
-bool cnri_is_classes(const cnr_tensor *sample) {
-    int32_t wide = 0;
-    for (int32_t i = 0; i < sample->rank; i++) wide += sample->dim[i] != 1;
-    return wide == 1;
+cnr_status cnri_input_shapes(const cnr_model *model, int64_t batch, cnri_shapes *out,
+                             cnr_error *err) {
+    const int32_t n = cnr_input_count(model);
+    out->n = n;
+    out->at = cnri_alloc_zero((size_t)(n + 1) * sizeof *out->at);
+    out->list = cnri_alloc_zero((size_t)(n + 1) * sizeof *out->list);
+    if (!out->at || !out->list) return cnri_fail(err, CNR_E_MEMORY, "inputs", "out of memory");
+    return cnri_model_usual_sizes(model, batch, out->at, out->list, err);
 }
 
-cnr_status cnri_runner_open(cnri_runner *r, const cnri_args *args, cnr_model *model,
+void cnri_shapes_free(cnri_shapes *s) {
+    cnri_free(s->at);
+    cnri_free(s->list);
+    *s = (cnri_shapes){0};
+}
+
+cnr_status cnri_runner_open(cnri_runner *r, cnr_model *model, const cnr_observer *observer,
                             cnr_error *err) {
     memset(r, 0, sizeof *r);
-    r->args = args;
+    r->observer = observer;
     r->model = model;
     if (cnr_input_count(model) != 1)
         return cnri_fail(err, CNR_E_UNSUPPORTED, model->path,
@@ -21,7 +31,6 @@ cnr_status cnri_runner_open(cnri_runner *r, const cnri_args *args, cnr_model *mo
 }
 
 static void let_go(cnri_runner *r) {
-    cnri_signals_watch(NULL);
     if (r->session) cnr_session_close(r->session);
     if (r->plan) cnr_plan_release(r->plan);
     cnri_free(r->input.data);
@@ -64,7 +73,8 @@ cnr_status cnri_runner_shape(cnri_runner *r, int64_t batch, const cnr_tensor *pi
     r->input.data = r->input.bytes < SIZE_MAX ? cnri_alloc_zero((size_t)r->input.bytes) : NULL;
     if (!r->input.data) return cnri_fail(err, CNR_E_MEMORY, "input", "out of memory");
     r->batch = r->axis == 0 ? shape.dim[0] : 1;
-    cnri_signals_watch(r->session);
+    if (r->observer && CNRI_HAS(r->observer, cancel))
+        cnri_session_cancel_by(r->session, r->observer->cancel);
     return CNR_OK;
 }
 

@@ -1,0 +1,181 @@
+/* How often a net is right on labelled pictures. */
+#include "core/work/work.h"
+#include <math.h>
+
+enum { TOP = 5, MOST_LABELS = 1024 }; /* the latter: of a confusion matrix */
+
+typedef struct job {
+    cnr_evaluate_options o;
+    const cnr_observer *observer;
+    cnri_runner runner;
+    cnri_samples *samples;
+    cnr_evaluation *out;
+    double loss;
+    int32_t *labels; /* of the batch under way */
+    int64_t filled;
+} job;
+
+static int64_t label_of(const job *j, int64_t class) {
+    if (j->o.labels) return class < j->o.n_labels ? j->o.labels[class] : -1;
+    return class - j->o.offset;
+}
+
+/* -log of what the scores give the label's classes; scores that are no shares go through softmax. */
+static double surprise(const job *j, const cnr_tensor *sample, int64_t label) {
+    const int64_t n = cnr_count(sample);
+    const bool shares = cnri_are_shares(sample);
+    double most = -INFINITY, all = 0, meant = 0;
+    for (int64_t i = 0; i < n; i++)
+        most = fmax(most, cnri_element(sample->dtype, sample->data, i));
+    for (int64_t i = 0; i < n; i++) {
+        const double score = cnri_element(sample->dtype, sample->data, i);
+        const double part = shares ? score : exp(score - most);
+        all += part;
+        if (label_of(j, i) == label) meant += part;
+    }
+    return -log(fmax(meant / all, 1e-12));
+}
+
+static cnr_status check(const job *j, const cnr_tensor *sample, int64_t label, cnr_error *err) {
+    const int64_t classes = cnr_count(sample), class = label + j->o.offset;
+    if (j->o.labels && j->o.n_labels < classes)
+        return cnri_fail(err, CNR_E_ARG, j->o.data, "the class map has %lld rows for %lld classes",
+                         (long long)j->o.n_labels, (long long)classes);
+    if (j->o.labels || (class >= 0 && class < classes)) return CNR_OK;
+    return cnri_fail(err, CNR_E_ARG, j->o.data,
+                     "label %lld%s: the net tells %lld classes apart, from 0 on; want another "
+                     "class map or data", (long long)label, j->o.offset ? " with the offset" : "",
+                     (long long)classes);
+}
+
+static cnr_status count(job *j, const cnr_tensor *whole, int64_t slot, cnr_error *err) {
+    cnr_evaluation *e = j->out;
+    cnr_tensor sample;
+    cnr_top top[TOP];
+    if (!cnri_runner_slice(&j->runner, whole, slot, &sample) || !cnri_is_classes(&sample))
+        return cnri_fail(err, CNR_E_UNSUPPORTED, cnr_output_name(j->runner.model, 0),
+                         "only scores of classes can be judged, one list a picture");
+    const int64_t label = j->labels[slot];
+    const cnr_status status = check(j, &sample, label, err);
+    if (status) return status;
+    const int32_t n = cnr_topk(&sample, TOP, top);
+    e->n++;
+    for (int32_t i = 0; i < n; i++)
+        if (label_of(j, top[i].index) == label) {
+            e->among_top++;
+            e->right += i == 0;
+            break;
+        }
+    j->loss += surprise(j, &sample, label);
+    const int64_t said = n ? label_of(j, top[0].index) : -1;
+    if (e->confusion && label < e->labels && said >= 0 && said < e->labels)
+        e->confusion[label * e->labels + said]++;
+    return CNR_OK;
+}
+
+static cnr_status run_batch(job *j, cnr_error *err) {
+    const cnr_tensor *out;
+    cnr_status status = j->filled ? cnri_runner_run(&j->runner, NULL, err) : CNR_OK;
+    if (!status && j->filled) status = cnr_session_output(j->runner.session, 0, &out, err);
+    for (int64_t i = 0; i < j->filled && !status; i++) status = count(j, out, i, err);
+    j->filled = 0;
+    return status;
+}
+
+static cnr_status add_sample(job *j, const cnr_sample *sample, int64_t left, cnr_error *err) {
+    cnr_status status = CNR_OK;
+    if (sample->label < 0)
+        return cnri_fail(err, CNR_E_ARG, sample->name,
+                         "has no label; use folders named by class, or images:LIST");
+    if (j->filled == 0)
+        status = cnri_runner_shape(&j->runner, left < j->o.batch ? left : j->o.batch,
+                                   &sample->picture, err);
+    if (!status && !j->labels) {
+        const int64_t room = j->runner.batch > j->o.batch ? j->runner.batch : j->o.batch;
+        j->labels = cnri_alloc((size_t)room * sizeof *j->labels);
+        if (!j->labels) status = cnri_fail(err, CNR_E_MEMORY, "labels", "out of memory");
+    }
+    if (!status) status = cnri_runner_put(&j->runner, j->filled, &sample->picture, err);
+    if (status) return status;
+    j->labels[j->filled++] = sample->label;
+    return j->filled == j->runner.batch || j->filled == left ? run_batch(j, err) : CNR_OK;
+}
+
+static void sum_up(job *j) {
+    cnr_evaluation *e = j->out;
+    const double n = e->n ? (double)e->n : 1;
+    e->top1 = (double)e->right / n;
+    e->top5 = (double)e->among_top / n;
+    e->loss = j->loss / n;
+}
+
+static cnr_status all_samples(job *j, int64_t n, cnr_error *err) {
+    cnr_progress p = {.size = sizeof p, .what = "eval", .total = n};
+    cnr_status status = CNR_OK;
+    while (p.done < n && !status) {
+        cnr_sample sample;
+        status = cnri_samples_read(j->samples, p.done, &sample, err);
+        if (status) break;
+        status = add_sample(j, &sample, n - p.done + j->filled, err);
+        cnri_free(sample.picture.data);
+        sum_up(j);
+        p.done++;
+        p.top1 = j->out->top1;
+        p.loss = j->out->loss;
+        if (!status && !cnri_tell_progress(j->observer, &p))
+            status = cnri_fail(err, CNR_E_CANCELLED, "eval", "stopped");
+    }
+    return status;
+}
+
+cnr_status cnri_evaluate(cnr_model *model, cnri_samples *samples,
+                         const cnr_evaluate_options *options, const cnr_observer *observer,
+                         cnr_evaluation *out, cnr_error *err) {
+    const cnr_source_info *info = &samples->info;
+    const uint64_t begin = cnri_now_ns();
+    job j = {.observer = observer, .samples = samples, .out = out};
+    CNRI_TAKE(j.o, options);
+    *out = (cnr_evaluation){.size = sizeof *out};
+    if (j.o.batch <= 0) j.o.batch = 8;
+    if (!j.o.data) j.o.data = "data";
+    if (info->classes < 1)
+        return cnri_fail(err, CNR_E_ARG, j.o.data,
+                         "no labels; use folders named by class, or images:LIST");
+    out->labels = info->classes;
+    if (out->labels <= MOST_LABELS) {
+        const size_t n = (size_t)(out->labels * out->labels);
+        out->confusion = cnri_alloc_zero(n * sizeof *out->confusion);
+        if (!out->confusion) return cnri_fail(err, CNR_E_MEMORY, "confusion", "out of memory");
+    }
+    cnr_status status = cnri_runner_open(&j.runner, model, observer, err);
+    if (!status)
+        status = all_samples(&j, j.o.limit > 0 && j.o.limit < info->count ? j.o.limit : info->count,
+                             err);
+    out->seconds = (double)(cnri_now_ns() - begin) * 1e-9;
+    cnri_runner_close(&j.runner);
+    cnri_free(j.labels);
+    if (status) cnr_evaluation_free(out);
+    return status;
+}
+
+cnr_status cnr_evaluate(cnr_model *model, const cnr_evaluate_options *options,
+                        const cnr_observer *observer, cnr_evaluation *out, cnr_error *err) {
+    cnr_evaluate_options o;
+    cnr_evaluation got = {.size = sizeof got};
+    cnri_samples samples;
+    CNRI_TAKE(o, options);
+    if (!model || !o.data || !out || out->size < sizeof got)
+        return cnri_fail(err, CNR_E_ARG, "cnr_evaluate", "want a model, data, a result with its size");
+    cnr_status status = cnri_samples_open(o.data, o.split ? o.split : "eval", &samples, err);
+    if (status) return status;
+    status = cnri_evaluate(model, &samples, &o, observer, &got, err);
+    cnri_samples_close(&samples);
+    if (!status) *out = got;
+    return status;
+}
+
+void cnr_evaluation_free(cnr_evaluation *e) {
+    if (!e) return;
+    cnri_free(e->confusion);
+    e->confusion = NULL;
+}

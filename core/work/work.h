@@ -1,0 +1,70 @@
+/* work: what a person asks for, without a word printed or parsed: each is a struct of options, an
+ * observer (how far, what happened, when to stop: cnnrun.h) and a result with a function that frees it.
+ * Programs, scripts and applications call the same. */
+#ifndef CNRI_WORK_H
+#define CNRI_WORK_H
+
+#include "core/run/run.h"
+
+/* ---- observe.c ---- */
+/* The caller's structs may be older and shorter, or NULL: what is missing is 0. */
+#define CNRI_TAKE(to, from)                                                                  \
+    do {                                                                                     \
+        (to) = (__typeof__(to)){.size = sizeof(to)};                                         \
+        if (from) memcpy(&(to), (from), (from)->size < sizeof(to) ? (from)->size : sizeof(to)); \
+    } while (0)
+bool cnri_stopped(const cnr_observer *o);
+/* Progress and events on their way; false: stop now. */
+bool cnri_tell_progress(const cnr_observer *o, const cnr_progress *p);
+bool cnri_tell_event(const cnr_observer *o, int32_t kind, const void *of);
+/* "evaluating" is at `done` of `total`; CNR_E_CANCELLED: stop now. */
+cnr_status cnri_go_on(const cnr_observer *o, const char *what, int64_t done, int64_t total,
+                      cnr_error *err);
+
+/* ---- runner.c: a net run on pictures, in batches ---- */
+/* model -> plan for the batch's shape -> session; `input` is the host side of the only input. */
+typedef struct cnri_runner {
+    const cnr_observer *observer;
+    cnr_model *model;
+    cnr_plan *plan;
+    cnr_session *session;
+    cnri_preprocess preprocess;
+    cnr_tensor input;
+    int32_t axis; /* of the input, that counts pictures: 0, or -1 */
+    int64_t batch;
+} cnri_runner;
+cnr_status cnri_runner_open(cnri_runner *r, cnr_model *model, const cnr_observer *observer,
+                            cnr_error *err);
+void cnri_runner_close(cnri_runner *r);
+/* Makes plan and session for `batch` pictures like this one; cheap when nothing changed. A net made
+ * for one batch size keeps it: r->batch tells. */
+cnr_status cnri_runner_shape(cnri_runner *r, int64_t batch, const cnr_tensor *picture,
+                             cnr_error *err);
+cnr_status cnri_runner_put(cnri_runner *r, int64_t slot, const cnr_tensor *picture,
+                           cnr_error *err);
+/* *ns (may be NULL): from handing the input over to having the outputs on the host. */
+cnr_status cnri_runner_run(cnri_runner *r, uint64_t *ns, cnr_error *err);
+/* Sample `slot` of an output: a view into `whole`. False when the output isn't one per sample. */
+bool cnri_runner_slice(const cnri_runner *r, const cnr_tensor *whole, int64_t slot,
+                       cnr_tensor *out);
+/* cnri_model_usual_sizes with room of its own: cnri_shapes_free, after an error too. */
+typedef struct cnri_shapes { cnr_tensor *at; const cnr_tensor **list; int32_t n; } cnri_shapes;
+cnr_status cnri_input_shapes(const cnr_model *model, int64_t batch, cnri_shapes *out,
+                             cnr_error *err);
+void cnri_shapes_free(cnri_shapes *s);
+
+/* ---- score.c: what an answer says, for all who count ---- */
+/* All but one axis are 1, behind the batch: scores of classes. */
+bool cnri_is_classes(const cnr_tensor *sample);
+/* Scores that a net's end has made into shares of 1. */
+bool cnri_are_shares(const cnr_tensor *sample);
+/* The best of a sample's scores; -1: they aren't scores of classes. */
+int64_t cnri_best_class(const cnr_tensor *sample);
+
+/* ---- evaluate.c ---- */
+/* As cnr_evaluate, on samples that are open; `data` names them in messages. */
+cnr_status cnri_evaluate(cnr_model *model, cnri_samples *samples,
+                         const cnr_evaluate_options *options, const cnr_observer *observer,
+                         cnr_evaluation *out, cnr_error *err);
+
+#endif
