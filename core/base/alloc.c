@@ -15,13 +15,15 @@
 enum { ALIGNMENT = 64 };
 
 static atomic_llong count;
-static atomic_llong fails_from; /* 0: never */
+static atomic_llong fails_from, fails_to; /* from 0: never */
+static _Thread_local int64_t failures;
 
 #ifdef CNRI_HOSTILE
 static void read_environment(void) {
-    const char *text = getenv("CNNRUN_FAIL_ALLOC");
+    const char *text = getenv("CNNRUN_FAIL_ALLOC"), *once = getenv("CNNRUN_FAIL_ALLOC_ONCE");
     int64_t n;
     if (text && cnri_parse_int(text, &n)) cnri_alloc_fail_at(n);
+    if (once && cnri_parse_int(once, &n)) cnri_alloc_fail_once(n);
 }
 #endif
 
@@ -33,7 +35,7 @@ static bool doomed(void) {
 #endif
     const long long n = atomic_fetch_add_explicit(&count, 1, memory_order_relaxed) + 1;
     const long long from = atomic_load_explicit(&fails_from, memory_order_relaxed);
-    return from != 0 && n >= from;
+    return from != 0 && n >= from && n <= atomic_load_explicit(&fails_to, memory_order_relaxed);
 }
 
 static size_t *header(void *block) {
@@ -42,8 +44,11 @@ static size_t *header(void *block) {
 
 void *cnri_alloc(size_t bytes) {
     void *raw;
-    if (doomed() || bytes > SIZE_MAX - 2 * ALIGNMENT) return NULL;
-    if (posix_memalign(&raw, ALIGNMENT, bytes + ALIGNMENT) != 0) return NULL;
+    if (doomed() || bytes > SIZE_MAX - 2 * ALIGNMENT ||
+        posix_memalign(&raw, ALIGNMENT, bytes + ALIGNMENT) != 0) {
+        failures++;
+        return NULL;
+    }
     *(size_t *)raw = bytes;
     return (char *)raw + ALIGNMENT;
 }
@@ -74,8 +79,28 @@ char *cnri_strdup(const char *text) {
     return copy ? memcpy(copy, text, bytes) : NULL;
 }
 
+int64_t cnri_alloc_failures(void) {
+    return failures;
+}
+
+cnr_status cnri_alloc_verdict(int64_t before, cnr_status status, const char *where,
+                              cnr_error *err) {
+    if (failures == before || status == CNR_E_MEMORY) return status;
+    return cnri_fail(err, CNR_E_MEMORY, where, "out of memory");
+}
+
+static void fail(int64_t n, int64_t times) {
+    const int64_t from = n > 0 ? atomic_load(&count) + n : 0;
+    atomic_store(&fails_to, times > 0 ? from + times - 1 : INT64_MAX);
+    atomic_store(&fails_from, from);
+}
+
 void cnri_alloc_fail_at(int64_t n) {
-    atomic_store(&fails_from, n > 0 ? atomic_load(&count) + n : 0);
+    fail(n, 0);
+}
+
+void cnri_alloc_fail_once(int64_t n) {
+    fail(n, 1);
 }
 
 int64_t cnri_alloc_count(void) {

@@ -28,7 +28,8 @@ void cnri_logv(int32_t level, const char *who, const char *format, va_list args)
 
 /* ---- alloc.c: every allocation of ours. 64-byte aligned; NULL when out of memory. A hostile test
  * sets the environment variable CNNRUN_FAIL_ALLOC=n (read once, CNRI_HOSTILE builds only) or calls
- * cnri_alloc_fail_at(n): the n-th allocation from now fails, and all after it. 0 turns it off. ---- */
+ * cnri_alloc_fail_at(n): the n-th allocation from now fails, and all after it. 0 turns it off.
+ * CNNRUN_FAIL_ALLOC_ONCE=n and cnri_alloc_fail_once(n): only that one fails. ---- */
 void *cnri_alloc(size_t bytes);
 void *cnri_alloc_zero(size_t bytes);
 void *cnri_resize(void *block, size_t bytes); /* keeps contents; block NULL allocates */
@@ -36,6 +37,14 @@ void cnri_free(void *block);
 char *cnri_strdup(const char *text);
 char *cnri_format(const char *format, ...) CNRI_PRINTF(1, 2); /* NULL when out of memory */
 void cnri_alloc_fail_at(int64_t n);
+void cnri_alloc_fail_once(int64_t n);
+/* Allocations that failed in this thread so far, those of plugins and scripts too. What came about
+ * while the number grew is not whole, whatever the status says: someone on the way may have made do
+ * without. So whoever answers for a piece of work asks for a verdict at its end. */
+int64_t cnri_alloc_failures(void);
+/* `status`; or CNR_E_MEMORY where one failed since there were `before`. */
+cnr_status cnri_alloc_verdict(int64_t before, cnr_status status, const char *where,
+                              cnr_error *err);
 int64_t cnri_alloc_count(void); /* allocations so far, for the hostile test */
 /* a * b, or 0 with *overflow set */
 static inline size_t cnri_mul(size_t a, size_t b, bool *overflow) {
