@@ -2,6 +2,8 @@
 #include "core/cli/cli.h"
 #include "core/store/store.h"
 #include "core/train/train.h"
+#include <math.h>
+#include <sys/stat.h>
 
 typedef struct train {
     const char *data, *judge, *output, *loss;
@@ -10,7 +12,8 @@ typedef struct train {
     int32_t policy;
     cnri_args args;
     cnri_progress progress;
-    bool bar;
+    bool bar, overwrite;
+    double there; /* what the file that is there gets right; -1: there is none */
 } train;
 
 static const char *const policies[] = {"fixed", "inverse", "step", "cosine", NULL};
@@ -36,6 +39,8 @@ static const cnri_option options[] = {
      0},
     {"--loss", "OPERATOR", CNRI_OPT_TEXT, offsetof(train, loss),
      "what is made small (the net's own, else the first loss that a plugin brings)", 0, 0, NULL, 0},
+    {"--overwrite", NULL, CNRI_OPT_FLAG, offsetof(train, overwrite),
+     "replace FILE even if what is in it is better, or is no such net", 0, 0, NULL, 0},
 };
 
 static const cnri_syntax syntax = {
@@ -44,9 +49,13 @@ static const cnri_syntax syntax = {
     .summary = "Trains a net by gradient descent with momentum and keeps the best weights.",
     .details =
         "Weights start at random from the seed, or as --weights FILE has them. After each epoch "
-        "the\nnet is judged on the eval split; Ctrl-C ends training and writes the best so far. "
-        "JSON: a\nline an epoch: {\"epoch\", \"loss\", \"train_accuracy\", \"accuracy\", "
-        "\"seconds\"}, and at the end\n{\"output\", \"epochs\", \"best\", \"seconds\"}.",
+        "the\nnet is judged on the eval split; Ctrl-C ends training and writes the best so far, if "
+        "an epoch was\njudged. A net that is in FILE already is judged first and replaced by a "
+        "better one only. A loss\nthat is no number or a hundred times what it was ends training. "
+        "JSON: a line an epoch: {\"epoch\",\n\"loss\", \"train_accuracy\", \"accuracy\", "
+        "\"seconds\"}, and at the end {\"output\", \"epochs\", \"best\",\n\"best_epoch\", "
+        "\"seconds\", \"ended\": null, \"stopped\" or \"diverged\", \"replaced\": what was "
+        "right before}.",
     .options = options,
     .n_options = CNRI_COUNT(options),
     .nets = true,
@@ -94,17 +103,21 @@ static bool tell(void *arg, const cnri_train_progress *p) {
 }
 
 static cnr_status tell_end(const train *t, const cnri_train_progress *p, cnr_error *err) {
+    const char *ended = p->stopped ? "stopped" : p->diverged ? "diverged" : NULL;
     if (t->args.common.json) {
         cnri_json j = {0};
         cnri_json_begin(&j);
         cnri_json_text(&j, "output", t->output);
         cnri_json_int(&j, "epochs", p->epoch);
-        cnri_json_real(&j, "best", p->best >= 0 ? p->best : -1);
+        cnri_json_real(&j, "best", p->best);
+        cnri_json_int(&j, "best_epoch", p->best_epoch);
         cnri_json_real(&j, "seconds", p->seconds);
+        cnri_json_text(&j, "ended", ended);
+        cnri_json_real(&j, "replaced", t->there >= 0 ? t->there : (double)NAN);
         return cnri_json_print(&j, err);
     }
-    if (p->best >= 0) cnri_say(stdout, "%s: right on %.2f%%\n", t->output, 100 * p->best);
-    else cnri_say(stdout, "%s: stopped before it was judged\n", t->output);
+    cnri_say(stdout, "%s: right on %.2f%%, epoch %lld%s%s\n", t->output, 100 * p->best,
+             (long long)p->best_epoch, ended ? "; training " : "", ended ? ended : "");
     return CNR_OK;
 }
 
@@ -120,28 +133,69 @@ static cnr_status load(train *t, cnr_runtime *rt, cnr_graph **net, cnr_error *er
     return status;
 }
 
-static cnr_status train_net(train *t, cnr_runtime *rt, cnr_graph *net, cnri_train_progress *last,
+/* ---- the file that is there ---- */
+
+/* What it gets right of the same pictures; t->there stays -1 when nothing is there to lose. */
+static cnr_status judge_there(train *t, cnr_runtime *rt, const cnri_train_options *o,
+                              cnri_samples *judge, cnr_error *err) {
+    struct stat about;
+    cnr_graph *g = NULL;
+    cnr_error why = CNR_ERROR_INIT;
+    if (t->overwrite || stat(t->output, &about) != 0 || about.st_size == 0) return CNR_OK;
+    cnr_status status = cnri_store_read(t->output, &g, &why);
+    if (status == CNR_OK)
+        status = cnri_train_score(rt, g, o, judge, cnri_cancelled, &t->there, &why);
+    cnri_graph_free(g);
+    if (status == CNR_E_CANCELLED) return cnri_fail(err, status, why.where, "%s", why.text);
+    if (status != CNR_OK)
+        return cnri_fail(err, CNR_E_STATE, t->output,
+                         "is there already and is no net to compare with (%s); --overwrite "
+                         "replaces it", why.text);
+    if (!t->args.common.quiet)
+        cnri_say(stderr, "%s is there already, right on %.2f%%; a better net replaces it\n",
+                 t->output, 100 * t->there);
+    return CNR_OK;
+}
+
+static cnr_status write_net(const train *t, const cnr_graph *net, const cnri_train_progress *p,
                             cnr_error *err) {
+    if (t->there > p->best)
+        return cnri_fail(err, CNR_E_STATE, t->output,
+                         "stays as it was, right on %.2f%%; the best epoch, %lld, on %.2f%% "
+                         "(--overwrite replaces it)", 100 * t->there, (long long)p->best_epoch,
+                         100 * p->best);
+    return cnri_store_write(net, t->output, err);
+}
+
+/* ---- all of it ---- */
+
+static cnr_status train_on(train *t, cnr_runtime *rt, cnr_graph *net, cnri_samples *samples,
+                           cnri_samples *judge, cnri_train_progress *last, cnr_error *err) {
     const cnri_train_options o = {
         .loss = t->loss, .batch = t->batch, .epochs = t->epochs, .rate = t->rate,
         .momentum = t->momentum, .decay = t->decay, .policy = (cnri_train_policy)t->policy,
         .seed = (uint64_t)t->seed, .device = t->args.common.device,
         .deterministic = t->args.common.deterministic};
     cnri_trainer *trainer = NULL;
-    cnri_samples samples, judge;
     cnr_status status = cnri_trainer_open(rt, net, &o, &trainer, err);
-    if (status != CNR_OK) return status;
-    status = cnri_samples_open(t->data, "train", &samples, err);
-    if (status == CNR_OK) {
-        status = cnri_samples_open(t->judge ? t->judge : t->data, "eval", &judge, err);
-        if (status == CNR_OK) {
-            status = cnri_train_run(trainer, &samples, &judge, tell, t, last, err);
-            cnri_samples_close(&judge);
-        }
-        cnri_samples_close(&samples);
-    }
+    if (status == CNR_OK) status = judge_there(t, rt, &o, judge, err);
+    if (status == CNR_OK) status = cnri_train_run(trainer, samples, judge, tell, t, last, err);
     if (t->bar) cnri_progress_end(&t->progress);
     cnri_trainer_free(trainer);
+    return status;
+}
+
+static cnr_status train_net(train *t, cnr_runtime *rt, cnr_graph *net, cnri_train_progress *last,
+                            cnr_error *err) {
+    cnri_samples samples, judge;
+    cnr_status status = cnri_samples_open(t->data, "train", &samples, err);
+    if (status != CNR_OK) return status;
+    status = cnri_samples_open(t->judge ? t->judge : t->data, "eval", &judge, err);
+    if (status == CNR_OK) {
+        status = train_on(t, rt, net, &samples, &judge, last, err);
+        cnri_samples_close(&judge);
+    }
+    cnri_samples_close(&samples);
     return status;
 }
 
@@ -158,7 +212,7 @@ static cnr_status all(train *t, cnr_error *err) {
     if (status != CNR_OK) return status;
     status = load(t, rt, &net, err);
     if (status == CNR_OK) status = train_net(t, rt, net, &last, err);
-    if (status == CNR_OK) status = cnri_store_write(net, t->output, err);
+    if (status == CNR_OK) status = write_net(t, net, &last, err);
     if (status == CNR_OK) status = tell_end(t, &last, err);
     cnri_graph_free(net);
     cnr_close(rt);
@@ -167,7 +221,7 @@ static cnr_status all(train *t, cnr_error *err) {
 
 int cnri_cmd_train(int argc, char **argv) {
     train t = {.epochs = 6, .batch = 64, .rate = 0.02, .momentum = 0.9, .decay = 0.0005, .seed = 1,
-               .policy = CNRI_RATE_COSINE};
+               .policy = CNRI_RATE_COSINE, .there = -1};
     cnr_error err = CNR_ERROR_INIT;
     int code = 0;
     if (!cnri_args_parse(&t.args, &syntax, argc, argv, &t, &code)) return code;

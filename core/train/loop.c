@@ -1,5 +1,6 @@
 /* Epochs: shuffled batches of samples to train on, then the other samples to judge by. */
 #include "core/train/train.h"
+#include <math.h>
 
 /* xoshiro256**, seeded by splitmix64: the same order everywhere for a seed. */
 typedef struct random_state { uint64_t s[4]; } random_state;
@@ -62,7 +63,7 @@ typedef struct loop {
     int64_t *order;
     random_state random;
     uint64_t begun;
-    bool stopped;
+    double start; /* the loss of the first step */
 } loop;
 
 static bool tell(loop *l) {
@@ -71,6 +72,15 @@ static bool tell(loop *l) {
     l->p.seconds = (double)(cnri_now_ns() - l->begun) * 1e-9;
     l->p.left = done > 0 ? l->p.seconds / part - l->p.seconds : 0;
     return !l->fn || l->fn(l->arg, &l->p);
+}
+
+/* No number, or a hundred times what it was at first: from there nothing comes back. A net that begins
+ * trained begins near 0, where a hundred times is no harm; so 1 is the least to count from. */
+static bool diverged(loop *l, double loss) {
+    if (l->p.epoch == 0 && l->p.step == 0) l->start = loss > 1 ? loss : 1;
+    l->p.diverged = !isfinite(loss) || loss > 100 * l->start;
+    if (l->p.diverged) l->p.loss = loss;
+    return l->p.diverged;
 }
 
 static cnr_status train_epoch(loop *l, cnr_error *err) {
@@ -89,55 +99,73 @@ static cnr_status train_epoch(loop *l, cnr_error *err) {
         }
         if (status == CNR_OK) status = cnri_trainer_step(l->t, &loss, &correct, err);
         if (status != CNR_OK) return status;
+        if (diverged(l, loss)) return CNR_OK;
         loss_sum += loss;
         correct_sum += correct;
         l->p.step++;
         l->p.loss = loss_sum / (double)l->p.step;
         l->p.accuracy = (double)correct_sum / (double)(l->p.step * batch);
         if (!tell(l)) {
-            l->stopped = true;
+            l->p.stopped = true;
             return CNR_OK;
         }
     }
     return CNR_OK;
 }
 
-/* The share of the judging samples that the net gets right. */
-static cnr_status judge_epoch(loop *l, cnr_error *err) {
-    const int64_t batch = l->t->options.batch, count = l->judge->info.count;
+static const char too_early[] = "stopped before an epoch was judged: nothing is kept";
+
+/* The share of the samples that the net gets right; stop (may be NULL) is asked between batches. */
+static cnr_status judge_all(cnri_trainer *t, cnri_samples *samples, bool (*stop)(void),
+                            double *share, cnr_error *err) {
+    const int64_t batch = t->options.batch, count = samples->info.count;
     int64_t correct_sum = 0;
     for (int64_t first = 0; first < count; first += batch) {
         const int64_t n = count - first < batch ? count - first : batch;
         int64_t correct = 0;
         cnr_status status = CNR_OK;
         for (int64_t i = 0; i < n && status == CNR_OK; i++)
-            status = read_sample(l->t, l->judge, first + i, i, err);
-        if (status == CNR_OK) status = cnri_trainer_judge(l->t, n, &correct, err);
+            status = read_sample(t, samples, first + i, i, err);
+        if (status == CNR_OK) status = cnri_trainer_judge(t, n, &correct, err);
+        if (status == CNR_OK && stop && stop())
+            status = cnri_fail(err, CNR_E_CANCELLED, t->net->name, "%s", too_early);
         if (status != CNR_OK) return status;
         correct_sum += correct;
     }
-    l->p.judged = (double)correct_sum / (double)count;
+    *share = (double)correct_sum / (double)count;
     return CNR_OK;
 }
 
+static bool ended(const loop *l) { return l->p.stopped || l->p.diverged; }
+
+/* Ended early: well if an epoch was kept; else there is nothing to show for it. */
+static cnr_status verdict(const loop *l, cnr_error *err) {
+    if (!ended(l) || l->p.best_epoch > 0) return CNR_OK;
+    if (l->p.stopped)
+        return cnri_fail(err, CNR_E_CANCELLED, l->t->net->name, "%s", too_early);
+    const char *what = isfinite(l->p.loss) ? "a hundred times what it was" : "no number any more";
+    return cnri_fail(err, CNR_E_STATE, l->t->net->name,
+                     "the loss is %s after %lld steps: nothing is kept; want a smaller rate", what,
+                     (long long)l->t->step);
+}
+
 static cnr_status all_epochs(loop *l, cnr_error *err) {
-    for (l->p.epoch = 0; l->p.epoch < l->p.epochs && !l->stopped;) {
+    while (l->p.epoch < l->p.epochs) {
         cnr_status status = train_epoch(l, err);
+        if (status != CNR_OK || ended(l)) return status;
+        status = judge_all(l->t, l->judge, NULL, &l->p.judged, err);
         if (status != CNR_OK) return status;
-        /* Stopped before anything was judged: what there is, is the best. */
-        if (l->stopped && l->p.best >= 0) break;
-        if (!l->stopped) status = judge_epoch(l, err);
-        if (status != CNR_OK) return status;
-        if (l->stopped || l->p.judged > l->p.best) {
+        l->p.epoch++;
+        if (l->p.judged > l->p.best) {
             cnri_trainer_keep(l->t);
             l->p.best = l->p.judged;
+            l->p.best_epoch = l->p.epoch;
         }
-        if (l->stopped) break;
-        l->p.epoch++;
         l->p.step = 0;
         l->p.epoch_done = true;
-        if (!tell(l)) l->stopped = true;
+        l->p.stopped = !tell(l) && l->p.epoch < l->p.epochs;
         l->p.epoch_done = false;
+        if (l->p.stopped) return CNR_OK;
     }
     return CNR_OK;
 }
@@ -165,7 +193,19 @@ cnr_status cnri_train_run(cnri_trainer *t, cnri_samples *samples, cnri_samples *
     random_begin(&l.random, t->options.seed);
     status = all_epochs(&l, err);
     cnri_free(l.order);
+    if (status == CNR_OK) status = verdict(&l, err);
     if (status == CNR_OK) status = cnri_trainer_finish(t, err);
     if (last) *last = l.p;
+    return status;
+}
+
+cnr_status cnri_train_score(cnr_runtime *rt, cnr_graph *net, const cnri_train_options *options,
+                            cnri_samples *samples, bool (*stop)(void), double *score,
+                            cnr_error *err) {
+    cnri_trainer *t = NULL;
+    cnr_status status = check_samples(samples, "samples to judge by", err);
+    if (status == CNR_OK) status = cnri_trainer_open_judge(rt, net, options, &t, err);
+    if (status == CNR_OK) status = judge_all(t, samples, stop, score, err);
+    cnri_trainer_free(t);
     return status;
 }

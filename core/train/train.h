@@ -67,6 +67,10 @@ typedef struct cnri_trainer {
 /* Unfilled weights are filled at random from the seed. `net` must outlive the trainer. */
 cnr_status cnri_trainer_open(cnr_runtime *rt, cnr_graph *net, const cnri_train_options *options,
                              cnri_trainer **out, cnr_error *err);
+/* One that can only judge, by the weights as they are. */
+cnr_status cnri_trainer_open_judge(cnr_runtime *rt, cnr_graph *net,
+                                   const cnri_train_options *options, cnri_trainer **out,
+                                   cnr_error *err);
 void cnri_trainer_free(cnri_trainer *t);
 /* One step on t->inputs and t->labels: forward, backward, update. */
 cnr_status cnri_trainer_step(cnri_trainer *t, double *loss, int64_t *correct, cnr_error *err);
@@ -84,13 +88,21 @@ typedef struct cnri_train_progress {
     int64_t epoch, epochs, step, steps; /* steps of this epoch */
     double loss, accuracy;  /* of this epoch's training samples so far */
     double judged, best;    /* accuracy on the other samples; -1: not yet */
+    int64_t best_epoch;     /* from 1 on; 0: none yet */
     double seconds, left;
     bool epoch_done;
+    bool stopped, diverged; /* why training ended before its time */
 } cnri_train_progress;
 /* After each step and each epoch; false stops, keeping the best. */
 typedef bool (*cnri_train_fn)(void *arg, const cnri_train_progress *progress);
-/* The best weights by `judge`'s samples are in the net afterwards. */
+/* The best weights by `judge`'s samples are in the net afterwards. Stopped before an epoch was judged
+ * it is CNR_E_CANCELLED, diverging before that CNR_E_STATE: the net is then as it was. */
 cnr_status cnri_train_run(cnri_trainer *t, cnri_samples *samples, cnri_samples *judge,
                           cnri_train_fn fn, void *arg, cnri_train_progress *last, cnr_error *err);
+/* The share of samples that another net, weights and all, is right on: by the same preprocessing
+ * and in the same batches as one that is trained. `stop` (may be NULL) is asked between batches. */
+cnr_status cnri_train_score(cnr_runtime *rt, cnr_graph *net, const cnri_train_options *options,
+                            cnri_samples *samples, bool (*stop)(void), double *score,
+                            cnr_error *err);
 
 #endif

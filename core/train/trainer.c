@@ -101,8 +101,6 @@ static cnr_status open_training(cnri_trainer *t, cnr_runtime *rt, cnr_error *err
         for (int32_t k = 0; k < t->weights.n; k++)
             if (strcmp(t->weights.at[k].name, g->values.at[b.weights.at[i].weight].name) == 0)
                 t->weights.at[k].output = 2 + i;
-    const cnr_tensor *scores = cnri_graph_type(g, b.scores);
-    t->classes = cnr_count(scores) / t->options.batch;
     cnri_backward_free(&b);
     return open_session(t, rt, g, &t->model, &t->plan, &t->session, err);
 }
@@ -110,10 +108,18 @@ static cnr_status open_training(cnri_trainer *t, cnr_runtime *rt, cnr_error *err
 static cnr_status open_judge(cnri_trainer *t, cnr_runtime *rt, cnr_error *err) {
     cnr_graph *g = NULL;
     const cnr_status status = copy_net(t, &g, err);
-    if (status == CNR_OK)
+    if (status != CNR_OK) {
+        cnri_graph_free(g);
+        return status;
+    }
+    const cnr_tensor *scores = cnri_graph_type(g, g->outputs.at[0]);
+    const int64_t count = cnr_count(scores);
+    t->classes = count / t->options.batch;
+    if (scores->dtype == CNR_f32 && scores->rank > 0 && scores->dim[0] == t->options.batch &&
+        count > 0)
         return open_session(t, rt, g, &t->judge, &t->judge_plan, &t->judge_session, err);
     cnri_graph_free(g);
-    return status;
+    return cnri_fail(err, CNR_E_SHAPE, t->net->name, "the net's output is no f32 scores of classes");
 }
 
 static cnr_status open_inputs(cnri_trainer *t, cnr_error *err) {
@@ -146,22 +152,33 @@ static cnr_status check(const cnri_trainer *t, cnr_error *err) {
     return CNR_OK;
 }
 
-cnr_status cnri_trainer_open(cnr_runtime *rt, cnr_graph *net, const cnri_train_options *options,
-                             cnri_trainer **out, cnr_error *err) {
+static cnr_status open_with(cnr_runtime *rt, cnr_graph *net, const cnri_train_options *options,
+                            bool training, cnri_trainer **out, cnr_error *err) {
     cnri_trainer *t = cnri_alloc_zero(sizeof *t);
     *out = NULL;
     if (!t) return cnri_fail(err, CNR_E_MEMORY, net->name, "out of memory");
     t->net = net;
     t->options = *options;
     cnr_status status = check(t, err);
-    if (status == CNR_OK) status = cnri_graph_fill_random(net, options->seed, err);
-    if (status == CNR_OK) status = collect_weights(t, err);
+    if (status == CNR_OK && training) status = cnri_graph_fill_random(net, options->seed, err);
+    if (status == CNR_OK && training) status = collect_weights(t, err);
     if (status == CNR_OK) status = open_inputs(t, err);
-    if (status == CNR_OK) status = open_training(t, rt, err);
+    if (status == CNR_OK && training) status = open_training(t, rt, err);
     if (status == CNR_OK) status = open_judge(t, rt, err);
     if (status == CNR_OK) *out = t;
     else cnri_trainer_free(t);
     return status;
+}
+
+cnr_status cnri_trainer_open(cnr_runtime *rt, cnr_graph *net, const cnri_train_options *options,
+                             cnri_trainer **out, cnr_error *err) {
+    return open_with(rt, net, options, true, out, err);
+}
+
+cnr_status cnri_trainer_open_judge(cnr_runtime *rt, cnr_graph *net,
+                                   const cnri_train_options *options, cnri_trainer **out,
+                                   cnr_error *err) {
+    return open_with(rt, net, options, false, out, err);
 }
 
 void cnri_trainer_free(cnri_trainer *t) {
@@ -271,11 +288,7 @@ cnr_status cnri_trainer_step(cnri_trainer *t, double *loss, int64_t *correct, cn
     if (status != CNR_OK) return status;
     *loss = value->dtype == CNR_f64 ? *(const double *)value->data : *(const float *)value->data;
     *correct = count_correct(t, scores, t->options.batch);
-    if (!isfinite(*loss))
-        return cnri_fail(err, CNR_E_STATE, t->net->name,
-                         "the loss is no number any more after %lld steps; want a smaller rate",
-                         (long long)t->step);
-    status = update_all(t, err);
+    if (isfinite(*loss)) status = update_all(t, err);
     t->step++;
     return status;
 }

@@ -135,15 +135,45 @@ static void test_stop(cnr_runtime *rt) {
     cnri_train_progress p = {0};
     watcher w = {.stop_at = 3};
     cnr_graph *g = net();
-    is_int(train(rt, g, &usual, &w, &p, &err), CNR_OK, "stopped in the first epoch");
-    ok(p.best < 0 && w.calls == 3, "before anything was judged");
-    is_int(cnri_graph_verdict(g, true, &err), CNR_OK, "the net has weights all the same");
+    cnri_graph_fill_random(g, 5, &err);
+    const float first = weight(g, "conv1.weight")[0];
+    is_int(train(rt, g, &usual, &w, &p, &err), CNR_E_CANCELLED, "stopped in the first epoch");
+    ok(p.best < 0 && p.stopped && w.calls == 3, "before anything was judged");
+    ok(weight(g, "conv1.weight")[0] == first, "the net's weights are what they were");
     cnri_graph_free(g);
     g = net();
     w = (watcher){.stop_at = 40};
     is_int(train(rt, g, &usual, &w, &p, &err), CNR_OK, "stopped in a later one");
-    ok(p.best > 0 && p.epoch == 2, "the best so far is kept");
+    ok(p.best > 0 && p.best_epoch > 0 && p.epoch == 2 && p.stopped, "the best so far is kept");
     ok(w.left > 0, "and how long it would have taken was told");
+    cnri_graph_free(g);
+}
+
+/* A rate that explodes is only met at a later epoch when the first ones are done with a small one:
+ * so the weights that one training kept are trained on. */
+static bool worsen(void *arg, const cnri_train_progress *p) {
+    cnri_trainer *t = arg;
+    if (p->epoch_done) t->options.rate = 1e6;
+    return true;
+}
+
+static void test_diverges(cnr_runtime *rt) {
+    cnr_error err = CNR_ERROR_INIT;
+    cnri_trainer *t = NULL;
+    cnri_train_progress p = {0};
+    double score = 0;
+    cnr_graph *g = net();
+    cnri_samples samples = samples_of(0), judge = samples_of(1);
+    cnri_train_options o = usual;
+    o.policy = CNRI_RATE_FIXED;
+    is_int(cnri_trainer_open(rt, g, &o, &t, &err), CNR_OK, "a trainer opens");
+    is_int(cnri_train_run(t, &samples, &judge, worsen, t, &p, &err), CNR_OK,
+           "diverging behind a good epoch is no error");
+    ok(p.diverged && !p.stopped && p.epoch == 1, "it ends training, and is told");
+    ok(p.best_epoch == 1, "the best epoch is kept");
+    cnri_trainer_free(t);
+    is_int(cnri_train_score(rt, g, &o, &judge, NULL, &score, &err), CNR_OK, "the net is judged");
+    ok(score == p.best, "and is what it was then");
     cnri_graph_free(g);
 }
 
@@ -203,6 +233,7 @@ int main(void) {
     test_learns(rt);
     test_policies(rt);
     test_stop(rt);
+    test_diverges(rt);
     test_mask(rt);
     test_refused(rt);
     cnr_close(rt);

@@ -35,10 +35,49 @@ top=$(sed -n 's/.*"top1":\([0-9.]*\).*/\1/p' "$dir/eval.json")
 train -o "$dir/b.cnr" >/dev/null 2>&1
 cmp -s "$dir/a.cnr" "$dir/b.cnr"; ok $? "the same seed gives the same file"
 
+# Ctrl-C behind a judged epoch: the best so far is written.
+awaited() { # file, text: what a running command says, within a minute
+    for i in $(seq 600); do grep -q "$2" "$1" 2>/dev/null && return 0; sleep 0.1; done
+    return 1
+}
 "$build/cnnrun" train "$net" --data "$spec" --epochs 50 -o "$dir/c.cnr" >"$dir/c.out" 2>/dev/null &
 pid=$!
-sleep 2
+awaited "$dir/c.out" '^epoch 1/'
 kill -INT $pid
-wait $pid; ok $? "Ctrl-C ends it in order"
+wait $pid; ok $? "Ctrl-C behind an epoch ends it in order"
 "$build/cnnrun" check "$dir/c.cnr" >/dev/null 2>&1; ok $? "and the best so far is written"
+grep -q 'epoch [0-9]*; training stopped$' "$dir/c.out"; ok $? "and both are told"
+
+# Before one: what is there stays, or nothing is written.
+for signal in INT TERM; do
+    for there in a none; do
+        rm -f "$dir/d.cnr"
+        [ $there = none ] || cp "$dir/a.cnr" "$dir/d.cnr"
+        "$build/cnnrun" train "$net" --data "mnist:$data:train" --batch 1 --lr 0.001 --epochs 50 \
+            -o "$dir/d.cnr" >"$dir/d.out" 2>"$dir/d.err" &
+        pid=$!
+        sleep 1
+        kill -$signal $pid
+        wait $pid; code=$?
+        [ $code -ne 0 ]; ok $? "SIG$signal before the first is judged is no success ($code)"
+        grep -q 'nothing is kept' "$dir/d.err"; ok $? "and is told"
+        if [ $there = a ]; then cmp -s "$dir/a.cnr" "$dir/d.cnr"; ok $? "the net that was there stays"
+        else [ ! -e "$dir/d.cnr" ]; ok $? "nothing is written"; fi
+    done
+done
+
+# A worse net replaces a better one only when asked.
+cp "$dir/a.cnr" "$dir/e.cnr"
+worse() { train --lr 0 -o "$dir/e.cnr" "$@" >"$dir/e.out" 2>"$dir/e.err"; }
+worse; code=$?
+[ $code -ne 0 ] && cmp -s "$dir/a.cnr" "$dir/e.cnr"; ok $? "a worse net replaces nothing ($code)"
+grep -q 'stays as it was' "$dir/e.err" && grep -q 'overwrite' "$dir/e.err"; ok $? "and that is told, with the way out"
+worse --overwrite && ! cmp -s "$dir/a.cnr" "$dir/e.cnr"; ok $? "but does when asked"
+train -o "$dir/e.cnr" >/dev/null 2>&1 && cmp -s "$dir/a.cnr" "$dir/e.cnr"; ok $? "a better one does without"
+echo "letter to a friend" >"$dir/f.cnr"
+train -o "$dir/f.cnr" >/dev/null 2>"$dir/f.err"; code=$?
+[ $code -ne 0 ] && grep -q friend "$dir/f.cnr"; ok $? "what is no net is not replaced"
+train --lr 1e3 --overwrite -o "$dir/g.cnr" >/dev/null 2>"$dir/g.err"; code=$?
+[ $code -ne 0 ] && [ ! -e "$dir/g.cnr" ] && grep -q 'want a smaller rate' "$dir/g.err"
+ok $? "diverging before an epoch is judged writes nothing"
 echo "1..$n"
