@@ -1,0 +1,181 @@
+#!/usr/bin/perl
+# Every command in every README runs, as it stands there. Each README gets a copy of the tree that is
+# thrown away (an overlay mounted over it, seen by that shell alone), with the files beside it that its
+# text speaks of; code that a recipe says to write into a file is written there.
+use strict;
+use warnings;
+use Cwd qw(abs_path);
+use File::Basename qw(dirname);
+use File::Temp qw(tempdir);
+use Test::More;
+
+my $root = abs_path(dirname(__FILE__) . '/../..');
+my $build = abs_path($ENV{CNNRUN_BUILD} // "$root/build");
+my $shared = ($ENV{CNNRUN_SHARED} // "$root/../shared") . '/data';
+plan skip_all => "$build is not below $root/build" unless -x "$build/cnnrun" && $build eq "$root/build";
+my $overlay = 'mount -t tmpfs none $0 && mkdir $0/new $0/work && ' .
+    "mount -t overlay none -o lowerdir=$root,upperdir=\$0/new,workdir=\$0/work $root && cd $root && ";
+my $tmp = tempdir(CLEANUP => 1);
+mkdir "$tmp/mount";
+my ($unshare) = grep { system("$_ sh -c '$overlay true' $tmp/mount >/dev/null 2>&1") == 0 }
+    'unshare -m', 'unshare -rm';
+plan skip_all => 'overlays cannot be mounted here (root, or user namespaces)' unless $unshare;
+
+# Words that stand for something.
+my %word = (
+    'NET' => 'scripts/nets/lenet5.lua', 'PICTURE' => 'three.png', 'PICTURE...' => 'three.png one.png',
+    'SPEC' => 'images:digits.txt', 'MODEL' => 'lenet.prototxt', '[WEIGHTS]' => 'lenet.caffemodel',
+    'FILE' => 'written.onnx', 'DIR' => 'folder', 'PATH...' => 'onnx_mnist',
+    'FILE...' => 'scripts/nets/lenet5.cnr', 'SHELL' => 'bash', 'NET.cnr' => 'net.cnr',
+    'shape=3,224,224' => 'shape=1,28,28', # the small nets that stand for "net"
+    'SCRIPT.lua' => 'scripts/apps/classify.lua', 'WORDS...' => 'scripts/nets/lenet5.lua three.png',
+    'scripts/nets/NAME.lua' => 'scripts/nets/resnet18.lua', 'picture.png' => 'three.png',
+    '/where/cnnrun/is/installed' => '"$PREFIX"',
+);
+# The file that a README means, in the shared data; for all READMEs, or for commands that match.
+my @files = (
+    [qr/squeezenet/, 'deploy.prototxt' => 'caffe/squeezenet_v1.1/deploy.prototxt',
+     'squeezenet_v1.1.caffemodel' => 'caffe/squeezenet_v1.1/squeezenet_v1.1_fp16values.caffemodel'],
+    [qr/deploy\.prototxt net\.caffemodel/, 'deploy.prototxt' => 'caffe/squeezenet_v1.1/deploy.prototxt',
+     'net.caffemodel' => 'caffe/squeezenet_v1.1/squeezenet_v1.1_fp16values.caffemodel'],
+    [qr/yolox_nano/, 'yolox_nano.onnx' => 'onnx/yolox_nano/yolox_nano.onnx'],
+    [qr/\bnet\.onnx/, 'net.onnx' => 'onnx/mnist/model.onnx'],
+    [qr/yolo\.cfg/, 'yolo.cfg' => 'darknet/tiny-darknet/tiny.cfg',
+     'yolo.weights' => 'darknet/tiny-darknet/tiny.weights'],
+    [qr/frozen_graph\.pb/, 'frozen_graph.pb' => 'tensorflow/mobilenet_v1_0.25_224/frozen_graph.pb',
+     'mobilenet_v1_0.25_224/frozen_graph.pb' => 'tensorflow/mobilenet_v1_0.25_224/frozen_graph.pb',
+     'labels.txt' => 'tensorflow/mobilenet_v1_0.25_224/labels.txt'],
+    [qr/net\.t7/, 'net.t7' => 'torch7/lenet5/LeNet5.nn'],
+    [qr/net-symbol/, 'net-symbol.json' => 'mxnet/lenet/lenet-symbol.json',
+     'net-0001.params' => 'mxnet/lenet/lenet-0001.params'],
+    [qr/Cifar10_def/, map { ("Data_Cifar10/$_" => "cnndroid/cifar10/$_", $_ => "cnndroid/cifar10/$_") }
+     qw(Cifar10_def.txt labels.txt mean.msg model_param_conv1.msg model_param_conv2.msg
+        model_param_conv3.msg model_param_ip1.msg model_param_ip2.msg)],
+    [qr/opencv_face/, 'opencv_face_detector_uint8.pb' =>
+     'tensorflow/opencv_face_detector/opencv_face_detector_uint8.pb'],
+    [qr/synset_words/, 'synset_words.txt' => 'labels/synset_words.txt'],
+    [qr/dog\.jpg/, 'dog.jpg' => 'images/dog.jpg'], [qr/cat\.jpg/, 'cat.jpg' => 'images/cat.jpg'],
+    [qr/holiday/, 'holiday/a.jpg' => 'images/dog.jpg', 'holiday/b.jpg' => 'images/person.jpg'],
+    [qr/\bMODEL\b/, 'lenet.prototxt' => 'caffe/lenet/lenet_deploy.prototxt',
+     'lenet.caffemodel' => 'caffe/lenet/lenet_iter_10000.caffemodel'],
+    [qr/PATH\.\.\./, 'onnx_mnist/model.onnx' => 'onnx/mnist/model.onnx',
+     map { ("onnx_mnist/test_data_set_0/$_" => "onnx/mnist/test_data_set_0/$_") }
+     qw(input_0.pb output_0.pb)],
+);
+# Not run, and why.
+my @skipped = (
+    [qr{tools/test\.sh}, 'this is run by it'],
+    [qr/^cnnrun kernelcheck$/, 'tests/kernelcheck runs it, at counts that fit'],
+    [qr{tests/peers/venv|from mxnet}, 'wants Python packages of other frameworks'],
+    [qr/resnet-18\.t7|nn4\.|candy|resnet50|frozen_inference_graph|Data_AlexNet/, 'that model is not among the shared data'],
+);
+# Words that a command is short for, so that it can run alone.
+my %whole = (
+    'cnnrun tune' => 'cnnrun tune NET --cache DIR',
+    'cnnrun warm' => 'cnnrun warm NET --cache DIR', 'cnnrun tune NET' => 'cnnrun tune NET --cache DIR',
+    'cnnrun quantize' => 'cnnrun quantize NET --data SPEC -o OUT.cnr',
+    'cnnrun convert --encode int8:bits=4' => 'cnnrun convert NET --encode int8:bits=4 -o OUT.cnr',
+    'CNNRUN_KERNEL_DIR=kernels cnnrun run net.lua picture.png --device opencl:0' =>
+        'CNNRUN_KERNEL_DIR=kernels cnnrun run NET PICTURE --device opencl:0',
+    'cnnrun convert net.lua -o net.cnr' => "cp scripts/nets/lenet5.lua net.lua\n" .
+        "cp scripts/nets/lenet5.cnr .\ncnnrun convert net.lua -o net.cnr",
+);
+my $starts = qr{^(?:cnnrun|build/|tools/|cmake|cd|sed|echo|cp|prove|python3|tests/|[A-Z_]+=\S+ )\b};
+
+# A block's commands one by one, unless they build on each other.
+sub commands_of {
+    my $text = shift;
+    return $text if $text =~ /^(?:cd|cp|sed|cmake) /m;
+    return split /\n(?=(?:cnnrun|build\/|tools\/|tests\/|python3)\b)/, $text;
+}
+
+# What there is to run in a text: [kind, text, line]; kind "file" for code that goes into a file.
+sub blocks_of {
+    my @lines = split /\n/, shift;
+    my (@blocks, $file);
+    for (my $i = 0; $i < @lines; $i++) {
+        if ($lines[$i] =~ /^```/) {
+            1 until ++$i >= @lines || $lines[$i] =~ /^```/;
+            next;
+        }
+        if (($i == 0 || $lines[$i - 1] =~ /^\s*$/) && $lines[$i] =~ /^( {4,})\S/) {
+            my ($indent, @text) = ($1);
+            my $first = $i;
+            push @text, substr $lines[$i++], length $indent
+                while $i < @lines && $lines[$i] =~ /^$indent/;
+            my $text = join "\n", @text;
+            push @blocks, map { ['run', $_, $first + 1] } commands_of($text) if $text =~ $starts;
+            push @blocks, ['file', $text, $first + 1, $file] if $text =~ /^#include/ && $file;
+            next;
+        }
+        $file = $1 if $lines[$i] =~ /^\d+\. Write `(\S+)`/;
+        push @blocks, ['run', $1, $i + 1] while $lines[$i] =~ /`((?:(?:build\/)?cnnrun|cmake) [^`]+)`/g;
+    }
+    return @blocks;
+}
+
+sub substituted {
+    my $text = shift;
+    $text = $whole{$text} // $text;
+    my $words = join '|', map { quotemeta } sort { length $b <=> length $a } keys %word;
+    $text =~ s/(?<![\w\/.])($words)(?![\w\/])/$word{$1}/g;
+    return $text;
+}
+
+# Copies of the files that the text speaks of: shell commands, and what is missing.
+sub preparation {
+    my $text = shift;
+    my ($commands, @missing) = ('');
+    for my $row (@files) {
+        my ($match, %copy) = @$row;
+        next unless $text =~ $match;
+        for my $to (sort keys %copy) {
+            push @missing, $copy{$to} unless -e "$shared/$copy{$to}";
+            $commands .= "mkdir -p \"\$(dirname $to)\" && cp $shared/$copy{$to} $to\n";
+        }
+    }
+    return ($commands, @missing);
+}
+
+system "cmake --install $build --prefix $tmp/prefix >/dev/null" and BAIL_OUT('cmake --install');
+my $common = "export PREFIX=$tmp/prefix\n" .
+    "export PATH=$root/build:\$PATH\nunset CNNRUN_BUILD\ncp scripts/nets/digits/*.png .\n" .
+    'for name in zero one two three; do echo "$name.png $((n++))"; done >digits.txt' . "\n";
+
+my @readmes = grep { !m{/venv/|^build|/build} } split /\n/, `cd $root && find . -name '*.md' | sort`;
+for my $readme (map { s{^\./}{}r } @readmes) {
+    open my $in, '<', "$root/$readme" or die;
+    my $text = do { local $/; <$in> };
+    my ($script, @ran) = ($common);
+    $script .= "cp -r plugins/template \$0/template && cd \$0/template\n" if $readme =~ /template/;
+    for my $block (blocks_of($text)) {
+        my ($kind, $commands, $line, $file) = @$block;
+        my $name = "$readme:$line: " . ($commands =~ /^(.{1,60})/)[0];
+        if ($kind eq 'file') {
+            $script .= "mkdir -p \"\$(dirname $file)\"\ncat >$file <<'END_OF_FILE'\n$commands\nEND_OF_FILE\n";
+            next;
+        }
+        my ($no) = grep { $commands =~ $_->[0] } @skipped;
+        my ($copies, @missing) = preparation($commands);
+        if ($no || @missing) {
+          SKIP: { skip "$name: " . ($no ? $no->[1] : "no $shared/$missing[0]"), 1 }
+            next;
+        }
+        push @ran, $name;
+        my $n = scalar @ran;
+        $script .= "(set -e\n$copies" . substituted($commands) . "\n) >$tmp/log.$n 2>&1 </dev/null\n" .
+            "echo \$? >$tmp/code.$n\n";
+    }
+    next unless @ran;
+    open my $out, '>', "$tmp/script" or die;
+    print $out "# \$0: where the overlay lies\n$script";
+    close $out;
+    system "$unshare bash -c '$overlay . $tmp/script' $tmp/mount";
+    for my $n (1 .. @ran) {
+        my $code = do { local (@ARGV, $/) = ("$tmp/code.$n"); -e $ARGV[0] ? <> + 0 : -1 };
+        my $log = do { local (@ARGV, $/) = ("$tmp/log.$n"); -e $ARGV[0] ? <> : '' };
+        ok $code == 0, $ran[$n - 1] or diag "exit $code\n" . substr $log, -1500;
+        unlink "$tmp/code.$n", "$tmp/log.$n";
+    }
+}
+done_testing;
