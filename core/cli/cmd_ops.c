@@ -17,7 +17,8 @@ static const struct { uint32_t flag; const char *text; } op_flags[] = {
     {CNR_OP_EPILOGUE, "fusible"},
     {CNR_OP_PASS, "no-op at inference"},
     {CNR_OP_PURE, "foldable"},
-    {CNR_OP_LOSS, "a loss"}};
+    {CNR_OP_LOSS, "a loss"},
+    {CNR_OP_RANGES, "in ranges"}};
 
 static const char *const *aliases_of(const cnr_op *op) {
     static const char *const none[] = {NULL};

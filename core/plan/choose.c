@@ -256,7 +256,8 @@ static cnr_status use_reference(cnri_planner *p, int32_t node, cnri_choice *c, c
     c->kernel = NULL;
     c->n_chain = c->way = 0;
     c->prepared = 0;
-    c->ranges = c->passes = false;
+    c->ranges = pick->axis >= 0 && (op->flags & CNR_OP_RANGES);
+    c->passes = false;
     c->dense = true;
     memset(c->layout, 0, 2 * (size_t)(pick->n_in + pick->n_out) * sizeof *c->layout);
     return decode_view(p, pick, err);

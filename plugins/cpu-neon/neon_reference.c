@@ -1,4 +1,4 @@
-/* Any operator that may be split: its own reference, a range of the output on each thread. */
+/* Any operator whose reference keeps to ranges: it, a range of the output on each thread. */
 #include "support.h"
 
 typedef struct reference_state {
@@ -17,7 +17,7 @@ static int dense_on_host(const cnr_node *node) {
             return 0;
     for (int32_t i = 0; i < node->n_outputs; i++)
         if (!node->outputs[i] || (node->outputs[i]->flags & CNR_TENSOR_DYNAMIC)) return 0;
-    return 1;
+    return cnr_dtype_bits(node->outputs[0]->dtype) >= 8; /* or two ranges would share a byte */
 }
 
 /* The most elements that a tensor of the node has. */
@@ -54,6 +54,7 @@ static int choose(const cnr_node *node, int32_t threads, reference_state *s) {
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     reference_state s;
     if (device->concurrency < 2 || !NEON_HAS(node->desc, reference)) return CNR_OK;
+    if (!(node->desc->flags & CNR_OP_RANGES)) return CNR_OK;
     if (node->n_outputs != 1 || !dense_on_host(node)) return CNR_OK;
     if (elements_of(node) < LEAST_ELEMENTS || !choose(node, device->concurrency, &s)) return CNR_OK;
     neon_accept(node, out, 1);

@@ -75,7 +75,7 @@ const cnr_op ops_affine_grid = {
     OPS_SIZES,
     .name = "affine_grid",
     .summary = "For each pixel the position that an affine map sends it to, for grid_sample.",
-    .flags = CNR_OP_PURE,
+    .flags = CNR_OP_PURE | CNR_OP_RANGES,
     OPS_ATTRS(attrs),
     OPS_PORTS(in, out),
     .infer = infer,

@@ -60,7 +60,7 @@ const cnr_op ops_average_pool = {
     .name = "average_pool",
     .summary = "The mean of each window.",
     .aliases = aliases,
-    .flags = CNR_OP_PURE,
+    .flags = CNR_OP_PURE | CNR_OP_RANGES,
     .n_attrs = OPS_AVERAGE_POOL_N_ATTRS,
     .attrs = ops_average_pool_attrs,
     OPS_PORTS(in, out),

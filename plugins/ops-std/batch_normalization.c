@@ -102,7 +102,7 @@ const cnr_op ops_batch_normalization = {
     .name = "batch_normalization",
     .summary = "(x - mean) / sqrt(var + epsilon) * scale + b, with each channel's own numbers.",
     .aliases = aliases,
-    .flags = CNR_OP_PURE,
+    .flags = CNR_OP_PURE | CNR_OP_RANGES,
     OPS_ATTRS(attrs),
     OPS_PORTS(in, out),
     .infer = infer,

@@ -138,7 +138,8 @@ static cnr_status div_gradient(OPS_GRADIENT_ARGS) {
 #define DESCRIPTOR(SYMBOL, NAME, SUMMARY, PORTS, FLAGS, ...)                                 \
     const cnr_op ops_##SYMBOL = {                                                            \
         OPS_SIZES, .name = NAME, .summary = SUMMARY,                                         \
-        .flags = CNR_OP_ELEMENTWISE | CNR_OP_PURE | (FLAGS), OPS_PORTS(PORTS, result),       \
+        .flags = CNR_OP_ELEMENTWISE | CNR_OP_PURE | CNR_OP_RANGES | (FLAGS),                 \
+        OPS_PORTS(PORTS, result),                                                            \
         .infer = SYMBOL##_infer, .cost = fold_cost, .reference = SYMBOL##_reference,         \
         __VA_ARGS__};
 

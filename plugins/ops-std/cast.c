@@ -59,7 +59,7 @@ const cnr_op ops_cast = {
     OPS_SIZES,
     .name = "cast",
     .summary = "The same numbers as another data type.",
-    .flags = CNR_OP_ELEMENTWISE | CNR_OP_PURE,
+    .flags = CNR_OP_ELEMENTWISE | CNR_OP_PURE | CNR_OP_RANGES,
     OPS_ATTRS(cast_attrs),
     OPS_PORTS(one, out),
     .infer = cast_infer,

@@ -113,7 +113,7 @@ const cnr_op ops_clip = {
     OPS_SIZES,
     .name = "clip",
     .summary = "x, but no less than min and no more than max.",
-    .flags = CNR_OP_ELEMENTWISE | CNR_OP_EPILOGUE | CNR_OP_PURE,
+    .flags = CNR_OP_ELEMENTWISE | CNR_OP_EPILOGUE | CNR_OP_PURE | CNR_OP_RANGES,
     OPS_ATTRS(attrs),
     OPS_PORTS(in, out),
     .infer = infer,

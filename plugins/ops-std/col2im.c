@@ -117,7 +117,7 @@ const cnr_op ops_col2im = {
     OPS_SIZES,
     .name = "col2im",
     .summary = "Windows' columns added up to the pictures that they were cut out of.",
-    .flags = CNR_OP_PURE,
+    .flags = CNR_OP_PURE | CNR_OP_RANGES,
     OPS_ATTRS(attrs),
     OPS_PORTS(in, out),
     .infer = infer,

@@ -99,7 +99,7 @@ const cnr_op ops_concat = {
     .name = "concat",
     .summary = "The inputs one after another along an axis.",
     .aliases = aliases,
-    .flags = CNR_OP_PURE,
+    .flags = CNR_OP_PURE | CNR_OP_RANGES,
     OPS_ATTRS(attrs),
     OPS_PORTS(in, out),
     .infer = infer,

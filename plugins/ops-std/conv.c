@@ -257,7 +257,7 @@ const cnr_op ops_conv = {
     .name = "conv",
     .summary = "Convolution over one to three spatial axes; with groups, dilation and padding.",
     .aliases = aliases,
-    .flags = CNR_OP_PURE,
+    .flags = CNR_OP_PURE | CNR_OP_RANGES,
     OPS_ATTRS(ops_conv_attrs),
     OPS_PORTS(in, out),
     .infer = infer,

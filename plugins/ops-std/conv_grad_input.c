@@ -36,7 +36,7 @@ const cnr_op ops_conv_grad_input = {
     OPS_SIZES,
     .name = "conv_grad_input",
     .summary = "The gradient of a convolution's input; the convolution's own attributes.",
-    .flags = CNR_OP_PURE,
+    .flags = CNR_OP_PURE | CNR_OP_RANGES,
     .n_attrs = OPS_CONV_N_ATTRS,
     .attrs = ops_conv_attrs,
     OPS_PORTS(in, out),

@@ -90,7 +90,7 @@ const cnr_op ops_conv_grad_weight = {
     OPS_SIZES,
     .name = "conv_grad_weight",
     .summary = "The gradient of a convolution's weight; the convolution's own attributes.",
-    .flags = CNR_OP_PURE,
+    .flags = CNR_OP_PURE | CNR_OP_RANGES,
     .n_attrs = OPS_CONV_N_ATTRS,
     .attrs = ops_conv_attrs,
     OPS_PORTS(in, out),

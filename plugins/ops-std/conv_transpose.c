@@ -193,7 +193,7 @@ const cnr_op ops_conv_transpose = {
     .name = "conv_transpose",
     .summary = "Transposed convolution: every input element spreads a window over the output.",
     .aliases = aliases,
-    .flags = CNR_OP_PURE,
+    .flags = CNR_OP_PURE | CNR_OP_RANGES,
     OPS_ATTRS(attrs),
     OPS_PORTS(in, out),
     .infer = infer,

@@ -157,7 +157,7 @@ const cnr_op ops_deform_conv = {
     OPS_SIZES,
     .name = "deform_conv",
     .summary = "Convolution whose taps are moved by offsets from place to place.",
-    .flags = CNR_OP_PURE,
+    .flags = CNR_OP_PURE | CNR_OP_RANGES,
     OPS_ATTRS(attrs),
     OPS_PORTS(in, out),
     .infer = infer,

@@ -120,7 +120,7 @@ const cnr_op ops_dense = {
     .name = "dense",
     .summary = "Every output from every input of a sample: x, flattened from axis 1, by weight.",
     .aliases = aliases,
-    .flags = CNR_OP_PURE,
+    .flags = CNR_OP_PURE | CNR_OP_RANGES,
     OPS_ATTRS(attrs),
     OPS_PORTS(in, out),
     .infer = infer,

@@ -261,7 +261,7 @@ const cnr_op ops_einsum = {
     OPS_SIZES,
     .name = "einsum",
     .summary = "Sums of products of elements, as an equation of axes' labels says.",
-    .flags = CNR_OP_PURE,
+    .flags = CNR_OP_PURE | CNR_OP_RANGES,
     OPS_ATTRS(attrs),
     OPS_PORTS(in, out),
     .infer = infer,

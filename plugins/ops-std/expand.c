@@ -110,7 +110,7 @@ const cnr_op ops_expand = {
     OPS_SIZES,
     .name = "expand",
     .summary = "x broadcast with a shape.",
-    .flags = CNR_OP_PURE,
+    .flags = CNR_OP_PURE | CNR_OP_RANGES,
     OPS_ATTRS(expand_attrs),
     OPS_PORTS(expand_in, expand_out),
     .infer = expand_infer,

@@ -167,7 +167,7 @@ const cnr_op ops_gemm = {
     OPS_SIZES,
     .name = "gemm",
     .summary = "alpha * a * b + beta * c on matrices, either one transposed.",
-    .flags = CNR_OP_PURE,
+    .flags = CNR_OP_PURE | CNR_OP_RANGES,
     OPS_ATTRS(attrs),
     OPS_PORTS(in, out),
     .infer = infer,

@@ -114,7 +114,8 @@ static cnr_status max_gradient(OPS_GRADIENT_ARGS) {
         return CNR_OK;                                                                       \
     }                                                                                        \
     const cnr_op ops_##NAME = {                                                              \
-        OPS_SIZES, .name = #NAME, .summary = SUMMARY, .flags = CNR_OP_PURE, .cost = cost,     \
+        OPS_SIZES, .name = #NAME, .summary = SUMMARY, .cost = cost,                           \
+        .flags = CNR_OP_PURE | CNR_OP_RANGES,                                                 \
         .split_axes = ops_split_two, .region = ops_region_every,                             \
         .reference = NAME##_reference, __VA_ARGS__}
 

@@ -83,7 +83,7 @@ const cnr_op ops_group_normalization = {
     .name = "group_normalization",
     .summary = "Groups of channels, less their mean, by their deviation; scaled, shifted.",
     .aliases = aliases,
-    .flags = CNR_OP_PURE,
+    .flags = CNR_OP_PURE | CNR_OP_RANGES,
     OPS_ATTRS(attrs),
     OPS_PORTS(in, out),
     .infer = infer,

@@ -48,7 +48,7 @@ const cnr_op ops_instance_normalization = {
     .name = "instance_normalization",
     .summary = "Each channel of each sample, less its mean, by its deviation; scaled, shifted.",
     .aliases = aliases,
-    .flags = CNR_OP_PURE,
+    .flags = CNR_OP_PURE | CNR_OP_RANGES,
     OPS_ATTRS(attrs),
     OPS_PORTS(in, out),
     .infer = infer,

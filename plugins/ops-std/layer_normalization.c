@@ -117,7 +117,7 @@ const cnr_op ops_layer_normalization = {
     .name = "layer_normalization",
     .summary = "The axes from one on, less their mean, by their deviation; scaled, shifted.",
     .aliases = aliases,
-    .flags = CNR_OP_PURE,
+    .flags = CNR_OP_PURE | CNR_OP_RANGES,
     OPS_ATTRS(attrs),
     OPS_PORTS(in, out),
     .infer = infer,

@@ -32,7 +32,7 @@ const cnr_op ops_lp_normalization = {
     OPS_SIZES,
     .name = "lp_normalization",
     .summary = "Each lane along an axis divided by its norm.",
-    .flags = CNR_OP_PURE,
+    .flags = CNR_OP_PURE | CNR_OP_RANGES,
     OPS_ATTRS(attrs),
     OPS_PORTS(in, out),
     .infer = ops_lane_infer,

@@ -36,7 +36,7 @@ const cnr_op ops_lp_pool = {
     OPS_SIZES,
     .name = "lp_pool",
     .summary = "The p-norm of each window.",
-    .flags = CNR_OP_PURE,
+    .flags = CNR_OP_PURE | CNR_OP_RANGES,
     OPS_ATTRS(attrs),
     OPS_PORTS(in, out),
     .infer = infer,

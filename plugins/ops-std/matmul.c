@@ -181,7 +181,7 @@ const cnr_op ops_matmul = {
     OPS_SIZES,
     .name = "matmul",
     .summary = "Products of matrices; leading axes broadcast, vectors as NumPy has them.",
-    .flags = CNR_OP_PURE,
+    .flags = CNR_OP_PURE | CNR_OP_RANGES,
     OPS_PORTS(in, out),
     .infer = infer,
     .cost = cost,

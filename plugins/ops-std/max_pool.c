@@ -74,7 +74,7 @@ const cnr_op ops_max_pool = {
     .name = "max_pool",
     .summary = "The largest of each window, and where it is.",
     .aliases = aliases,
-    .flags = CNR_OP_PURE,
+    .flags = CNR_OP_PURE | CNR_OP_RANGES,
     .n_attrs = OPS_MAX_POOL_N_ATTRS,
     .attrs = ops_max_pool_attrs,
     OPS_PORTS(in, out),

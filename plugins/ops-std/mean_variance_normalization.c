@@ -99,7 +99,7 @@ const cnr_op ops_mean_variance_normalization = {
     OPS_SIZES,
     .name = "mean_variance_normalization",
     .summary = "x less its mean, by its deviation, over any set of axes.",
-    .flags = CNR_OP_PURE,
+    .flags = CNR_OP_PURE | CNR_OP_RANGES,
     OPS_ATTRS(attrs),
     OPS_PORTS(in, out),
     .infer = infer,

@@ -87,7 +87,7 @@ const cnr_op ops_normalize = {
     OPS_SIZES,
     .name = "normalize",
     .summary = "x divided by its L2 norm, over a sample or its channels, and scaled.",
-    .flags = CNR_OP_PURE,
+    .flags = CNR_OP_PURE | CNR_OP_RANGES,
     OPS_ATTRS(attrs),
     OPS_PORTS(in, out),
     .infer = infer,

@@ -92,7 +92,7 @@ const cnr_op ops_prelu = {
     OPS_SIZES,
     .name = "prelu",
     .summary = "x, or slope times x below 0; the slope is a weight.",
-    .flags = CNR_OP_ELEMENTWISE | CNR_OP_EPILOGUE | CNR_OP_PURE,
+    .flags = CNR_OP_ELEMENTWISE | CNR_OP_EPILOGUE | CNR_OP_PURE | CNR_OP_RANGES,
     OPS_ATTRS(attrs),
     OPS_PORTS(in, out),
     .infer = infer,

@@ -299,7 +299,8 @@ static cnr_status reduce_mean_gradient(OPS_GRADIENT_ARGS) {
         return reduce(run, KIND, err);                                                         \
     }                                                                                          \
     const cnr_op ops_##NAME = {                                                                \
-        OPS_SIZES, .name = #NAME, .summary = SUMMARY, .flags = CNR_OP_PURE, OPS_ATTRS(attrs),  \
+        OPS_SIZES, .name = #NAME, .summary = SUMMARY, OPS_ATTRS(attrs),                        \
+        .flags = CNR_OP_PURE | CNR_OP_RANGES,                                                  \
         OPS_PORTS(in, out), .infer = NAME##_infer, .cost = cost, .split_axes = split_axes,     \
         .region = ops_region_first, .gradient = GRADIENT, .reference = NAME##_reference};
 REDUCTIONS(ROW)

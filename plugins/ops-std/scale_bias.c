@@ -135,7 +135,7 @@ const cnr_op ops_scale_bias = {
     .name = "scale_bias",
     .summary = "x * scale + bias, scale and bias lying along an axis of x (or several).",
     .aliases = aliases,
-    .flags = CNR_OP_PURE,
+    .flags = CNR_OP_PURE | CNR_OP_RANGES,
     OPS_ATTRS(attrs),
     OPS_PORTS(in, out),
     .infer = infer,

@@ -83,7 +83,8 @@ static cnr_status log_gradient(OPS_GRADIENT_ARGS) {
 }
 
 #define SOFTMAX_HOOKS                                                                     \
-    .flags = CNR_OP_PURE, OPS_ATTRS(attrs), OPS_PORTS(in, out), .infer = ops_lane_infer,   \
+    .flags = CNR_OP_PURE | CNR_OP_RANGES, OPS_ATTRS(attrs), OPS_PORTS(in, out),            \
+    .infer = ops_lane_infer,                                                               \
     .cost = ops_lane_cost, .aliases_of = ops_alias_inplace, .split_axes = ops_lane_split,  \
     .region = ops_lane_region
 

@@ -41,7 +41,7 @@ static cnr_status run_log_softmax(const cnr_run *run, cnr_error *err) {
 }
 
 #define GRAD_HOOKS                                                                        \
-    .flags = CNR_OP_PURE, OPS_ATTRS(attrs), OPS_PORTS(in, out),                            \
+    .flags = CNR_OP_PURE | CNR_OP_RANGES, OPS_ATTRS(attrs), OPS_PORTS(in, out),            \
     .infer = ops_lane_grad_infer, .cost = ops_lane_cost, .aliases_of = ops_alias_inplace,  \
     .split_axes = ops_lane_split, .region = ops_lane_region
 

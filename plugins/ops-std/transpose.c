@@ -91,7 +91,7 @@ const cnr_op ops_transpose = {
     .name = "transpose",
     .summary = "The axes in another order.",
     .aliases = aliases,
-    .flags = CNR_OP_PURE,
+    .flags = CNR_OP_PURE | CNR_OP_RANGES,
     OPS_ATTRS(attrs),
     OPS_PORTS(in, out),
     .infer = infer,

@@ -65,7 +65,7 @@ const cnr_op ops_trilu = {
     OPS_SIZES,
     .name = "trilu",
     .summary = "Matrices with what lies on one side of a diagonal made zero.",
-    .flags = CNR_OP_PURE,
+    .flags = CNR_OP_PURE | CNR_OP_RANGES,
     OPS_ATTRS(attrs),
     OPS_PORTS(in, out),
     .infer = infer,

@@ -83,7 +83,8 @@ extern const cnr_port unary_inputs[1], unary_outputs[1], unary_grad_inputs[2];
     GRADIENT(NAME)                                                                            \
     const cnr_op ops_##NAME = {                                                             \
         OPS_SIZES, .name = #NAME, .summary = SUMMARY,              \
-        .aliases = ALIASES, .flags = CNR_OP_ELEMENTWISE | CNR_OP_PURE | (FLAGS),              \
+        .aliases = ALIASES,                                                                   \
+        .flags = CNR_OP_ELEMENTWISE | CNR_OP_PURE | CNR_OP_RANGES | (FLAGS),                  \
         .n_inputs = 1, .n_outputs = 1, UNARY_LIST ATTRS, .inputs = unary_inputs,                         \
         .outputs = unary_outputs, .infer = NAME##_infer, .cost = kit_cost_flops,              \
         .apply_f32 = ((FLAGS) & CNR_OP_EPILOGUE) ? NAME##_apply : NULL,                       \
@@ -125,7 +126,7 @@ extern const cnr_port unary_inputs[1], unary_outputs[1], unary_grad_inputs[2];
     const cnr_op ops_##NAME##_grad = {                                                      \
         OPS_SIZES, .name = #NAME "_grad",                          \
         .summary = "derivative of " #NAME " times dy",                                        \
-        .flags = CNR_OP_ELEMENTWISE | CNR_OP_PURE,                                            \
+        .flags = CNR_OP_ELEMENTWISE | CNR_OP_PURE | CNR_OP_RANGES,                            \
         .n_inputs = 2, .n_outputs = 1, UNARY_LIST ATTRS, .inputs = unary_grad_inputs,                    \
         .outputs = unary_outputs, .infer = unary_grad_infer, .cost = kit_cost_flops,          \
         .reference = NAME##_grad_reference,                                                   \

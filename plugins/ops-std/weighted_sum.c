@@ -64,7 +64,7 @@ const cnr_op ops_weighted_sum = {
     OPS_SIZES,
     .name = "weighted_sum",
     .summary = "The sum of the inputs, each times its coefficient.",
-    .flags = CNR_OP_ELEMENTWISE | CNR_OP_PURE,
+    .flags = CNR_OP_ELEMENTWISE | CNR_OP_PURE | CNR_OP_RANGES,
     OPS_ATTRS(attrs),
     OPS_PORTS(in, out),
     .infer = infer,

@@ -43,10 +43,27 @@ static int32_t expression(const cnr_node *node, char *text, size_t bytes) {
     return (int32_t)sizeof form - 1;
 }
 
+typedef void (*apply_fn)(const cnr_node *node, const float *x, const float *y, float *out, int64_t n);
+
+/* Applies `fn` to what the run asks for (CNR_OP_RANGES): all, or a range on one axis, which is a run
+ * of elements for each index of the axes before it. */
+static void apply_range(const cnr_run *run, apply_fn fn) {
+    const cnr_node *node = run->node;
+    const cnr_tensor *x = node->inputs[0], *y = node->n_inputs > 1 ? node->inputs[1] : NULL;
+    const int32_t a = run->range_axis;
+    const int64_t inner = a < 0 ? cnr_count(x) : cnr_span(x, a + 1, x->rank);
+    const int64_t outer = a < 0 ? 1 : cnr_span(x, 0, a), each = a < 0 ? 1 : x->dim[a];
+    const int64_t begin = a < 0 ? 0 : run->range_begin, end = a < 0 ? 1 : run->range_end;
+    for (int64_t i = 0; i < outer; i++) {
+        const int64_t at = (i * each + begin) * inner;
+        fn(node, (const float *)x->data + at, y ? (const float *)y->data + at : NULL,
+           (float *)run->outputs[0]->data + at, (end - begin) * inner);
+    }
+}
+
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     (void)err;
-    const cnr_tensor *x = run->node->inputs[0];
-    apply(run->node, (const float *)x->data, NULL, (float *)run->outputs[0]->data, cnr_count(x));
+    apply_range(run, apply);
     return CNR_OK;
 }
 
@@ -66,7 +83,7 @@ const cnr_op template_soft_threshold = {
     .version = 1,
     .name = "soft_threshold",
     .summary = "shrinks towards zero by a threshold",
-    .flags = CNR_OP_ELEMENTWISE | CNR_OP_EPILOGUE | CNR_OP_PURE,
+    .flags = CNR_OP_ELEMENTWISE | CNR_OP_EPILOGUE | CNR_OP_PURE | CNR_OP_RANGES,
     .attr_spec_size = sizeof(cnr_attr_spec),
     .port_size = sizeof(cnr_port),
     .n_attrs = 1, .attrs = attrs,
@@ -90,11 +107,21 @@ static void apply_grad(const cnr_node *node, const float *y, const float *dy, fl
     for (int64_t i = 0; i < n; i++) dx[i] = y[i] != 0.0f ? dy[i] : 0.0f;
 }
 
+/* Operands of ELEMENTWISE operators may broadcast if infer lets them; these may not, since
+ * apply_range steps through both alike. */
+static cnr_status infer_grad(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
+    const cnr_tensor *y = node->inputs[0], *dy = node->inputs[1];
+    int same = y->rank == dy->rank && dy->dtype == y->dtype;
+    for (int32_t i = 0; same && i < y->rank; i++)
+        same = y->dim[i] == dy->dim[i] || y->dim[i] < 0 || dy->dim[i] < 0;
+    if (!same)
+        return template_host->fail(err, CNR_E_SHAPE, node->name, "y and dy must be alike");
+    return infer(node, out, err);
+}
+
 static cnr_status reference_grad(const cnr_run *run, cnr_error *err) {
     (void)err;
-    const cnr_tensor *const *in = run->node->inputs;
-    apply_grad(run->node, (const float *)in[0]->data, (const float *)in[1]->data,
-               (float *)run->outputs[0]->data, cnr_count(in[0]));
+    apply_range(run, apply_grad);
     return CNR_OK;
 }
 
@@ -103,12 +130,12 @@ const cnr_op template_soft_threshold_grad = {
     .version = 1,
     .name = "soft_threshold_grad",
     .summary = "gradient of soft_threshold",
-    .flags = CNR_OP_ELEMENTWISE | CNR_OP_PURE,
+    .flags = CNR_OP_ELEMENTWISE | CNR_OP_PURE | CNR_OP_RANGES,
     .attr_spec_size = sizeof(cnr_attr_spec),
     .port_size = sizeof(cnr_port),
     .n_inputs = 2, .inputs = grad_inputs,
     .n_outputs = 1, .outputs = grad_outputs,
-    .infer = infer,
+    .infer = infer_grad,
     .apply_f32 = apply_grad,
     .reference = reference_grad,
 };

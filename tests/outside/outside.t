@@ -79,6 +79,34 @@ perl -e '
     for (0 .. $#{$s[0]}) { exit 1 if abs($s[0][$_] - $s[1][$_]) > 1e-4 }' "$work/a" "$work/b"
 ok $? "with and without fusion, blocks and folding its answers agree"
 
+cat >"$work/two.lua" <<'END'
+local c = require "cnnrun"
+return c.net { name = "two", input = { "x", shape = { 1, 1, 28, 28 } },
+  function(x) return c.soft_threshold_grad { c.max_pool { x, kernel = 1, stride = 28 }, x } end }
+END
+"$prefix/bin/cnnrun" show --plugin-dir template/build/plugins "$work/two.lua" >"$work/log" 2>&1
+grep -q 'y and dy must be alike' "$work/log"; ok $? "operands that do not fit are refused"
+
+# apply_f32 is optional: without it the reference runs, a range on each thread.
+cp -r "$work/template" "$work/bare"
+rm -r "$work/bare/build"
+sed -i '/\.apply_f32 = apply,/d' "$work/bare/soft_threshold.c"
+run cmake -S bare -B bare/build "-DCMAKE_PREFIX_PATH=$prefix" && run cmake --build bare/build
+ok $? "the template without its optional hook builds"
+cat >"$work/wide.lua" <<'END'
+local c = require "cnnrun"
+return c.net { name = "wide", input = { "x", shape = { 1, 1, 256, 256 }, scale = 1 / 255 },
+  c.max_pool { kernel = 1, stride = 1 }, c.soft_threshold { threshold = 0.1 },
+  c.average_pool { kernel = 64, stride = 64 }, c.flatten {} }
+END
+for threads in 1 2; do
+    run "$prefix/bin/cnnrun" run --json --top 16 --device cpu --threads $threads --plugin-dir bare/build/plugins \
+        "$work/wide.lua" "$prefix/share/cnnrun/scripts/nets/digits/three.png"
+    perl -ne 'print /"score":\s*[-0-9.e]+/g' "$work/log" >"$work/wide-$threads"
+done
+[ -s "$work/wide-1" ] && cmp -s "$work/wide-1" "$work/wide-2"
+ok $? "and answers alike with one thread and with two"
+
 export PKG_CONFIG_PATH=$libdir/pkgconfig
 flags=$(pkg-config --cflags cnnrun) libs=$(pkg-config --libs cnnrun)
 for language in c c++; do

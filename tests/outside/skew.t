@@ -67,8 +67,24 @@ runs_as_frozen() {
     grep -q '"origin":"hit".*"prepared":0,"taken_over":1' "$work/out"
     ok $? "whose blob is kept for the next start"
 }
+# ranges ABI OPERATOR: its reference knows nothing of ranges, and threads do not ask it for any.
+ranges() {
+    cat >"$work/wide.lua" <<END
+local c = require "cnnrun"
+return c.net { name = "wide", input = { "x", shape = { 1, 1, 256, 256 }, scale = 1 / 255 },
+  c.max_pool { kernel = 1, stride = 1 }, c.$2 {}, c.average_pool { kernel = 64, stride = 64 }, c.flatten {} }
+END
+    for threads in 1 2; do
+        run "$build/cnnrun" run --json --top 16 --device cpu --threads $threads \
+            --plugin-dir "$work/now-$1.so" "$work/wide.lua" "$digit"
+        perl -ne 'print /"score":\s*[-0-9.e]+/g' "$work/out" >"$work/wide-$threads"
+    done
+    [ -s "$work/wide-1" ] && cmp -s "$work/wide-1" "$work/wide-2"
+    ok $? "the operator of $1, which promises no ranges, answers alike with one thread and with two"
+}
 runs_as_frozen 1.0 frozen_scale frozen
 runs_as_frozen 1.1 frozen_shift frozen-later
+ranges 1.1 frozen_shift
 
 echo "frozen-net 3 5" >"$work/net.frozen"
 run "$build/cnnrun" show --json --plugin-dir "$work/now-1.1.so" "$work/net.frozen"

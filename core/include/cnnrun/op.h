@@ -118,14 +118,23 @@ typedef struct cnr_port {
  * ADDS         output 0 is the sum of any number of inputs of one shape; training adds gradients up
  *              with the first such operator.
  * LOSS         inputs are what the net says and the labels, output 0 is the scalar that training
- *              makes small. */
+ *              makes small.
+ * RANGES       (since 1.2) `reference` keeps to the range that cnr_run gives: it computes and stores
+ *              [range_begin, range_end) on range_axis of output 0 and touches no other element of it.
+ *              Only nodes with one output are asked so. A range is of an axis that split_axes tells
+ *              (ELEMENTWISE without it: of any), begins at a multiple of the alignment told with it,
+ *              and ends at another or at the axis' end. Several calls for one node may be under way at
+ *              once, each with a range and a workspace of its own; element for element they give what
+ *              the whole gives, from no more of the inputs than `region` tells. Without this flag a
+ *              reference is only ever asked for all of its outputs. */
 enum {
     CNR_OP_ELEMENTWISE = 1 << 0,
     CNR_OP_EPILOGUE = 1 << 1,
     CNR_OP_PASS = 1 << 2,
     CNR_OP_PURE = 1 << 3,
     CNR_OP_ADDS = 1 << 4,
-    CNR_OP_LOSS = 1 << 5
+    CNR_OP_LOSS = 1 << 5,
+    CNR_OP_RANGES = 1 << 6
 };
 
 typedef enum cnr_init_kind {
@@ -203,7 +212,8 @@ typedef struct cnr_op {
     void (*cost)(const cnr_node *node, cnr_cost *out);
     /* (optional: none) Writes at most `max`, returns how many. */
     int32_t (*aliases_of)(const cnr_node *node, cnr_alias *out, int32_t max);
-    /* (optional: not split) */
+    /* (optional: not split) The axes of output 0 that kernels, and with RANGES the reference, may be
+     * asked to compute a part of. */
     int32_t (*split_axes)(const cnr_node *node, cnr_split_axis *out, int32_t max);
     /* (optional: all inputs whole) What input `port` must hold for the output range (halo). */
     void (*region)(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
@@ -231,7 +241,7 @@ typedef struct cnr_op {
      * build their source: "fmax(x, 0.0f)". Returns its length, or -1 when it does not fit. */
     int32_t (*expression)(const cnr_node *node, char *text, size_t bytes);
     /* The plain C kernel: host memory, dense, unblocked, every dtype that infer admits, one thread;
-     * accumulates in double. The judge of all other kernels. */
+     * accumulates in double. The judge of all other kernels. All of the outputs, but with RANGES. */
     cnr_status (*reference)(const struct cnr_run *run, cnr_error *err);
     /* (optional: 0) bytes of scratch that `reference` wants */
     uint64_t (*reference_workspace)(const cnr_node *node);

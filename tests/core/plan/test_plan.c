@@ -158,6 +158,26 @@ static void splits(void) {
         lab_check(g, &o, &plan, "a reference that takes no ranges computes all and keeps its part");
         cnri_plan_free(plan);
     }
+    for (int32_t promised = 0; promised < 2; promised++) {
+        static const char *const references[] = {"f_affine=reference", "f_sum=reference", NULL};
+        static const char *const off[] = {"fuse", NULL};
+        const int32_t node = promised ? 5 : 3; /* f_affine, f_sum */
+        cnri_placement w[] = {
+            {.node = g->nodes.at[node]->name, .n_parts = 2, .axis = 2, .parts = parts}};
+        cnri_plan_options o = {.device = "near", .placements = w, .n_placements = 1,
+                               .kernels = references, .no_rewrite = off};
+        lab_check(g, &o, &plan, promised ? "a reference in ranges" : "one that promises none");
+        int32_t parted = 0, whole = 0;
+        for (int32_t i = 0; i < plan->steps.n; i++) {
+            const cnri_step *s = &plan->steps.at[i];
+            if (s->kind != CNRI_STEP_KERNEL || s->node != node) continue;
+            parted += s->range_axis == 2;
+            whole += s->range_axis < 0;
+        }
+        ok(promised ? parted == 2 && !whole : whole == 2 && !parted,
+           promised ? "is asked for its parts alone" : "is asked for all each time");
+        cnri_plan_free(plan);
+    }
     cnri_placement bad[] = {
         {.node = g->nodes.at[4]->name, .n_parts = 2, .axis = 3, .parts = parts}};
     cnri_plan_options o = {.device = "near", .placements = bad, .n_placements = 1};

@@ -13,7 +13,7 @@ static cnr_status like_input(const cnr_node *node, cnr_tensor *const *out, cnr_e
     return CNR_OK;
 }
 
-/* ---- f_affine: element by element ---- */
+/* ---- f_affine: element by element; its reference keeps to ranges ---- */
 
 static const cnr_attr_spec affine_attrs[] = {
     {.name = "a", .type = CNR_ATTR_FLOAT, .default_f = 1, .help = "factor"},
@@ -35,7 +35,15 @@ static void affine_f32(const cnr_node *node, const float *x, const float *y, flo
 static cnr_status affine_reference(const cnr_run *run, cnr_error *err) {
     (void)err;
     const cnr_tensor *x = run->node->inputs[0];
-    affine_f32(run->node, f32(x), NULL, (float *)run->outputs[0]->data, cnr_count(x));
+    const int32_t axis = run->range_axis;
+    const int64_t inner = axis < 0 ? cnr_count(x) : cnr_span(x, axis + 1, x->rank);
+    const int64_t outer = axis < 0 ? 1 : cnr_span(x, 0, axis), dim = axis < 0 ? 1 : x->dim[axis];
+    const int64_t begin = axis < 0 ? 0 : run->range_begin, end = axis < 0 ? 1 : run->range_end;
+    for (int64_t i = 0; i < outer; i++) {
+        const int64_t at = (i * dim + begin) * inner;
+        affine_f32(run->node, f32(x) + at, NULL, (float *)run->outputs[0]->data + at,
+                   (end - begin) * inner);
+    }
     return CNR_OK;
 }
 
@@ -201,8 +209,8 @@ static cnr_status wait_reference(const cnr_run *run, cnr_error *err) {
 
 const cnr_op fake_ops[] = {
     {HEAD("f_affine"), PORTS(one_in, one_out), .n_attrs = 2, .attrs = affine_attrs,
-     .flags = CNR_OP_ELEMENTWISE | CNR_OP_EPILOGUE, .infer = like_input, .apply_f32 = affine_f32,
-     .reference = affine_reference},
+     .flags = CNR_OP_ELEMENTWISE | CNR_OP_EPILOGUE | CNR_OP_RANGES, .infer = like_input,
+     .apply_f32 = affine_f32, .reference = affine_reference},
     {HEAD("f_sum"), PORTS(two_in, one_out), .flags = CNR_OP_ELEMENTWISE | CNR_OP_EPILOGUE,
      .infer = sum_infer, .apply_f32 = sum_f32, .reference = sum_reference},
     {HEAD("f_blur"), PORTS(blur_in, one_out), .infer = like_input, .split_axes = blur_split,

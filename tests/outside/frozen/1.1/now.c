@@ -38,7 +38,7 @@ static const cnr_op op = {
     .n_inputs = 1, .n_outputs = 1, .attrs = attrs, .inputs = ports, .outputs = ports,
     .infer = infer, .reference = reference};
 
-/* ---- the kernel: the amount is its blob ---- */
+/* ---- the kernel: the amount is its blob. On the CPU the reference runs. ---- */
 
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
@@ -76,9 +76,6 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
 static const cnr_kernel kernels[] = {
     {.size = sizeof(cnr_kernel), .version = 1, .name = "frozen_shift_f32", .op = "frozen_shift",
      .device = "frozen-later", .accepts = accepts, .prepare_size = prepare_size, .prepare = prepare,
-     .run = run},
-    {.size = sizeof(cnr_kernel), .version = 1, .name = "frozen_shift_cpu", .op = "frozen_shift",
-     .device = "cpu", .accepts = accepts, .prepare_size = prepare_size, .prepare = prepare,
      .run = run}};
 
 /* ---- the device: host memory, streams that finish at once ---- */
