@@ -139,5 +139,6 @@ char *cnri_executable_dir(void);
 
 /* ---- clock.c ---- */
 uint64_t cnri_now_ns(void); /* monotonic */
+double cnri_median(double *values, int64_t n); /* sorts them; 0 of none */
 
 #endif

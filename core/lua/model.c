@@ -4,7 +4,7 @@
 #include "core/lua/layer.h"
 #include "core/lua/load.h"
 #include "core/lua/tensor.h"
-#include <stdlib.h>
+#include "core/work/work.h"
 #include <string.h>
 
 enum { MOST_PORTS = 64, MOST_RUNS = 100000 };
@@ -216,45 +216,36 @@ static int run_picture(lua_State *L) {
     return status ? cnri_script_raise(L, &err) : push_outputs(L, &out, 1);
 }
 
-static int compare_ms(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void set_number(lua_State *L, const char *key, double value) {
     lua_pushnumber(L, value);
     lua_setfield(L, -2, key);
 }
 
-/* net:time(runs): milliseconds of runs on zeros. */
+static int32_t wants_end(void *script, const cnr_progress *p) {
+    const cnri_script *s = script;
+    (void)p;
+    return s->cancelled && s->cancelled();
+}
+
+/* net:time(runs): milliseconds of runs on made-up inputs. */
 static int time_model(lua_State *L) {
-    const cnr_tensor *inputs[MOST_PORTS], *outputs[MOST_PORTS];
     cnr_error err = CNR_ERROR_INIT;
     cnr_model *model = cnri_lua_model_at(L, 1);
     const lua_Integer runs = luaL_optinteger(L, 2, 10);
     luaL_argcheck(L, runs >= 1 && runs <= MOST_RUNS, 2, "want 1 to 100000 runs");
-    const int32_t n = cnr_input_count(model), n_out = cnr_output_count(model);
-    if (n > MOST_PORTS || n_out > MOST_PORTS) return luaL_error(L, "too many inputs or outputs");
-    luaL_checkstack(L, n + 8, "too many inputs");
-    cnr_tensor *sizes = lua_newuserdatauv(L, ((size_t)n + 1) * sizeof *sizes, 0);
-    if (cnri_model_usual_sizes(model, 1, sizes, inputs, &err)) return cnri_script_raise(L, &err);
-    for (int32_t i = 0; i < n; i++)
-        inputs[i] = cnri_lua_push_tensor(L, sizes[i].dtype, sizes[i].rank, sizes[i].dim);
-    double *ms = lua_newuserdatauv(L, (size_t)runs * sizeof *ms, 0);
+    const cnr_profile_options o = {.size = sizeof o, .runs = runs};
+    const cnr_observer observer = {.size = sizeof observer, .arg = cnri_script_of(L),
+                                   .progress = wants_end};
+    cnr_timing t = {.size = sizeof t};
     const uint64_t left = cnri_script_leave();
-    cnr_status status = cnr_run_tensors(model, inputs, n, outputs, n_out, &err); /* plans */
-    for (lua_Integer i = 0; i < runs && !status; i++) {
-        const uint64_t begun = cnri_now_ns();
-        status = cnr_run_tensors(model, inputs, n, outputs, n_out, &err);
-        ms[i] = (double)(cnri_now_ns() - begun) / 1e6;
-    }
+    const cnr_status status = cnr_profile(model, &o, &observer, &t, &err);
     cnri_script_return(L, left);
     if (status) return cnri_script_raise(L, &err);
-    qsort(ms, (size_t)runs, sizeof *ms, compare_ms);
+    cnr_timing_free(&t);
     lua_newtable(L);
-    set_number(L, "ms_min", ms[0]);
-    set_number(L, "ms_median", ms[runs / 2]);
-    set_number(L, "ms_max", ms[runs - 1]);
+    set_number(L, "ms_min", t.ms_min);
+    set_number(L, "ms_median", t.ms_median);
+    set_number(L, "ms_max", t.ms_max);
     return 1;
 }
 

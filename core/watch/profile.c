@@ -49,18 +49,7 @@ cnri_step_time cnri_profile_of(const cnri_profile *p, int32_t step) {
     return step < 0 ? p->run.time : p->steps[step].time;
 }
 
-/* ---- report ---- */
-
-static double mean_ms(const timer *t) {
-    return t->time.runs ? (double)t->time.total_ns * 1e-6 / (double)t->time.runs : 0;
-}
-
-static void add_number(cnri_text *out, double value) {
-    char number[32];
-    /* six places are more than a clock is worth */
-    cnri_print_double(number, sizeof number, (double)(int64_t)(value * 1e6 + 0.5) / 1e6);
-    cnri_text_add(out, "%s", number);
-}
+/* ---- rows ---- */
 
 /* What a row of the second table is of: the operator, or what the core does between operators. */
 static const char *group_of(const cnr_plan *plan, int32_t step) {
@@ -86,104 +75,23 @@ static const char *kernel_of(const cnri_step *s) {
     return s->kernel ? s->kernel->name : "(reference)";
 }
 
-/* Twice the multiply-accumulates a nanosecond: of the node alone, whatever is fused behind it. */
-static double gflops_of(const cnri_profile *p, int32_t step, double ms) {
-    const cnri_step *s = &p->plan->steps.at[step];
+/* Of the node alone, whatever is fused behind it; of a split one the part that the step computes. */
+static double macs_of(const cnr_plan *plan, const cnri_step *s) {
     cnr_cost cost = {0, 0};
-    if (s->kind == CNRI_STEP_KERNEL && CNRI_HAS(s->view.desc, cost)) {
-        s->view.desc->cost(&p->plan->graph->nodes.at[s->node]->view, &cost);
-        if (s->range_axis >= 0 && s->view.outputs[0]->dim[s->range_axis] > 0)
-            cost.macs = (uint64_t)((double)cost.macs * (double)(s->range_end - s->range_begin) /
-                                   (double)s->view.outputs[0]->dim[s->range_axis]);
-    }
-    return ms > 0 ? 2e-6 * (double)cost.macs / ms : 0;
+    if (s->kind != CNRI_STEP_KERNEL || !CNRI_HAS(s->view.desc, cost)) return 0;
+    s->view.desc->cost(&plan->graph->nodes.at[s->node]->view, &cost);
+    if (s->range_axis < 0 || s->view.outputs[0]->dim[s->range_axis] <= 0) return (double)cost.macs;
+    return (double)cost.macs * (double)(s->range_end - s->range_begin) /
+           (double)s->view.outputs[0]->dim[s->range_axis];
 }
 
-static void print_step(const cnri_profile *p, int32_t step, double all, bool json,
-                       cnri_text *out) {
-    const cnr_plan *plan = p->plan;
-    const cnri_step *s = &plan->steps.at[step];
-    const double ms = mean_ms(&p->steps[step]), gflops = gflops_of(p, step, ms);
-    if (!json) {
-        cnri_text_say(out, "%5d  %-24s %-20s %-24s %-10s %10.4f %5.1f%%", (int)step,
-                      label_of(plan, step), group_of(plan, step), kernel_of(s),
-                      plan->devices[s->device]->name, ms, all > 0 ? 100 * ms / all : 0.0);
-        if (gflops > 0) cnri_text_add(out, " %8.2f", gflops);
-        cnri_text_add(out, "\n");
-        return;
-    }
-    cnri_text_add(out, "{\"step\":%d,\"node\":", (int)step);
-    cnri_text_json(out, label_of(plan, step));
-    cnri_text_add(out, ",\"op\":");
-    cnri_text_json(out, group_of(plan, step));
-    cnri_text_add(out, ",\"kernel\":");
-    cnri_text_json(out, kernel_of(s));
-    cnri_text_add(out, ",\"device\":");
-    cnri_text_json(out, plan->devices[s->device]->name);
-    cnri_text_add(out, ",\"ms\":");
-    add_number(out, ms);
-    cnri_text_add(out, ",\"ms_min\":");
-    add_number(out, (double)p->steps[step].time.least_ns * 1e-6);
-    cnri_text_add(out, ",\"gflops\":");
-    add_number(out, gflops);
-    cnri_text_add(out, "}\n");
-}
-
-typedef struct group {
-    const char *name;
-    double ms;
-    int32_t steps;
-} group;
-
-/* Sums by operator, longest first. */
-static int32_t sum_groups(const cnri_profile *p, group *groups) {
-    int32_t n = 0;
-    for (int32_t s = 0; s < p->plan->steps.n; s++) {
-        const char *name = group_of(p->plan, s);
-        int32_t k = 0;
-        while (k < n && strcmp(groups[k].name, name) != 0) k++;
-        if (k == n) groups[n++] = (group){name, 0, 0};
-        groups[k].ms += mean_ms(&p->steps[s]);
-        groups[k].steps++;
-    }
-    for (int32_t i = 1; i < n; i++)
-        for (int32_t k = i; k > 0 && groups[k].ms > groups[k - 1].ms; k--) {
-            const group swap = groups[k];
-            groups[k] = groups[k - 1];
-            groups[k - 1] = swap;
-        }
-    return n;
-}
-
-static void print_groups(const group *groups, int32_t n, double all, bool json, cnri_text *out) {
-    if (!json) cnri_text_add(out, "\n%-20s %6s %10s\n", "operator", "steps", "ms");
-    for (int32_t i = 0; i < n; i++) {
-        if (!json) {
-            cnri_text_say(out, "%-20s %6d %10.4f %5.1f%%\n", groups[i].name, (int)groups[i].steps,
-                          groups[i].ms, all > 0 ? 100 * groups[i].ms / all : 0.0);
-            continue;
-        }
-        cnri_text_add(out, "{\"op\":");
-        cnri_text_json(out, groups[i].name);
-        cnri_text_add(out, ",\"steps\":%d,\"ms\":", (int)groups[i].steps);
-        add_number(out, groups[i].ms);
-        cnri_text_add(out, "}\n");
-    }
-}
-
-void cnri_profile_print(const cnri_profile *p, bool json, cnri_text *out) {
-    const int32_t n = p->plan->steps.n;
-    group *groups = cnri_alloc(((size_t)n + 1) * sizeof *groups);
-    double all = 0;
-    if (!groups) {
-        out->failed = true;
-        return;
-    }
-    for (int32_t s = 0; s < n; s++) all += mean_ms(&p->steps[s]);
-    if (!json)
-        cnri_text_add(out, "%5s  %-24s %-20s %-24s %-10s %10s %6s %8s\n", "step", "node",
-                      "operator", "kernel", "device", "ms", "share", "GFLOPS");
-    for (int32_t s = 0; s < n; s++) print_step(p, s, all, json, out);
-    print_groups(groups, sum_groups(p, groups), all, json, out);
-    cnri_free(groups);
+void cnri_profile_row(const cnri_profile *p, int32_t step, cnr_step_timing *out) {
+    const cnri_step *s = &p->plan->steps.at[step];
+    const cnri_step_time *t = &p->steps[step].time;
+    *out = (cnr_step_timing){.size = sizeof *out, .step = step, .node = label_of(p->plan, step),
+                             .op = group_of(p->plan, step), .kernel = kernel_of(s),
+                             .device = p->plan->devices[s->device]->name,
+                             .ms_min = (double)t->least_ns * 1e-6,
+                             .flops = 2 * macs_of(p->plan, s)};
+    if (t->runs) out->ms = (double)t->total_ns * 1e-6 / (double)t->runs;
 }

@@ -10,7 +10,7 @@
  *     cnri_profile *p = cnri_profile_new(plan);
  *     cnri_session_listen(session, cnri_profile_hear, p, true);
  *     cnr_session_run(session, &err);   as often as wanted
- *     cnri_profile_print(p, json, &text);
+ *     cnri_profile_row(p, step, &row);
  *     cnri_session_listen(session, NULL, NULL, false);
  *     cnri_profile_free(p); */
 typedef struct cnri_profile cnri_profile;
@@ -26,8 +26,7 @@ void cnri_profile_reset(cnri_profile *p);
 void cnri_profile_hear(void *profile, const cnri_event *event);
 /* Times of step `step`; of whole runs for -1. */
 cnri_step_time cnri_profile_of(const cnri_profile *p, int32_t step);
-/* A table of steps and one of operators, longest first; or JSON lines {"step":...} and {"op":...}.
- */
-void cnri_profile_print(const cnri_profile *p, bool json, cnri_text *out);
+/* What is known of step `step`, with mean and least; texts are the plan's. */
+void cnri_profile_row(const cnri_profile *p, int32_t step, cnr_step_timing *out);
 
 #endif

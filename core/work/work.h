@@ -67,4 +67,11 @@ cnr_status cnri_evaluate(cnr_model *model, cnri_samples *samples,
                          const cnr_evaluate_options *options, const cnr_observer *observer,
                          cnr_evaluation *out, cnr_error *err);
 
+/* ---- profile.c ---- */
+/* Values of a sane size, the same every time; 0 in what isn't f32. */
+void cnri_made_up(cnr_tensor *t);
+/* Sums of steps by operator, longest first; `out` has room for n. Returns how many. */
+typedef struct cnri_op_timing { const char *op; double ms; int32_t steps; } cnri_op_timing;
+int32_t cnri_sum_by_operator(const cnr_step_timing *steps, int32_t n, cnri_op_timing *out);
+
 #endif

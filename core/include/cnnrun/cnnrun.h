@@ -169,6 +169,32 @@ cnr_status cnr_evaluate(cnr_model *model, const cnr_evaluate_options *options,
                         const cnr_observer *observer, cnr_evaluation *out, cnr_error *err);
 void cnr_evaluation_free(cnr_evaluation *evaluation);
 
+/* Time and memory of a net on made-up inputs, with whatever weights it has. */
+typedef struct cnr_profile_options {
+    uint32_t size;
+    int32_t steps;    /* 1: the time of each step too, from runs of their own */
+    int64_t batch, runs, warm; /* pictures at a time (0: 1), timed runs (0: 20), others before them
+                                  (0: 2, -1: none) */
+} cnr_profile_options;
+typedef struct cnr_step_timing {
+    uint32_t size;
+    int32_t step;
+    const char *node, *op, *kernel, *device; /* op "(copy)", "(layout)": between operators */
+    double ms, ms_min, flops; /* mean and least; a multiply-accumulate is two */
+} cnr_step_timing;
+typedef struct cnr_timing {
+    uint32_t size;
+    int32_t threads, n_steps, reserved;
+    const char *device; /* the first of the plan's */
+    int64_t batch, runs;
+    double ms_min, ms_median, ms_max, flops; /* of a run */
+    uint64_t arena_bytes, arena_bound_bytes, weight_bytes, peak_rss_bytes; /* the last: the process's */
+    cnr_step_timing *steps;
+} cnr_timing;
+cnr_status cnr_profile(cnr_model *model, const cnr_profile_options *options,
+                       const cnr_observer *observer, cnr_timing *out, cnr_error *err);
+void cnr_timing_free(cnr_timing *timing);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,174 @@
+/* Time and memory of a net on made-up inputs, as a whole and by step. */
+#include "core/watch/watch.h"
+#include "core/work/work.h"
+#include <sys/resource.h>
+
+typedef struct job {
+    cnr_profile_options o;
+    const cnr_observer *observer;
+    cnr_plan *plan;
+    cnr_session *session;
+    cnri_profile *steps;
+    double *ms;
+    int64_t done, total;
+} job;
+
+static cnr_status no_memory(cnr_error *err) {
+    return cnri_fail(err, CNR_E_MEMORY, "profile", "out of memory");
+}
+
+void cnri_made_up(cnr_tensor *t) {
+    uint64_t state = 1;
+    const int64_t n = t->dtype == CNR_f32 ? cnr_count(t) : 0;
+    memset(t->data, 0, (size_t)t->bytes);
+    for (int64_t i = 0; i < n; i++) {
+        state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        ((float *)t->data)[i] = (float)(state >> 40) * 0x1p-24f;
+    }
+}
+
+/* ---- getting ready ---- */
+
+static cnr_status put_input(job *j, int32_t index, cnr_tensor *t, cnr_error *err) {
+    t->bytes = cnr_dense_bytes(t);
+    t->data = t->bytes < SIZE_MAX ? cnri_alloc((size_t)t->bytes + 1) : NULL;
+    if (!t->data) return no_memory(err);
+    cnri_made_up(t);
+    const cnr_status status = cnr_session_set_input(j->session, index, t, err);
+    cnri_free(t->data);
+    return status;
+}
+
+static cnr_status prepare(job *j, cnr_model *model, cnr_error *err) {
+    cnri_shapes shapes;
+    cnr_status status = cnri_input_shapes(model, j->o.batch, &shapes, err);
+    if (!status) status = cnr_plan_for(model, shapes.list, shapes.n, &j->plan, err);
+    if (!status) status = cnri_residency_warm(j->plan, err);
+    if (!status) status = cnr_session_open(j->plan, &j->session, err);
+    if (!status && j->observer && CNRI_HAS(j->observer, cancel))
+        cnri_session_cancel_by(j->session, j->observer->cancel);
+    for (int32_t i = 0; i < shapes.n && !status; i++)
+        status = put_input(j, i, &shapes.at[i], err);
+    if (!status && shapes.n > 0 && shapes.at[0].rank > 1) j->o.batch = shapes.at[0].dim[0];
+    cnri_shapes_free(&shapes);
+    j->ms = cnri_alloc((size_t)j->o.runs * sizeof *j->ms);
+    if (!status && j->o.steps) j->steps = cnri_profile_new(j->plan);
+    if (!status && (!j->ms || (j->o.steps && !j->steps))) status = no_memory(err);
+    return status;
+}
+
+/* ---- measuring ---- */
+
+static cnr_status runs(job *j, int64_t n, double *ms, cnr_error *err) {
+    for (int64_t i = 0; i < n; i++) {
+        const uint64_t begin = cnri_now_ns();
+        cnr_status status = cnr_session_run(j->session, err);
+        if (ms) ms[i] = (double)(cnri_now_ns() - begin) * 1e-6;
+        if (!status) status = cnri_go_on(j->observer, "profile", ++j->done, j->total, err);
+        if (status) return status;
+    }
+    return CNR_OK;
+}
+
+static cnr_status measure(job *j, cnr_error *err) {
+    j->total = j->o.warm + j->o.runs * (j->o.steps ? 2 : 1);
+    cnr_status status = runs(j, j->o.warm, NULL, err);
+    if (!status) status = runs(j, j->o.runs, j->ms, err);
+    if (status || !j->o.steps) return status;
+    cnri_session_listen(j->session, cnri_profile_hear, j->steps, true);
+    return runs(j, j->o.runs, NULL, err);
+}
+
+/* ---- the result ---- */
+
+static double flops_of(const cnr_plan *plan) {
+    double macs = 0;
+    for (int32_t i = 0; i < plan->graph->nodes.n; i++) {
+        const cnr_node *node = &plan->graph->nodes.at[i]->view;
+        cnr_cost cost = {0, 0};
+        if (CNRI_HAS(node->desc, cost)) node->desc->cost(node, &cost);
+        macs += (double)cost.macs;
+    }
+    return 2 * macs;
+}
+
+/* Names of nodes are the plan's, which may go before the result does. */
+static cnr_status take_steps(const job *j, cnr_timing *out, cnr_error *err) {
+    const int32_t n = j->plan->steps.n;
+    out->steps = cnri_alloc_zero((size_t)(n + 1) * sizeof *out->steps);
+    for (int32_t i = 0; out->steps && i < n; i++) {
+        cnr_step_timing *row = &out->steps[i];
+        cnri_profile_row(j->steps, i, row);
+        if (!(row->node = cnri_strdup(row->node))) break;
+        out->n_steps++;
+    }
+    return out->n_steps == n ? CNR_OK : no_memory(err);
+}
+
+static cnr_status take(const job *j, cnr_timing *out, cnr_error *err) {
+    const cnr_plan *plan = j->plan;
+    const cnr_device *device = plan->n_devices ? plan->devices[0] : NULL;
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    out->device = device ? device->name : "";
+    out->threads = device ? device->concurrency : 0;
+    out->batch = j->o.batch;
+    out->runs = j->o.runs;
+    out->ms_median = cnri_median(j->ms, j->o.runs); /* sorts them */
+    out->ms_min = j->ms[0];
+    out->ms_max = j->ms[j->o.runs - 1];
+    out->flops = flops_of(plan);
+    out->arena_bytes = plan->arena_bytes;
+    out->arena_bound_bytes = plan->bound_bytes;
+    out->weight_bytes = plan->weight_bytes;
+    out->peak_rss_bytes = (uint64_t)usage.ru_maxrss * 1024;
+    return j->steps ? take_steps(j, out, err) : CNR_OK;
+}
+
+cnr_status cnr_profile(cnr_model *model, const cnr_profile_options *options,
+                       const cnr_observer *observer, cnr_timing *out, cnr_error *err) {
+    cnr_timing got = {.size = sizeof got};
+    job j = {.observer = observer};
+    CNRI_TAKE(j.o, options);
+    if (!model || !out || out->size < sizeof got)
+        return cnri_fail(err, CNR_E_ARG, "cnr_profile", "want a model and a result with its size");
+    if (j.o.batch <= 0) j.o.batch = 1;
+    if (j.o.runs <= 0) j.o.runs = 20;
+    j.o.warm = j.o.warm < 0 ? 0 : j.o.warm ? j.o.warm : 2;
+    cnr_status status = prepare(&j, model, err);
+    if (!status) status = measure(&j, err);
+    if (!status) status = take(&j, &got, err);
+    cnr_session_close(j.session);
+    cnr_plan_release(j.plan);
+    cnri_profile_free(j.steps);
+    cnri_free(j.ms);
+    if (status) cnr_timing_free(&got);
+    else *out = got;
+    return status;
+}
+
+void cnr_timing_free(cnr_timing *t) {
+    if (!t) return;
+    for (int32_t i = 0; i < t->n_steps; i++) cnri_free((void *)t->steps[i].node);
+    cnri_free(t->steps);
+    t->steps = NULL;
+    t->n_steps = 0;
+}
+
+int32_t cnri_sum_by_operator(const cnr_step_timing *steps, int32_t n, cnri_op_timing *out) {
+    int32_t found = 0;
+    for (int32_t s = 0; s < n; s++) {
+        int32_t k = 0;
+        while (k < found && strcmp(out[k].op, steps[s].op) != 0) k++;
+        if (k == found) out[found++] = (cnri_op_timing){steps[s].op, 0, 0};
+        out[k].ms += steps[s].ms;
+        out[k].steps++;
+    }
+    for (int32_t i = 1; i < found; i++)
+        for (int32_t k = i; k > 0 && out[k].ms > out[k - 1].ms; k--) {
+            const cnri_op_timing swap = out[k];
+            out[k] = out[k - 1];
+            out[k - 1] = swap;
+        }
+    return found;
+}
