@@ -72,11 +72,7 @@ void cnri_plan_identity(const cnr_model *model, const cnr_tensor *const *types, 
 void cnri_plan_slot(const cnr_model *model, const cnr_tensor *const *types, int32_t n,
                     cnri_text *out);
 
-/* tune.c: times kernels where `t` has no times yet, for these shapes, and plans by them; the plan
- * is the caller's, not the model's. Options that ask for determinism leave clocks alone. */
-cnr_status cnri_tune(cnr_model *model, const cnr_tensor *const *types, int32_t n, cnri_tuning *t,
-                     cnr_plan **out, cnr_error *err);
-/* The record in a cache folder; none there is none. print: fingerprint of the file, or zeros. */
+/* tune.c: the record in a cache folder; none there is none. print: fingerprint of the file, or zeros. */
 cnr_status cnri_tuning_load(const char *folder, cnri_tuning *out, uint8_t print[16],
                             cnr_error *err);
 cnr_status cnri_tuning_save(const char *folder, const cnri_tuning *t, cnr_error *err);

@@ -74,4 +74,23 @@ void cnri_made_up(cnr_tensor *t);
 typedef struct cnri_op_timing { const char *op; double ms; int32_t steps; } cnri_op_timing;
 int32_t cnri_sum_by_operator(const cnr_step_timing *steps, int32_t n, cnri_op_timing *out);
 
+/* ---- tune.c ---- */
+/* Times kernels where `t` has no times yet, for these shapes, and plans by them; the plan is the
+ * caller's, not the model's. Options that ask for determinism leave clocks alone. */
+cnr_status cnri_tune(cnr_model *model, const cnr_tensor *const *types, int32_t n, cnri_tuning *t,
+                     const cnr_observer *observer, cnr_plan **out, cnr_error *err);
+typedef struct cnri_tune_options {
+    const char *folder;    /* whose record is read and written */
+    int64_t batch, repeat; /* pictures at a time; times that all of it is measured */
+    bool again;            /* what is on record too */
+} cnri_tune_options;
+typedef struct cnri_tuned {
+    int32_t repeats, rows; /* rows: on record now */
+    int64_t choices;       /* layers that several kernels take */
+    double agreement;      /* part of all choices that were the usual one */
+    double spread;         /* how far the sums of the chosen times lie apart, of their median */
+} cnri_tuned;
+cnr_status cnri_tune_model(cnr_model *model, const cnri_tune_options *options,
+                           const cnr_observer *observer, cnri_tuned *out, cnr_error *err);
+
 #endif

@@ -1,0 +1,241 @@
+/* Times the kernels that would take each layer, in turns, and tells how surely the times choose. */
+#include "core/work/work.h"
+#include <math.h>
+
+enum { ROUNDS = 9 };
+
+typedef struct timing { /* what a record asks to be filled by */
+    cnri_devices *devices;
+    const cnr_observer *observer;
+    int64_t segments;
+} timing;
+
+/* ---- one kernel on the segment ---- */
+
+typedef struct trial {
+    cnr_plan *plan;
+    cnr_session *session;
+    double ns[ROUNDS];
+    uint64_t begun, sum; /* sum: of the run under way */
+    int32_t rounds;
+} trial;
+
+/* Only what computes counts: what layouts cost depends on the neighbours, whom planning knows. */
+static void hear(void *arg, const cnri_event *e) {
+    trial *t = arg;
+    if (e->kind == CNRI_EVENT_STEP_BEGIN) t->begun = e->now_ns;
+    if (e->kind == CNRI_EVENT_STEP_END && e->plan->steps.at[e->step].kind == CNRI_STEP_KERNEL)
+        t->sum += e->now_ns - t->begun;
+}
+
+static cnr_status put_inputs(trial *t, const cnr_graph *g, cnr_error *err) {
+    cnr_status status = CNR_OK;
+    for (int32_t i = 0; i < g->inputs.n && !status; i++) {
+        cnr_tensor in = *g->values.at[g->inputs.at[i]].type;
+        in.bytes = cnr_dense_bytes(&in);
+        in.data = cnri_alloc((size_t)in.bytes + 1);
+        if (!in.data) return cnri_fail(err, CNR_E_MEMORY, "tune", "out of memory");
+        cnri_made_up(&in);
+        status = cnr_session_set_input(t->session, i, &in, err);
+        cnri_free(in.data);
+    }
+    return status;
+}
+
+/* *takes: whether the kernel would have the node at all. */
+static cnr_status begin(trial *t, cnri_devices *set, const cnr_graph *g, const char *device,
+                        const cnr_kernel *kernel, bool *takes, cnr_error *err) {
+    cnr_error why = CNR_ERROR_INIT;
+    char *word = cnri_format("%s=%s", g->nodes.at[0]->view.desc->name, kernel->name);
+    const char *const words[] = {word, NULL};
+    const cnri_plan_options options = {.device = device, .kernels = words};
+    const cnr_tensor **types = cnri_alloc((size_t)(g->inputs.n + 1) * sizeof *types);
+    cnr_status status =
+        word && types ? CNR_OK : cnri_fail(err, CNR_E_MEMORY, "tune", "out of memory");
+    *takes = false;
+    for (int32_t i = 0; i < g->inputs.n && types; i++)
+        types[i] = g->values.at[g->inputs.at[i]].type;
+    if (!status) {
+        *takes = !cnri_plan_make(g, set, &options, types, g->inputs.n, &t->plan, &why);
+        if (why.code == CNR_E_MEMORY)
+            status = cnri_fail(err, CNR_E_MEMORY, "tune", "out of memory");
+    }
+    if (*takes) status = cnr_session_open(t->plan, &t->session, err);
+    if (*takes && !status) status = put_inputs(t, g, err);
+    if (*takes && !status) status = cnr_session_run(t->session, err); /* the first warms up */
+    if (*takes && !status) cnri_session_listen(t->session, hear, t, true);
+    cnri_free(word);
+    cnri_free(types);
+    return status;
+}
+
+static void end(trial *t) {
+    cnr_session_close(t->session);
+    cnri_plan_free(t->plan);
+}
+
+/* In turns, so that what disturbs the machine disturbs all alike; those that are three times as
+ * slow as the best in the first round are not asked again. */
+static cnr_status time_kernels(void *arg, const cnr_graph *segment, const char *device,
+                          const cnr_kernel *const *kernels, int32_t n, double *ns,
+                          cnr_error *err) {
+    timing *m = arg;
+    trial *trials = cnri_alloc_zero((size_t)n * sizeof *trials);
+    bool *in = cnri_alloc_zero((size_t)n);
+    cnr_status status =
+        trials && in ? CNR_OK : cnri_fail(err, CNR_E_MEMORY, "tune", "out of memory");
+    int32_t left = 0;
+    if (!status) status = cnri_go_on(m->observer, "tune", m->segments++, 0, err);
+    for (int32_t i = 0; i < n && !status; i++) {
+        status = begin(&trials[i], m->devices, segment, device, kernels[i], &in[i], err);
+        left += in[i];
+    }
+    for (int32_t round = 0; round < ROUNDS && !status && left > 1; round++) {
+        double least = INFINITY;
+        for (int32_t i = 0; i < n && !status; i++) {
+            trial *t = &trials[i];
+            if (!in[i]) continue;
+            t->sum = 0;
+            status = cnr_session_run(t->session, err);
+            t->ns[t->rounds++] = t->sum ? (double)t->sum : 1;
+            if (t->ns[t->rounds - 1] < least) least = t->ns[t->rounds - 1];
+        }
+        for (int32_t i = 0; i < n && round == 0 && !status; i++)
+            if (in[i] && trials[i].ns[0] > 3 * least) in[i] = false;
+    }
+    for (int32_t i = 0; i < n && !status; i++) ns[i] = cnri_median(trials[i].ns, trials[i].rounds);
+    for (int32_t i = 0; trials && i < n; i++) end(&trials[i]);
+    cnri_free(trials);
+    cnri_free(in);
+    return status;
+}
+
+cnr_status cnri_tune(cnr_model *m, const cnr_tensor *const *types, int32_t n, cnri_tuning *t,
+                     const cnr_observer *observer, cnr_plan **out, cnr_error *err) {
+    cnri_plan_options options = m->plan_options;
+    timing timing = {&m->rt->devices, observer, 0};
+    t->measure = time_kernels;
+    t->arg = &timing;
+    options.tuning = t;
+    const cnr_status status =
+        cnri_plan_make(m->graph, &m->rt->devices, &options, types, n, out, err);
+    t->measure = NULL;
+    t->arg = NULL;
+    return status;
+}
+
+/* ---- all of it, several times ---- */
+
+typedef struct found { /* of all repeats */
+    CNRI_VEC(cnri_tuning) times;
+    cnri_tuned *out;
+} found;
+
+static bool first_of_key(const cnri_tuning *t, int32_t row) {
+    for (int32_t i = 0; i < row; i++)
+        if (strcmp(t->rows.at[i].key, t->rows.at[row].key) == 0) return false;
+    return true;
+}
+
+/* The kernel with the least time; *several: there was a choice. */
+static const cnri_timed *fastest(const cnri_tuning *t, const char *key, bool *several) {
+    const cnri_timed *best = NULL;
+    *several = false;
+    for (int32_t i = 0; i < t->rows.n; i++) {
+        const cnri_timed *row = &t->rows.at[i];
+        if (strcmp(row->key, key) != 0) continue;
+        *several = *several || best;
+        if (!best || row->ns < best->ns) best = row;
+    }
+    return best;
+}
+
+/* How often each repeat chose what most did, and how far the chosen times' sums lie apart. */
+static cnr_status compare(found *f, cnr_error *err) {
+    const int32_t n = f->times.n;
+    const cnri_tuning *first = &f->times.at[0];
+    int64_t asked = 0, agreed = 0;
+    double *sums = cnri_alloc_zero((size_t)n * sizeof *sums);
+    if (!sums) return cnri_fail(err, CNR_E_MEMORY, "tune", "out of memory");
+    for (int32_t row = 0; row < first->rows.n; row++) {
+        const char *key = first->rows.at[row].key;
+        int32_t usual = 0;
+        bool several;
+        if (!first_of_key(first, row) || !fastest(first, key, &several) || !several) continue;
+        f->out->choices++;
+        for (int32_t a = 0; a < n; a++) {
+            const cnri_timed *mine = fastest(&f->times.at[a], key, &several);
+            int32_t alike = 0;
+            for (int32_t b = 0; mine && b < n; b++) {
+                const cnri_timed *other = fastest(&f->times.at[b], key, &several);
+                alike += other && strcmp(mine->kernel, other->kernel) == 0;
+            }
+            if (mine) sums[a] += mine->ns;
+            if (alike > usual) usual = alike;
+        }
+        asked += n;
+        agreed += usual;
+    }
+    f->out->agreement = asked ? (double)agreed / (double)asked : 1;
+    const double middle = cnri_median(sums, n); /* sorts them */
+    f->out->spread = middle > 0 ? (sums[n - 1] - sums[0]) / middle : 0;
+    cnri_free(sums);
+    return CNR_OK;
+}
+
+/* The medians of all repeats into the record. */
+static cnr_status settle(const found *f, cnri_tuning *record, cnr_error *err) {
+    const cnri_tuning *first = &f->times.at[0];
+    double *values = cnri_alloc((size_t)f->times.n * sizeof *values);
+    cnr_status status = values ? CNR_OK : cnri_fail(err, CNR_E_MEMORY, "tune", "out of memory");
+    for (int32_t row = 0; row < first->rows.n && !status; row++) {
+        const cnri_timed *r = &first->rows.at[row];
+        int32_t n = 0;
+        for (int32_t i = 0; i < f->times.n; i++) {
+            const double ns = cnri_tuning_ns(&f->times.at[i], r->key, r->kernel);
+            if (ns > 0) values[n++] = ns;
+        }
+        status = cnri_tuning_set(record, r->key, r->kernel, cnri_median(values, n), err);
+    }
+    cnri_free(values);
+    return status;
+}
+
+static cnr_status repeat(const cnri_tune_options *o, cnr_model *model, const cnri_tuning *record,
+                         const cnr_observer *observer, found *f, cnr_error *err) {
+    cnri_shapes shapes;
+    cnr_status status = cnri_input_shapes(model, o->batch, &shapes, err);
+    for (int64_t i = 0; i < o->repeat && !status; i++) {
+        cnri_tuning *one = cnri_push(&f->times);
+        cnr_plan *plan = NULL;
+        if (!one) status = cnri_fail(err, CNR_E_MEMORY, "tune", "out of memory");
+        for (int32_t k = 0; !status && !o->again && o->repeat == 1 && k < record->rows.n; k++)
+            status = cnri_tuning_set(one, record->rows.at[k].key, record->rows.at[k].kernel,
+                                     record->rows.at[k].ns, err);
+        if (!status) status = cnri_tune(model, shapes.list, shapes.n, one, observer, &plan, err);
+        cnri_plan_free(plan);
+        if (!status && cnri_stopped(observer))
+            status = cnri_fail(err, CNR_E_CANCELLED, "tune", "stopped");
+    }
+    cnri_shapes_free(&shapes);
+    return status;
+}
+
+cnr_status cnri_tune_model(cnr_model *model, const cnri_tune_options *options,
+                           const cnr_observer *observer, cnri_tuned *out, cnr_error *err) {
+    cnri_tuning record = {0};
+    uint8_t print[16];
+    *out = (cnri_tuned){0};
+    found f = {.out = out};
+    cnr_status status = cnri_tuning_load(options->folder, &record, print, err);
+    if (!status) status = repeat(options, model, &record, observer, &f, err);
+    if (!status) status = compare(&f, err);
+    if (!status) status = settle(&f, &record, err);
+    if (!status) status = cnri_tuning_save(options->folder, &record, err);
+    out->repeats = f.times.n;
+    out->rows = record.rows.n;
+    for (int32_t i = 0; i < f.times.n; i++) cnri_vec_free(&f.times.at[i].rows);
+    cnri_vec_free(&f.times);
+    cnri_vec_free(&record.rows);
+    return status;
+}
