@@ -19,6 +19,10 @@ cnr_status cnri_fail(cnr_error *err, int32_t code, const char *where, const char
 cnr_status cnri_failv(cnr_error *err, int32_t code, const char *where, const char *format,
                       va_list args) CNRI_PRINTF(4, 0);
 
+/* Arguments that may not be NULL: "model", model, "out", out, NULL. CNR_E_INVALID names the first that
+ * is. */
+cnr_status cnri_given(cnr_error *err, const char *name, ...) __attribute__((sentinel));
+
 /* ---- log.c: one process-wide sink; default is stderr at level WARN ---- */
 typedef void (*cnri_log_fn)(void *arg, int32_t level, const char *who, const char *text);
 void cnri_log_to(cnri_log_fn fn, void *arg, int32_t level);
@@ -108,6 +112,11 @@ bool cnri_unprintable(uint32_t code);
 double cnri_element(int32_t dtype, const void *data, int64_t i); /* NaN: no such type */
 /* Cut to what the type holds. False: no such type. */
 bool cnri_element_set(int32_t dtype, void *data, int64_t i, double value);
+
+/* tensor.c: NULL, or what is wrong with a tensor that somebody hands over: its type, rank or sizes. */
+const char *cnri_tensor_fault(const cnr_tensor *t);
+/* CNR_E_INVALID for such a one, and for one that says itself that its data is too short. */
+cnr_status cnri_tensor_check(const cnr_tensor *t, const char *where, cnr_error *err);
 
 /* ---- sha256.c ---- */
 typedef struct cnri_sha256 { uint32_t h[8]; uint64_t n; uint8_t block[64]; } cnri_sha256;

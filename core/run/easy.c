@@ -21,13 +21,18 @@ static cnr_status session_for(cnr_model *m, const cnr_tensor *const *inputs, int
 
 cnr_status cnr_run_tensors(cnr_model *m, const cnr_tensor *const *inputs, int32_t n_inputs,
                            const cnr_tensor **outputs, int32_t n_outputs, cnr_error *err) {
+    cnr_status status = cnri_given(err, "model", m, NULL);
+    if (!status && n_inputs > 0) status = cnri_given(err, "inputs", inputs, NULL);
+    if (!status && n_outputs > 0) status = cnri_given(err, "outputs", outputs, NULL);
+    if (status) return status;
     if (n_outputs < 0 || n_outputs > m->graph->outputs.n)
         return cnri_fail(err, CNR_E_ARG, m->path ? m->path : "model", "has %d outputs, not %d",
                          (int)m->graph->outputs.n, (int)n_outputs);
-    for (int32_t i = 0; i < n_inputs; i++)
-        if (!inputs || !inputs[i])
-            return cnri_fail(err, CNR_E_ARG, cnr_input_name(m, i), "input is missing");
-    cnr_status status = session_for(m, inputs, n_inputs, err);
+    for (int32_t i = 0; i < n_inputs; i++) {
+        const char *fault = inputs[i] ? cnri_tensor_fault(inputs[i]) : "input is missing";
+        if (fault) return cnri_fail(err, CNR_E_INVALID, cnr_input_name(m, i), "%s", fault);
+    }
+    status = session_for(m, inputs, n_inputs, err);
     for (int32_t i = 0; i < n_inputs && !status; i++)
         status = cnr_session_set_input(m->session, i, inputs[i], err);
     if (!status) status = cnr_session_run(m->session, err);
@@ -60,12 +65,14 @@ static cnr_status run_sample(cnr_model *m, const cnr_tensor *picture, const cnr_
 cnr_status cnr_run_picture(cnr_model *m, const char *path, const cnr_tensor **out,
                            cnr_error *err) {
     cnri_samples samples;
-    *out = NULL;
+    if (out) *out = NULL;
+    cnr_status status = cnri_given(err, "model", m, "path", path, "out", out, NULL);
+    if (status) return status;
     if (m->graph->inputs.n != 1)
         return cnri_fail(err, CNR_E_ARG, m->path ? m->path : "model",
                          "takes %d inputs, so a picture alone is not enough",
                          (int)m->graph->inputs.n);
-    cnr_status status = cnri_samples_open(path, NULL, &samples, err);
+    status = cnri_samples_open(path, NULL, &samples, err);
     if (status) return status;
     cnr_sample sample = {.size = sizeof sample};
     status = cnri_samples_read(&samples, 0, &sample, err);
@@ -84,7 +91,8 @@ static bool ahead(double a, int64_t i, double b, int64_t k) {
 }
 
 int32_t cnr_topk(const cnr_tensor *scores, int32_t k, cnr_top *out) {
-    const int64_t n = scores && scores->data ? cnr_count(scores) : 0;
+    const int64_t n = out && scores && scores->data && !cnri_tensor_check(scores, NULL, NULL)
+                          ? cnr_count(scores) : 0;
     int32_t found = 0;
     for (int64_t i = 0; i < n; i++) {
         const double v = cnri_element(scores->dtype, scores->data, i);

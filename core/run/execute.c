@@ -218,9 +218,11 @@ static void settle(cnr_session *s) { /* after an error nothing may still be unde
 }
 
 cnr_status cnr_session_start(cnr_session *s, cnr_error *err) {
+    cnr_status status = cnri_given(err, "session", s, NULL);
+    if (status) return status;
     if (s->running)
         return cnri_fail(err, CNR_E_STATE, "session", "a run is under way: wait for it first");
-    cnr_status status = s->model ? cnri_check_process(s->model->rt, err) : CNR_OK;
+    status = s->model ? cnri_check_process(s->model->rt, err) : CNR_OK;
     if (status) return status;
     __atomic_store_n(&s->cancel, 0, __ATOMIC_RELAXED);
     s->running = true;
@@ -239,9 +241,10 @@ cnr_status cnr_session_start(cnr_session *s, cnr_error *err) {
 }
 
 cnr_status cnr_session_wait(cnr_session *s, cnr_error *err) {
+    cnr_status status = cnri_given(err, "session", s, NULL);
+    if (status) return status;
     if (!s->running)
         return cnri_fail(err, CNR_E_STATE, "session", "no run is under way: start one first");
-    cnr_status status = CNR_OK;
     for (int32_t i = 0; i < s->plan->n_devices; i++) {
         const cnr_status one = sync_device(s, i, s->plan->steps.n, status ? NULL : err);
         if (!status) status = one;

@@ -173,10 +173,15 @@ cnr_status cnr_load(cnr_runtime *rt, const char *path, const cnr_load_options *o
                     cnr_model **out, cnr_error *err) {
     cnr_load_options given = {.size = sizeof given};
     cnr_graph *g = NULL;
-    *out = NULL;
+    if (out) *out = NULL;
+    cnr_status status = cnri_given(err, "runtime", rt, "path", path, "out", out, NULL);
+    if (status) return status;
     if (options) /* an older caller's struct is shorter */
         memcpy(&given, options, options->size < sizeof given ? options->size : sizeof given);
-    cnr_status status = cnri_check_process(rt, err);
+    if (given.n_symbols > 0)
+        status = cnri_given(err, "symbols", given.symbols, "symbol_values", given.symbol_values,
+                            NULL);
+    if (!status) status = cnri_check_process(rt, err);
     if (!status) status = cnri_load_graph(rt, path, &given, &g, err);
     if (!status && (status = cnri_graph_verdict(g, true, err)) != CNR_OK) cnri_graph_free(g);
     if (!status) status = cnri_model_from_graph(rt, g, &given, out, err);
@@ -286,27 +291,41 @@ static cnr_status add_plan(cnr_model *m, const cnr_tensor *types, int32_t n, cnr
     return CNR_OK;
 }
 
+static cnr_status take_shape(const cnr_model *m, int32_t input, const cnr_tensor *from,
+                             cnr_tensor *type, cnr_error *err) {
+    if (from->rank < 0 || from->rank > CNR_MAX_RANK)
+        return cnri_fail(err, CNR_E_INVALID, cnr_input_name(m, input),
+                         "a shape of rank %d; want 0 to %d", (int)from->rank, CNR_MAX_RANK);
+    type->rank = from->rank;
+    memcpy(type->dim, from->dim, sizeof type->dim);
+    type->bytes = cnr_dense_bytes(type);
+    if (!from->data || from->dtype != type->dtype || !cnri_graph_input_decides(m->graph, input))
+        return CNR_OK;
+    type->data = from->data;
+    return cnri_tensor_check(from, cnr_input_name(m, input), err);
+}
+
 cnr_status cnr_plan_for(cnr_model *m, const cnr_tensor *const *shapes, int32_t n_shapes,
                          cnr_plan **out, cnr_error *err) {
+    if (out) *out = NULL;
+    cnr_status status = cnri_given(err, "model", m, "out", out, NULL);
+    if (status) return status;
     const int32_t n = m->graph->inputs.n;
-    *out = NULL;
     if (shapes && n_shapes != n)
         return cnri_fail(err, CNR_E_ARG, m->path ? m->path : "model",
                          "want the shapes of %d inputs, got %d", (int)n, (int)n_shapes);
-    cnr_status status = cnri_check_process(m->rt, err);
+    status = cnri_check_process(m->rt, err);
     if (status) return status;
     cnr_tensor *types = cnri_alloc(((size_t)n + 1) * sizeof *types);
     if (!types) return no_memory(err);
-    for (int32_t i = 0; i < n; i++) {
+    for (int32_t i = 0; i < n && !status; i++) {
         types[i] = m->input_types.at[i];
         types[i].data = NULL;
-        if (!shapes || !shapes[i]) continue;
-        types[i].rank = shapes[i]->rank;
-        memcpy(types[i].dim, shapes[i]->dim, sizeof types[i].dim);
-        types[i].bytes = cnr_dense_bytes(&types[i]);
-        if (shapes[i]->data && shapes[i]->dtype == types[i].dtype &&
-            cnri_graph_input_decides(m->graph, i))
-            types[i].data = shapes[i]->data;
+        if (shapes && shapes[i]) status = take_shape(m, i, shapes[i], &types[i], err);
+    }
+    if (status) {
+        cnri_free(types);
+        return status;
     }
     pthread_mutex_lock(m->rt->lock);
     *out = find_plan(m, types, n);
@@ -329,53 +348,56 @@ void cnr_plan_release(cnr_plan *plan) {
 }
 
 uint64_t cnr_plan_arena_bytes(const cnr_plan *plan) {
-    return plan->arena_bytes;
+    return plan ? plan->arena_bytes : 0;
 }
 
 uint64_t cnr_plan_weight_bytes(const cnr_plan *plan) {
-    return plan->weight_bytes;
+    return plan ? plan->weight_bytes : 0;
 }
 
 cnr_status cnr_plan_set_weight(cnr_plan *plan, const char *name, const cnr_tensor *value,
                                cnr_error *err) {
+    cnr_status status = cnri_given(err, "plan", plan, "name", name, "value", value, NULL);
+    if (!status) status = cnri_tensor_check(value, name, err);
+    if (status) return status;
     const cnr_value v = cnri_graph_find(plan->graph, name);
     if (v < 0 || plan->graph->values.at[v].producer >= 0 || plan->graph->values.at[v].is_input)
         return cnri_fail(
             err, CNR_E_NOT_FOUND, name,
             "is no weight of this plan (a rewrite may have folded it: see no_rewrite)");
-    const cnr_status status = cnri_graph_fill(plan->graph, v, value, err);
+    status = cnri_graph_fill(plan->graph, v, value, err);
     return status ? status : cnri_residency_renew(plan, v, err);
 }
 
 /* ---- what the net takes and gives ---- */
 
 const char *cnr_label(const cnr_model *m, int64_t index) {
-    return index >= 0 && index < m->n_labels ? m->labels[index] : NULL;
+    return m && index >= 0 && index < m->n_labels ? m->labels[index] : NULL;
 }
 
 int32_t cnr_input_count(const cnr_model *m) {
-    return m->graph->inputs.n;
+    return m ? m->graph->inputs.n : 0;
 }
 
 int32_t cnr_output_count(const cnr_model *m) {
-    return m->graph->outputs.n;
+    return m ? m->graph->outputs.n : 0;
 }
 
 const char *cnr_input_name(const cnr_model *m, int32_t i) {
-    return i >= 0 && i < m->graph->inputs.n ? m->graph->values.at[m->graph->inputs.at[i]].name
+    return i >= 0 && i < cnr_input_count(m) ? m->graph->values.at[m->graph->inputs.at[i]].name
                                             : NULL;
 }
 
 const char *cnr_output_name(const cnr_model *m, int32_t i) {
-    return i >= 0 && i < m->graph->outputs.n ? m->graph->outputs.names[i] : NULL;
+    return i >= 0 && i < cnr_output_count(m) ? m->graph->outputs.names[i] : NULL;
 }
 
 const cnr_tensor *cnr_input_type(const cnr_model *m, int32_t i) {
-    return i >= 0 && i < m->graph->inputs.n ? m->graph->values.at[m->graph->inputs.at[i]].type
+    return i >= 0 && i < cnr_input_count(m) ? m->graph->values.at[m->graph->inputs.at[i]].type
                                             : NULL;
 }
 
 const cnr_tensor *cnr_output_type(const cnr_model *m, int32_t i) {
-    return i >= 0 && i < m->graph->outputs.n ? m->graph->values.at[m->graph->outputs.at[i]].type
+    return i >= 0 && i < cnr_output_count(m) ? m->graph->values.at[m->graph->outputs.at[i]].type
                                              : NULL;
 }

@@ -52,6 +52,8 @@ static void complete_core(void) {
 }
 
 cnr_status cnr_open(cnr_runtime **out, const cnr_open_options *options, cnr_error *err) {
+    const cnr_status missing = cnri_given(err, "out", out, NULL);
+    if (missing) return missing;
     *out = NULL;
     cnr_open_options given = {.size = sizeof given, .log_level = CNR_LOG_WARN};
     if (options) { /* an older caller's struct is shorter */

@@ -209,9 +209,11 @@ static void release(cnr_session *s) {
 }
 
 cnr_status cnr_session_open(cnr_plan *plan, cnr_session **out, cnr_error *err) {
-    *out = NULL;
+    if (out) *out = NULL;
+    cnr_status status = cnri_given(err, "plan", plan, "out", out, NULL);
+    if (status) return status;
     cnr_model *model = plan->model;
-    cnr_status status = model ? cnri_check_process(model->rt, err) : CNR_OK;
+    status = model ? cnri_check_process(model->rt, err) : CNR_OK;
     if (status) return status;
     cnr_session *s = cnri_alloc_zero(sizeof *s);
     if (!s) return no_memory(err);
@@ -261,20 +263,26 @@ static void type_text(const cnr_tensor *t, char *text, size_t room) {
 
 cnr_status cnr_session_set_input(cnr_session *s, int32_t index, const cnr_tensor *value,
                                  cnr_error *err) {
+    cnr_status status = cnri_given(err, "session", s, "value", value, NULL);
+    if (status) return status;
     const cnr_graph *g = s->plan->graph;
     if (index < 0 || index >= g->inputs.n)
         return cnri_fail(err, CNR_E_ARG, "session", "input %d: want 0 to %d", (int)index,
                          (int)g->inputs.n - 1);
     const cnri_value *v = &g->values.at[g->inputs.at[index]];
-    if (!value || value->dtype != v->type->dtype || !cnr_same_shape(value, v->type) ||
+    const char *fault = cnri_tensor_fault(value);
+    if (fault) return cnri_fail(err, CNR_E_INVALID, v->name, "input: %s", fault);
+    if (value->dtype != v->type->dtype || !cnr_same_shape(value, v->type) ||
         value->encoding || value->block > 1) {
-        char want[160], got[160] = "nothing";
+        char want[160], got[160];
         type_text(v->type, want, sizeof want);
-        if (value) type_text(value, got, sizeof got);
+        type_text(value, got, sizeof got);
         return cnri_fail(err, CNR_E_SHAPE, v->name, "input: want %s, plain; got %s", want, got);
     }
     if (!value->data && cnr_count(value) > 0)
         return cnri_fail(err, CNR_E_ARG, v->name, "input has no data on the host");
+    status = cnri_tensor_check(value, v->name, err);
+    if (status) return status;
     s->given[index] = true;
     if (s->inputs[index] && value->data)
         memcpy(s->inputs[index], value->data, (size_t)cnr_dense_bytes(value));
@@ -283,8 +291,10 @@ cnr_status cnr_session_set_input(cnr_session *s, int32_t index, const cnr_tensor
 
 cnr_status cnr_session_output(cnr_session *s, int32_t index, const cnr_tensor **out,
                               cnr_error *err) {
+    if (out) *out = NULL;
+    const cnr_status status = cnri_given(err, "session", s, "out", out, NULL);
+    if (status) return status;
     const cnr_graph *g = s->plan->graph;
-    *out = NULL;
     if (index < 0 || index >= g->outputs.n)
         return cnri_fail(err, CNR_E_ARG, "session", "output %d: want 0 to %d", (int)index,
                          (int)g->outputs.n - 1);
@@ -322,12 +332,13 @@ void cnri_session_listen(cnr_session *s, cnri_event_fn fn, void *arg, bool sync)
 }
 
 void cnr_session_tap(cnr_session *s, cnr_tap_fn fn, void *arg) {
+    if (!s) return;
     s->tap = fn;
     s->tap_arg = arg;
 }
 
 void cnr_session_cancel(cnr_session *s) {
-    __atomic_store_n(&s->cancel, 1, __ATOMIC_RELAXED);
+    if (s) __atomic_store_n(&s->cancel, 1, __ATOMIC_RELAXED);
 }
 
 void cnri_session_cancel_by(cnr_session *s, const volatile int32_t *flag) {

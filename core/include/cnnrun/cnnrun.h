@@ -57,6 +57,10 @@ typedef struct cnr_top {
     float score;
 } cnr_top;
 
+/* NULL where an object, a name, a list or *out is wanted is CNR_E_INVALID, and so is a tensor whose rank,
+ * type or sizes can't be, or whose `bytes` are fewer than its elements take (0: as many as they do);
+ * functions that return no status then return 0 or NULL. err may always be NULL. */
+
 /* All plugins are searched for and loaded. On an error *out is NULL. */
 cnr_status cnr_open(cnr_runtime **out, const cnr_open_options *options, cnr_error *err);
 /* Frees everything made from it, models and sessions included. */

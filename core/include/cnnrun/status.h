@@ -29,6 +29,7 @@ typedef enum cnr_status {
 #define X(name, value, text) CNR_##name = value,
     CNR_STATUS_LIST(X)
 #undef X
+    CNR_E_INVALID = CNR_E_ARG, /* (since 1.2) its name where an object is NULL or broken */
     CNR_STATUS_FORCE_32_ = 0x7fffffff
 } cnr_status;
 
