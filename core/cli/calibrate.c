@@ -175,11 +175,13 @@ static cnr_status read_answers(const cnri_calibration *c, const cnr_graph *g, cn
 
 cnr_status cnri_quantized(const cnri_calibration *c, const bool *wanted, cnr_graph **out,
                           cnri_answers *answers, cnr_error *err) {
+    const int64_t before = cnri_alloc_failures();
     const char **off = left_out(c->args, NULL);
     cnr_graph *g = cnri_graph_copy(c->net);
     cnr_status status = off && g ? ask(c, wanted, g, err) : no_memory(err);
     if (!status) status = cnri_graph_rewrite(g, off, err);
     if (!status) status = read_answers(c, g, answers, err);
+    status = cnri_alloc_verdict(before, status, "quantize", err);
     cnri_free(off);
     if (status) {
         cnri_graph_free(g);

@@ -130,7 +130,9 @@ static cnr_status run_importer(const import *im, const cnri_args *args, cnr_grap
         .options = args->common.settings.at,
     };
     cnr_status status = find(im->format, args->operands.at[0], &importer, err);
+    const int64_t before = cnri_alloc_failures();
     if (!status) status = importer->import(&how, graph, err);
+    status = cnri_alloc_verdict(before, status, args->operands.at[0], err);
     if (!status) status = cnri_graph_verdict(graph, false, err);
     return status ? status : cnri_weights_fill(graph, weights, NULL, err);
 }

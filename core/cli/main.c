@@ -125,6 +125,10 @@ int main(int argc, char **argv) {
         else if (only_flags(argc, argv)) code = unknown_flag(argv[1]);
         else code = cnri_cmd_run(argc, argv);
     }
+    if (code != -CNR_E_MEMORY && cnri_alloc_failures() > 0) {
+        cnri_say(stderr, "cnnrun: out of memory: what came about is not whole\n");
+        code = -CNR_E_MEMORY;
+    }
     cnri_plugins_finish();
     if ((fflush(stdout) != 0 || ferror(stdout)) && code == 0) {
         cnri_say(stderr, "cnnrun: output: can't write%s%s\n", errno ? ": " : "",

@@ -143,8 +143,10 @@ static bool store(const cnri_option *o, char *values, const char *text, char *wa
         cnri_words *words = at;
         const char **slot = cnri_push(words);
         if (slot) *slot = text;
+        const bool ended = slot && cnri_push(words); /* a NULL, that does not count */
+        if (ended) words->n--;
         snprintf(want, room, "more memory");
-        return slot != NULL;
+        return ended;
     }
     }
     const char *kind = o->type == CNRI_OPT_INT ? "a whole number" : "a number";

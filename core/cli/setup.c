@@ -6,13 +6,17 @@
 int cnri_complain(const cnri_args *args, const cnr_error *err) {
     const char *command = args->syntax->command;
     const char *what = *err->text ? err->text : cnr_status_text(err->code);
-    char near[4096], text[sizeof err->text + sizeof near + 20];
+    char near[4096], text[sizeof err->text + sizeof near + 40];
+    /* Who met with it may have taken it for something else. */
+    const bool memory = cnri_alloc_failures() > 0;
     const bool hint = err->code == CNR_E_NOT_FOUND && cnri_nearby(err->where, near, sizeof near);
-    snprintf(text, sizeof text, "%s%s%s%s", what, hint ? "; did you mean " : "", hint ? near : "",
-             hint ? "?" : "");
+    snprintf(text, sizeof text, "%s%s%s%s%s",
+             memory && err->code != CNR_E_MEMORY ? "out of memory: " : "", what,
+             hint ? "; did you mean " : "", hint ? near : "", hint ? "?" : "");
     fflush(stdout);
     cnri_say_message(stderr, text, "cnnrun%s%s: %s%s", *command ? " " : "", command, err->where,
                      *err->where ? ": " : "");
+    if (memory) return -CNR_E_MEMORY;
     return err->code < 0 && err->code > -100 ? -err->code : 1;
 }
 
@@ -34,13 +38,9 @@ static void print_log(void *arg, int32_t level, const char *who, const char *tex
                      who ? who : "", who && *who ? ": " : "");
 }
 
-/* The words with the NULL behind them that lists for the core end in. */
+/* Lists for the core end in a NULL, which the parser leaves behind the words. */
 static const char *const *terminated(const cnri_words *words) {
-    cnri_words *w = (cnri_words *)words;
-    if (w->n == 0) return NULL;
-    if (!cnri_push(w)) return NULL;
-    w->at[--w->n] = NULL;
-    return w->at;
+    return words->n > 0 ? words->at : NULL;
 }
 
 const char *const *cnri_args_no_rewrite(const cnri_args *args) {

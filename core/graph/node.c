@@ -191,8 +191,9 @@ static void check_inputs(cnr_graph *g, cnri_node *node, int32_t given, place *p)
 static char *take_name(cnr_graph *g, const char *op, const char *name, const char *where) {
     char *own = NULL;
     if (name && name[0]) {
-        if (!cnri_map_get(&g->node_names, name)) own = cnri_strdup(name);
-        else if (!g->renames)
+        if (!cnri_map_get(&g->node_names, name)) {
+            if (!(own = cnri_strdup(name))) cnri_graph_no_memory(g);
+        } else if (!g->renames)
             cnri_graph_problem(g, where, "%s (%s): there is already a node of that name", name, op);
     }
     const char *stem = own || !name || !name[0] ? op : name;

@@ -87,6 +87,7 @@ static cnr_status load_file(const char *path, trust how, const cnri_plugin **out
             cnri_log(CNR_LOG_INFO, path, "skipped: the same file as %s", (*out)->path);
         return CNR_OK;
     }
+    const int64_t before = cnri_alloc_failures();
     entry **slot = cnri_push(&seen.all);
     entry *e = slot ? new_entry(path, &info) : NULL;
     if (!e) {
@@ -96,7 +97,7 @@ static cnr_status load_file(const char *path, trust how, const cnri_plugin **out
     *slot = e;
     cnri_plugin *p = &e->plugin;
     if (!cnri_plugin_open(p, &info, how == TRUST_INSTALLED, loaded_by_name)) {
-        if (!p->refused) { /* nothing was decided, so another try may do better */
+        if (!p->refused || cnri_alloc_failures() != before) { /* another try may do better */
             seen.all.n--;
             free_entry(e);
             return out_of_memory(err, path);
@@ -214,11 +215,12 @@ static cnr_status load_defaults(cnr_error *err) {
 
 cnr_status cnri_plugins_load(const char *const *dirs, bool default_dirs, cnr_error *err) {
     cnr_status status = CNR_OK;
+    const int64_t before = cnri_alloc_failures();
     pthread_mutex_lock(&seen.lock);
     for (; dirs && *dirs && status == CNR_OK; dirs++) status = load_given(*dirs, err);
     if (default_dirs && status == CNR_OK) status = load_defaults(err);
     pthread_mutex_unlock(&seen.lock);
-    return status;
+    return cnri_alloc_verdict(before, status, "plugins", err);
 }
 
 char *cnri_plugin_check(const char *path) {

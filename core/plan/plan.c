@@ -101,6 +101,7 @@ cnr_status cnri_plan_make(const cnr_graph *graph, cnri_devices *devices,
                           int32_t n_inputs, cnr_plan **out, cnr_error *err) {
     static const cnri_plan_options defaults;
     cnri_planner p = {.set = devices, .options = options ? options : &defaults, .host = -1};
+    const int64_t before = cnri_alloc_failures();
     *out = NULL;
     cnr_plan *plan = cnri_alloc_zero(sizeof *plan);
     if (!plan) return cnri_no_memory(err);
@@ -110,6 +111,7 @@ cnr_status cnri_plan_make(const cnr_graph *graph, cnri_devices *devices,
     p.graph = plan->graph = cnri_graph_copy(graph);
     cnr_status status = plan->graph ? make(&p, input_types, n_inputs, err) : cnri_no_memory(err);
     free_planner(&p);
+    status = cnri_alloc_verdict(before, status, "plan", err);
     if (status) cnri_plan_free(plan);
     else *out = plan;
     return status;

@@ -113,8 +113,10 @@ static cnr_status prepare_into(cnr_plan *plan, const cnri_step *s, const cnr_mem
     const bool host = cnri_in_host(device, mem->memory_class);
     void *data = host ? (char *)mem->handle + mem->offset : cnri_alloc((size_t)mem->bytes + 1);
     if (!data) return cnri_no_memory(err);
+    const int64_t before = cnri_alloc_failures();
     cnr_status status = decode_inputs(plan, s, true, err);
     if (!status) status = s->kernel->prepare(device, &s->view, data, err);
+    status = cnri_alloc_verdict(before, status, s->view.name, err);
     decode_inputs(plan, s, false, NULL);
     if (!host) {
         if (!status) status = upload(device, mem, data, err);

@@ -35,12 +35,15 @@ const cnr_importer *cnri_importer_for(const char *path, const cnri_head *head, i
 
 cnr_status cnri_import(const cnr_importer *importer, const cnr_import_args *args, cnr_graph **out,
                        cnr_error *err) {
+    const int64_t before = cnri_alloc_failures();
     const char *path = args->paths[0], *slash = strrchr(path, '/');
     cnr_graph *g = cnri_graph_new(slash ? slash + 1 : path);
     *out = NULL;
     if (!g) return cnri_fail(err, CNR_E_MEMORY, path, "out of memory");
     cnr_status status = importer->import(args, g, err);
-    if (g->problems.n || g->out_of_memory)
+    if (cnri_alloc_verdict(before, CNR_OK, path, err)) /* whatever it made of that */
+        status = CNR_E_MEMORY;
+    else if (g->problems.n || g->out_of_memory)
         status = cnri_graph_verdict(g, false, err); /* all that is wrong, not the last */
     else if (status && err && err->code != (int32_t)status) /* failed without a word */
         cnri_fail(err, status, path, "%s", cnr_status_text(status));
@@ -104,6 +107,7 @@ static cnr_status take_constants(cnr_graph *net, cnr_graph *from, const char *pa
 }
 
 cnr_status cnri_weights_import(cnr_graph *net, const cnr_import_args *files, cnr_error *err) {
+    const int64_t before = cnri_alloc_failures();
     cnri_head head;
     cnr_graph *from = NULL;
     int32_t score = 0;
@@ -122,10 +126,11 @@ cnr_status cnri_weights_import(cnr_graph *net, const cnr_import_args *files, cnr
                          "is one file too many beside %s, which holds all weights of a net", path);
     if (!importer) {
         status = refuse_options(path, files->options, files->n_options, err);
-        return status ? status : cnri_store_fill(net, path, err);
+        if (!status) status = cnri_store_fill(net, path, err);
+        return cnri_alloc_verdict(before, status, path, err);
     }
     status = cnri_import(importer, &args, &from, err);
     if (!status) status = take_constants(net, from, path, err);
     cnri_graph_free(from);
-    return status;
+    return cnri_alloc_verdict(before, status, path, err);
 }

@@ -148,6 +148,7 @@ static cnr_status fill(cnr_model *m, const cnr_load_options *o, cnr_error *err) 
 
 cnr_status cnri_model_from_graph(cnr_runtime *rt, cnr_graph *graph, const cnr_load_options *options,
                                  cnr_model **out, cnr_error *err) {
+    const int64_t before = cnri_alloc_failures();
     *out = NULL;
     cnr_model *m = cnri_alloc_zero(sizeof *m);
     if (!m) {
@@ -157,6 +158,7 @@ cnr_status cnri_model_from_graph(cnr_runtime *rt, cnr_graph *graph, const cnr_lo
     m->rt = rt;
     m->graph = graph;
     cnr_status status = fill(m, options, err);
+    status = cnri_alloc_verdict(before, status, "model", err);
     if (!status) {
         pthread_mutex_lock(rt->lock);
         cnr_model **slot = cnri_push(&rt->models);
@@ -270,17 +272,19 @@ static void trim_cache(cnr_model *m) {
 
 static cnr_status add_plan(cnr_model *m, const cnr_tensor *types, int32_t n, cnr_plan **out,
                            cnr_error *err) {
+    const int64_t before = cnri_alloc_failures();
     const cnr_tensor **list = cnri_alloc(((size_t)n + 1) * sizeof *list);
     if (!list) return no_memory(err);
     for (int32_t i = 0; i < n; i++) list[i] = &types[i];
     cnr_plan *plan = NULL;
-    const cnr_status status = cnri_stored_plan(m, list, n, &plan, err);
+    cnr_status status = cnri_stored_plan(m, list, n, &plan, err);
     cnri_free(list);
-    if (status) return status;
-    cnr_plan **slot = cnri_push(&m->plans);
-    if (!slot) {
+    cnr_plan **slot = status ? NULL : cnri_push(&m->plans);
+    status = cnri_alloc_verdict(before, status, m->path ? m->path : "model", err);
+    if (status) {
+        m->plans.n -= slot != NULL;
         cnri_plan_free(plan);
-        return no_memory(err);
+        return status;
     }
     *slot = *out = plan;
     plan->model = m;

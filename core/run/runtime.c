@@ -145,6 +145,7 @@ static cnr_status import(const cnr_importer *importer, const char *path,
 cnr_status cnri_load_graph(cnr_runtime *rt, const char *path, const cnr_load_options *options,
                            cnr_graph **out, cnr_error *err) {
     static const cnr_load_options defaults = {.size = sizeof defaults};
+    const int64_t before = cnri_alloc_failures();
     cnri_head head;
     int32_t score = 0;
     if (!options) options = &defaults;
@@ -156,6 +157,7 @@ cnr_status cnri_load_graph(cnr_runtime *rt, const char *path, const cnr_load_opt
     if (!loader && !importer) return nobody(path, err);
     status = importer ? import(importer, path, options, out, err)
                       : loader->load(rt, path, options, out, err);
+    status = cnri_alloc_verdict(before, status, path, err);
     if (!status) status = cnri_graph_verdict(*out, false, err);
     if (status) {
         cnri_graph_free(*out);

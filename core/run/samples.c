@@ -29,6 +29,7 @@ static cnr_status nothing_reads(const char *spec, bool exists, cnr_error *err) {
 
 cnr_status cnri_samples_open(const char *spec, const char *split, cnri_samples *out,
                              cnr_error *err) {
+    const int64_t before = cnri_alloc_failures();
     uint8_t head[512];
     struct stat about;
     const int64_t n = head_of(spec, head, sizeof head);
@@ -44,7 +45,10 @@ cnr_status cnri_samples_open(const char *spec, const char *split, cnri_samples *
     }
     if (!out->source) return nothing_reads(spec, stat(spec, &about) == 0, err);
     out->info.size = sizeof out->info;
-    const cnr_status status = out->source->open(spec, split, &out->state, &out->info, err);
+    cnr_status status = out->source->open(spec, split, &out->state, &out->info, err);
+    const bool opened = status == CNR_OK;
+    status = cnri_alloc_verdict(before, status, spec, err);
+    if (status && opened) cnri_samples_close(out);
     if (status) memset(out, 0, sizeof *out);
     return status;
 }
@@ -71,7 +75,9 @@ cnr_status cnri_samples_read(cnri_samples *s, int64_t index, cnr_sample *out, cn
     if (index < 0 || (s->info.count >= 0 && index >= s->info.count))
         return cnri_fail(err, CNR_E_ARG, s->source->name, "there is no sample %lld",
                          (long long)index);
-    const cnr_status status = s->source->read(s->state, index, out, err);
+    const int64_t before = cnri_alloc_failures();
+    cnr_status status = s->source->read(s->state, index, out, err);
+    status = cnri_alloc_verdict(before, status, s->source->name, err);
     if (status) {
         cnri_free(out->picture.data);
         out->picture.data = NULL;

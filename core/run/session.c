@@ -215,11 +215,13 @@ cnr_status cnr_session_open(cnr_plan *plan, cnr_session **out, cnr_error *err) {
     cnr_model *model = plan->model;
     status = model ? cnri_check_process(model->rt, err) : CNR_OK;
     if (status) return status;
+    const int64_t before = cnri_alloc_failures();
     cnr_session *s = cnri_alloc_zero(sizeof *s);
     if (!s) return no_memory(err);
     s->plan = plan;
     s->model = model;
     status = fill(s, err);
+    status = cnri_alloc_verdict(before, status, "session", err);
     if (!status && model) {
         pthread_mutex_lock(model->rt->lock);
         cnr_session **slot = cnri_push(&model->sessions);

@@ -8,6 +8,7 @@ static const char record_name[] = "tuning.jsonl";
 
 cnr_status cnri_tuning_load(const char *folder, cnri_tuning *out, uint8_t print[16],
                             cnr_error *err) {
+    const int64_t before = cnri_alloc_failures();
     char *path = cnri_path_join(folder, record_name), *text = NULL;
     size_t bytes = 0;
     memset(print, 0, 16);
@@ -16,6 +17,7 @@ cnr_status cnri_tuning_load(const char *folder, cnri_tuning *out, uint8_t print[
     if (access(path, F_OK) == 0) status = cnri_read_file(path, MOST_RECORD, &text, &bytes, err);
     if (!status && text) status = cnri_tuning_parse(out, text, err);
     if (!status && text) cnri_fingerprint(text, bytes, print);
+    status = cnri_alloc_verdict(before, status, path, err);
     cnri_free(text);
     cnri_free(path);
     return status;

@@ -267,6 +267,7 @@ static cnr_status to_file(const writing *w, const buffer *header, const char *pa
 }
 
 cnr_status cnri_store_write(const cnr_graph *graph, const char *path, cnr_error *err) {
+    const int64_t before = cnri_alloc_failures();
     writing w = {.g = graph};
     buffer header = {0};
     cnr_status status = cnri_graph_verdict(graph, false, err);
@@ -275,7 +276,7 @@ cnr_status cnri_store_write(const cnr_graph *graph, const char *path, cnr_error 
     if (good) {
         put_directory(&w);
         make_header(&w, &header);
-        good = !w.directory.failed && !header.failed;
+        good = !w.directory.failed && !header.failed && cnri_alloc_failures() == before;
     }
     status = good ? to_file(&w, &header, path, err)
                   : cnri_fail(err, CNR_E_MEMORY, path, "out of memory");

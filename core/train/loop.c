@@ -178,6 +178,7 @@ static cnr_status check_samples(const cnri_samples *s, const char *what, cnr_err
 
 cnr_status cnri_train_run(cnri_trainer *t, cnri_samples *samples, cnri_samples *judge,
                           cnri_train_fn fn, void *arg, cnri_train_progress *last, cnr_error *err) {
+    const int64_t before = cnri_alloc_failures();
     cnr_status status = check_samples(samples, "samples to train on", err);
     if (status == CNR_OK) status = check_samples(judge, "samples to judge by", err);
     if (status != CNR_OK) return status;
@@ -191,7 +192,7 @@ cnr_status cnri_train_run(cnri_trainer *t, cnri_samples *samples, cnri_samples *
     if (!l.order) return cnri_fail(err, CNR_E_MEMORY, t->net->name, "out of memory");
     for (int64_t i = 0; i < count; i++) l.order[i] = i;
     random_begin(&l.random, t->options.seed);
-    status = all_epochs(&l, err);
+    status = cnri_alloc_verdict(before, all_epochs(&l, err), t->net->name, err);
     cnri_free(l.order);
     if (status == CNR_OK) status = verdict(&l, err);
     if (status == CNR_OK) status = cnri_trainer_finish(t, err);

@@ -154,6 +154,7 @@ static cnr_status check(const cnri_trainer *t, cnr_error *err) {
 
 static cnr_status open_with(cnr_runtime *rt, cnr_graph *net, const cnri_train_options *options,
                             bool training, cnri_trainer **out, cnr_error *err) {
+    const int64_t before = cnri_alloc_failures();
     cnri_trainer *t = cnri_alloc_zero(sizeof *t);
     *out = NULL;
     if (!t) return cnri_fail(err, CNR_E_MEMORY, net->name, "out of memory");
@@ -165,6 +166,7 @@ static cnr_status open_with(cnr_runtime *rt, cnr_graph *net, const cnri_train_op
     if (status == CNR_OK) status = open_inputs(t, err);
     if (status == CNR_OK && training) status = open_training(t, rt, err);
     if (status == CNR_OK) status = open_judge(t, rt, err);
+    status = cnri_alloc_verdict(before, status, net->name, err);
     if (status == CNR_OK) *out = t;
     else cnri_trainer_free(t);
     return status;
