@@ -179,6 +179,7 @@ cnr_status cnri_quantized(const cnri_calibration *c, const bool *wanted, cnr_gra
     const char **off = left_out(c->args, NULL);
     cnr_graph *g = cnri_graph_copy(c->net);
     cnr_status status = off && g ? ask(c, wanted, g, err) : no_memory(err);
+    if (!status) status = cnri_graph_sound(g, NULL, 0, err);
     if (!status) status = cnri_graph_rewrite(g, off, err);
     if (!status) status = read_answers(c, g, answers, err);
     status = cnri_alloc_verdict(before, status, "quantize", err);

@@ -93,7 +93,7 @@ typedef struct cnri_common {
     int64_t threads;
     const char *weights, *net;
     cnri_words no_rewrite, symbols, settings; /* the last two: "name=value" */
-    bool deterministic, trust, letterbox;
+    bool deterministic, no_verify, trust, letterbox;
     uint64_t memory, cache_limit;
     const char *cache;
     const char *resize, *crop, *mean, *std, *scale;

@@ -157,6 +157,8 @@ static cnr_status encode_value(convert *c, cnri_value *v, cnr_error *err) {
     cnr_tensor *t = v->type;
     cnr_status status = c->encoding->encode_size(t, settings, &bytes, err);
     if (status) return status;
+    status = cnri_value_sound(v, err);
+    if (status) return status;
     void *data = bytes < SIZE_MAX ? cnri_alloc(bytes ? (size_t)bytes : 1) : NULL;
     if (!data) return cnri_fail(err, CNR_E_MEMORY, v->name, "out of memory");
     status = c->encoding->encode(t, settings, data, bytes, err);
@@ -169,6 +171,7 @@ static cnr_status encode_value(convert *c, cnri_value *v, cnr_error *err) {
     c->after += bytes;
     if (!v->borrowed) cnri_free(t->data);
     v->borrowed = false;
+    v->seal = NULL;
     t->data = data;
     t->bytes = bytes;
     t->encoding = cnri_intern(c->encoding->name);

@@ -55,6 +55,7 @@ int cnri_cmd_export(int argc, char **argv) {
     status = cnri_args_open(&args, &rt, &err);
     if (!status) status = cnri_args_load_graph(&args, rt, args.operands.at[0], &graph, &err);
     if (!status) status = cnri_graph_verdict(graph, true, &err);
+    if (!status) status = cnri_graph_sound(graph, NULL, 0, &err);
     if (!status) {
         const cnr_exporter *e = exporter_for(opt.output);
         status = e ? e->write(graph, opt.output, &err)

@@ -134,6 +134,7 @@ static cnr_status run_importer(const import *im, const cnri_args *args, cnr_grap
     if (!status) status = importer->import(&how, graph, err);
     status = cnri_alloc_verdict(before, status, args->operands.at[0], err);
     if (!status) status = cnri_graph_verdict(graph, false, err);
+    graph->no_verify = args->common.no_verify;
     return status ? status : cnri_weights_fill(graph, weights, NULL, err);
 }
 

@@ -142,7 +142,7 @@ static cnr_status judge_there(train *t, cnr_runtime *rt, const cnri_train_option
     cnr_graph *g = NULL;
     cnr_error why = CNR_ERROR_INIT;
     if (t->overwrite || stat(t->output, &about) != 0 || about.st_size == 0) return CNR_OK;
-    cnr_status status = cnri_store_read(t->output, &g, &why);
+    cnr_status status = cnri_store_read(t->output, true, &g, &why);
     if (status == CNR_OK)
         status = cnri_train_score(rt, g, o, judge, cnri_cancelled, &t->there, &why);
     cnri_graph_free(g);

@@ -39,6 +39,8 @@ static const cnri_option net_options[] = {
      "most that they may take; the oldest go first (4G)", 0, 0, NULL, 0},
     {"--deterministic", NULL, CNRI_OPT_FLAG, AT(deterministic), "never let a clock choose", 0, 0,
      NULL, 0},
+    {"--no-verify", NULL, CNRI_OPT_FLAG, AT(no_verify),
+     "believe the weights of a .cnr: their digests are not compared", 0, 0, NULL, 0},
     {"--trust", NULL, CNRI_OPT_FLAG, AT(trust),
      "let a script use files and time, as a program can", 0, 0, NULL,
      0},

@@ -149,6 +149,7 @@ static cnr_status load_options(const cnri_args *args, symbols *s, cnr_load_optio
     options->device = c->device;
     options->memory_bound = c->memory;
     options->deterministic = c->deterministic;
+    options->no_verify = c->no_verify;
     options->cache = cnri_args_cache(args);
     options->cache_bytes = c->cache_limit;
     if ((c->no_rewrite.n && !options->no_rewrite) || (c->settings.n && !options->import_options))

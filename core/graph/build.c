@@ -21,6 +21,7 @@ void cnri_value_clear(cnri_value *v) {
     memset(v->type, 0, sizeof *v->type);
     v->type->size = sizeof *v->type;
     v->borrowed = false;
+    v->seal = NULL;
 }
 
 void cnri_graph_free(cnr_graph *g) {
@@ -54,6 +55,8 @@ void cnri_graph_free(cnr_graph *g) {
     cnri_map_free(&g->value_names);
     cnri_map_free(&g->node_names);
     if (g->file.at) cnri_unmap_file(&g->file);
+    cnri_free(g->seals.at);
+    cnri_free(g->seals.file);
     cnri_free(g->name);
     cnri_free(g);
 }

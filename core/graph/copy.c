@@ -17,6 +17,7 @@ static bool copy_values(const cnr_graph *g, cnr_graph *to) {
         own->uses = from->uses;
         own->type->data = from->type->data;
         own->borrowed = from->type->data != NULL;
+        own->seal = from->seal;
     }
     return true;
 }
@@ -63,6 +64,7 @@ static bool copy_rest(const cnr_graph *g, cnr_graph *to) {
 cnr_graph *cnri_graph_copy(const cnr_graph *g) {
     cnr_graph *to = cnri_graph_new(g->name);
     if (!to) return NULL;
+    to->no_verify = g->no_verify;
     if (copy_values(g, to) && copy_nodes(g, to) && copy_rest(g, to)) {
         /* cnri_graph_output counted its uses again. */
         for (int32_t i = 0; i < g->values.n; i++) to->values.at[i].uses = g->values.at[i].uses;

@@ -9,6 +9,17 @@
 
 #include "core/base/base.h"
 #include "core/host/host.h"
+#include <stdatomic.h>
+
+/* What a file says of the data of a weight; not compared yet when the file is mapped. Owned by the
+ * graph that was read, shared by its copies. */
+typedef struct cnri_seal {
+    const char *file, *name;
+    const void *data;
+    uint64_t bytes;
+    const uint8_t *digest; /* SHA-256 */
+    atomic_bool sound;     /* compared */
+} cnri_seal;
 
 typedef struct cnri_value {
     char *name;
@@ -18,6 +29,7 @@ typedef struct cnri_value {
     bool is_input, borrowed, unfilled; /* unfilled: a weight without data yet */
     cnr_init init;    /* for an unfilled parameter */
     int32_t uses;     /* by inputs of nodes and as outputs of the graph */
+    cnri_seal *seal;  /* of data that is a file's; NULL: the data is our own, or believed */
 } cnri_value;
 
 typedef struct cnri_node {
@@ -40,6 +52,8 @@ typedef struct cnr_graph {
     struct { char **keys, **texts; int32_t n, room; } meta;
     int32_t insert_before;
     cnri_mapping file; /* backs borrowed data; unmapped with the graph */
+    struct { cnri_seal *at; char *file; } seals;
+    bool no_verify;    /* weights are believed, whatever digests say */
     bool out_of_memory;
     bool renames; /* while hooks and rewrites add nodes: a name that is taken gets a suffix */
     cnri_map value_names, node_names; /* name -> index + 1; see build.c */
@@ -92,6 +106,14 @@ cnr_status cnri_node_load(cnr_graph *g, const char *op, const char *name, const 
 cnr_value cnri_graph_find(const cnr_graph *g, const char *value_name); /* -1: none */
 /* Copies data into weight `value`, checking dtype and shape. */
 cnr_status cnri_graph_fill(cnr_graph *g, cnr_value value, const cnr_tensor *data, cnr_error *err);
+/* ---- seal.c: whoever is about to read weights asks first; CNR_E_FORMAT: damaged. `threads` 0: as
+ * many as there are processors ---- */
+cnr_status cnri_seals_check(cnri_seal *const *seals, int32_t n, int32_t threads, cnr_error *err);
+/* All weights in use, or the values that are wanted. */
+cnr_status cnri_graph_sound(const cnr_graph *g, const bool *wanted, int32_t threads,
+                            cnr_error *err);
+cnr_status cnri_value_sound(const cnri_value *v, cnr_error *err);
+
 /* Filling by name, one after the other; what does not fit is told in the end, all together. */
 typedef struct cnri_filling { cnr_graph *graph; cnri_text misfits; int32_t n; } cnri_filling;
 /* Fails only for want of memory. `data` NULL: the one named is no good, as *err says. */

@@ -162,13 +162,32 @@ static const char *inferred_fault(const cnr_graph *g, cnr_tensor *t) {
     return NULL;
 }
 
+/* Of a file's weights, those that are about to be read: what no infer looks at are parameters, unless
+ * the node is computed at once. */
+static cnr_status inputs_sound(const cnr_graph *g, const cnri_node *node, cnr_error *err) {
+    const cnr_op *op = node->view.desc;
+    bool constant = true;
+    cnr_port room;
+    for (int32_t i = 0; i < node->view.n_inputs; i++)
+        constant = constant && (!node->view.inputs[i] || node->view.inputs[i]->data);
+    for (int32_t i = 0; i < node->view.n_inputs; i++) {
+        if (node->in[i] < 0 || !g->values.at[node->in[i]].seal) continue;
+        const cnr_port *port = cnri_port_of(op, op->inputs, op->n_inputs, i, &room);
+        if (!constant && port && port->flags & CNR_PORT_PARAMETER) continue;
+        const cnr_status status = cnri_value_sound(&g->values.at[node->in[i]], err);
+        if (status) return status;
+    }
+    return CNR_OK;
+}
+
 cnr_status cnri_node_infer(cnr_graph *g, cnri_node *node) {
     for (int32_t i = 0; i < node->view.n_outputs; i++)
         cnri_value_clear(&g->values.at[node->out[i]]);
     if (!inputs_known(node)) return CNR_OK;
     cnr_error err = CNR_ERROR_INIT;
     cnr_tensor *const *outputs = (cnr_tensor *const *)node->view.outputs;
-    cnr_status status = node->view.desc->infer(&node->view, outputs, &err);
+    cnr_status status = inputs_sound(g, node, &err);
+    if (!status) status = node->view.desc->infer(&node->view, outputs, &err);
     const char *fault = status != CNR_OK ? (err.text[0] ? err.text : "its inputs do not fit")
                                          : NULL;
     for (int32_t i = 0; !fault && i < node->view.n_outputs; i++)

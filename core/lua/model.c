@@ -24,10 +24,12 @@ cnr_model *cnri_lua_model_at(lua_State *L, int i) {
 
 /* ---- loading ---- */
 
-enum { OPT_WEIGHTS, OPT_NET, OPT_DEVICE, OPT_BATCH, OPT_DETERMINISTIC, OPT_IMPORT };
+enum { OPT_WEIGHTS, OPT_NET, OPT_DEVICE, OPT_BATCH, OPT_DETERMINISTIC, OPT_IMPORT,
+       OPT_VERIFY };
 static const char *const option_keys[] = {
     "weights: a file, or random:SEED", "net: which of the script's nets", "device: cpu, opencl:0",
-    "sizes: { batch = 16 }", "deterministic: true", "import: { \"shape=3,224,224\" }"};
+    "sizes: { batch = 16 }", "deterministic: true", "import: { \"shape=3,224,224\" }",
+    "verify: false believes weights unread"};
 
 typedef struct options {
     cnr_load_options load;
@@ -99,6 +101,9 @@ static void read_options(lua_State *L, int table, options *o) {
     o->load.symbol_values = o->sizes;
     cnri_lua_get(L, table, option_keys[OPT_DETERMINISTIC]);
     o->load.deterministic = lua_toboolean(L, -1);
+    lua_pop(L, 1);
+    o->load.no_verify = cnri_lua_get(L, table, option_keys[OPT_VERIFY]) == LUA_TBOOLEAN &&
+                        !lua_toboolean(L, -1);
     lua_pop(L, 1);
     const char *weights = o->load.weights;
     if (weights && strncmp(weights, "random", 6) != 0) cnri_lua_check_file(L, weights, false);
@@ -324,6 +329,8 @@ static int copy_weight(lua_State *L) {
     const cnr_tensor *t = v >= 0 ? g->values.at[v].type : NULL;
     if (!t || !t->data) return luaL_error(L, "the net has no weight '%s'", name);
     if (t->encoding) return luaL_error(L, "'%s' is encoded as %s", name, cnri_name(t->encoding));
+    cnr_error err = CNR_ERROR_INIT;
+    if (cnri_value_sound(&g->values.at[v], &err)) return luaL_error(L, "%s: %s", err.where, err.text);
     return push_outputs(L, &t, 1);
 }
 

@@ -100,6 +100,7 @@ cnr_status cnri_lua_fill(cnri_lua_built *built, const cnr_load_options *options,
     const char *const *settings =
         options && CNRI_HAS(options, import_options) ? options->import_options : NULL;
     const int32_t n = unfilled(g);
+    g->no_verify = options && CNRI_HAS(options, no_verify) && options->no_verify;
     if (given || n == 0) return cnri_weights_fill(g, given, settings, err);
     if (built->files.n == 0)
         return cnri_fail(err, CNR_E_NOT_FOUND, built->place, "the net names no weights for its %d "

@@ -158,6 +158,7 @@ typedef struct cnr_plan {
     int32_t *output_homes; /* of each graph output; -1: a constant */
     CNRI_VEC(cnri_twin) twins;
     CNRI_VEC(cnri_decision) decisions; /* names are the devices' and kernels' own */
+    atomic_bool sound; /* the weights that it reads have their digests */
     cnri_mapping kept; /* the file behind blobs that were prepared before */
     char *origin;      /* "hit", "miss: ..." or "stale: ..."; NULL: no cache was asked */
 } cnr_plan;
@@ -196,6 +197,9 @@ cnr_status cnri_tuning_set(cnri_tuning *t, const char *key, const char *kernel, 
 /* A JSON object a line. Parsing adds rows; what is malformed is skipped: it is only advice. */
 void cnri_tuning_print(const cnri_tuning *t, cnri_text *out);
 cnr_status cnri_tuning_parse(cnri_tuning *t, const char *text, cnr_error *err);
+
+/* sound.c: compares the digests of what the plan will read of a file. Before anything runs. */
+cnr_status cnri_plan_sound(cnr_plan *plan, int32_t threads, cnr_error *err);
 
 /* ---- residency.c: prepared blobs under a bound; largest stay, the rest come and go ---- */
 /* The blob for step, prepared and on its device; hold until release. Thread-safe. */

@@ -74,9 +74,12 @@ static cnr_status decode_inputs(cnr_plan *plan, const cnri_step *s, bool begin, 
         if (s->in[i] < 0) continue;
         const cnr_value v = plan->homes.at[s->in[i]].value;
         cnr_tensor *type = plan->graph->values.at[v].type;
-        for (int32_t t = 0; t < plan->twins.n; t++) {
+        if (begin) status = cnri_value_sound(&plan->graph->values.at[v], err);
+        for (int32_t t = 0; t < plan->twins.n && !status; t++) {
             const cnri_twin *twin = &plan->twins.at[t];
             if (twin->dense != v || twin->kept) continue;
+            if (begin) status = cnri_value_sound(&plan->graph->values.at[twin->encoded], err);
+            if (status) break;
             if (!begin) {
                 cnri_free(type->data);
                 type->data = NULL;
@@ -270,6 +273,10 @@ bool cnri_residency_blob(const cnr_plan *plan, int32_t index, const char **name,
     *name = node ? node : "";
     *bytes = r->blobs.at[index].bytes;
     return true;
+}
+
+bool cnri_residency_kept(const cnr_plan *plan, int32_t index) {
+    return plan->residency->blobs.at[index].kept != NULL;
 }
 
 /* The memo's blobs are those of this plan, or none of them is taken. */

@@ -54,8 +54,11 @@ static void add_weights(cnri_text *out, const cnr_graph *g) {
         const cnr_quant *q = type->quant;
         uint8_t print[16];
         if (g->values.at[i].producer >= 0 || !type->data) continue;
-        cnri_fingerprint(type->data, type->encoding ? type->bytes : cnr_dense_bytes(type), print);
-        add_digest(&t, "w", print);
+        const cnri_seal *seal = g->values.at[i].seal; /* then no weight need be read */
+        if (!seal)
+            cnri_fingerprint(type->data, type->encoding ? type->bytes : cnr_dense_bytes(type),
+                             print);
+        add_digest(&t, "w", seal ? seal->digest : print);
         if (!q) continue;
         cnri_fingerprint(q->scale, (uint64_t)q->count * sizeof *q->scale, print);
         add_digest(&t, "q", print);

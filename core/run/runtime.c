@@ -31,7 +31,7 @@ static int32_t native_accepts(const char *path, const uint8_t *head, size_t head
 static cnr_status native_load(cnr_runtime *rt, const char *path, const cnr_load_options *options,
                               cnr_graph **out, cnr_error *err) {
     (void)rt;
-    const cnr_status status = cnri_store_read(path, out, err);
+    const cnr_status status = cnri_store_read(path, !options->no_verify, out, err);
     return status ? status
                   : cnri_weights_fill(*out, options->weights, options->import_options, err);
 }
@@ -139,7 +139,9 @@ static cnr_status import(const cnr_importer *importer, const char *path,
                                   .options = options->import_options,
                                   .n_options = cnri_count_options(options->import_options)};
     const cnr_status status = cnri_import(importer, &args, out, err);
-    return status || both || !weights ? status : cnri_weights_fill(*out, weights, NULL, err);
+    if (status || both || !weights) return status;
+    (*out)->no_verify = options->no_verify;
+    return cnri_weights_fill(*out, weights, NULL, err);
 }
 
 cnr_status cnri_load_graph(cnr_runtime *rt, const char *path, const cnr_load_options *options,

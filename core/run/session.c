@@ -220,7 +220,8 @@ cnr_status cnr_session_open(cnr_plan *plan, cnr_session **out, cnr_error *err) {
     if (!s) return no_memory(err);
     s->plan = plan;
     s->model = model;
-    status = fill(s, err);
+    status = cnri_plan_sound(plan, model ? model->rt->devices.options.threads : 0, err);
+    if (!status) status = fill(s, err);
     status = cnri_alloc_verdict(before, status, "session", err);
     if (!status && model) {
         pthread_mutex_lock(model->rt->lock);

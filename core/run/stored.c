@@ -213,6 +213,7 @@ static cnr_status plan_at(cnr_model *m, const char *path, const char *file, cons
              path, origin);
     if (!*out) {
         status = make(m, NULL, types, n, out, err);
+        if (!status) status = cnri_plan_sound(*out, m->rt->devices.options.threads, err);
         if (!status && store(m, *out, path, file, identity, &why))
             cnri_log(CNR_LOG_WARN, "cache", "%s: %s", why.where, why.text);
     }

@@ -49,7 +49,22 @@ static cnr_status add_value(cnr_graph *g, const cnri_stored *s, const cnri_store
     *out = v->kind == CNRI_STORED_WEIGHT ? cnri_graph_borrow(g, v->name, &type)
                                          : cnri_graph_constant(g, v->name, &type);
     if (*out >= 0) g->values.at[*out].init = v->init;
+    if (*out >= 0 && v->kind == CNRI_STORED_WEIGHT && g->seals.at) {
+        cnri_seal *seal = &g->seals.at[v - s->values];
+        seal->file = g->seals.file;
+        seal->name = v->name; /* in the mapping, like the digest */
+        seal->data = type.data;
+        seal->bytes = type.bytes;
+        seal->digest = v->digest;
+        g->values.at[*out].seal = seal;
+    }
     return CNR_OK;
+}
+
+static bool make_seals(cnr_graph *g, const cnri_stored *s) {
+    g->seals.at = cnri_alloc_zero(((size_t)s->n_values + 1) * sizeof *g->seals.at);
+    g->seals.file = cnri_strdup(s->path);
+    return g->seals.at && g->seals.file;
 }
 
 /* The graph numbers inputs as they are added, which may not be the order in the file. */
@@ -105,7 +120,7 @@ static cnr_status build(cnr_graph *g, const cnri_stored *s, cnr_value *at, cnr_e
     return cnri_graph_verdict(g, false, err);
 }
 
-cnr_status cnri_store_read(const char *path, cnr_graph **out, cnr_error *err) {
+cnr_status cnri_store_read(const char *path, bool verify, cnr_graph **out, cnr_error *err) {
     cnri_stored s;
     *out = NULL;
     cnr_status status = cnri_store_parse(path, &s, err);
@@ -117,7 +132,9 @@ cnr_status cnri_store_read(const char *path, cnr_graph **out, cnr_error *err) {
     }
     cnr_graph *g = cnri_graph_new(s.name);
     cnr_value *at = cnri_alloc(((size_t)count_values(&s) + 1) * sizeof *at);
-    if (g && at) status = build(g, &s, at, err);
+    const bool good = g && at && (!verify || make_seals(g, &s));
+    if (g) g->no_verify = !verify;
+    if (good) status = build(g, &s, at, err);
     else status = cnri_fail(err, CNR_E_MEMORY, path, "out of memory");
     if (status == CNR_OK) {
         g->file = s.file; /* backs the weights from here on */
@@ -127,6 +144,29 @@ cnr_status cnri_store_read(const char *path, cnr_graph **out, cnr_error *err) {
     cnri_free(at);
     cnri_store_release(&s);
     return status;
+}
+
+/* ---- digests ---- */
+
+#define DAMAGED "damaged: the data of %d weights does not have the digest that was written with it"
+
+/* All weights', each bad one logged. */
+static cnr_status check_digests(const cnri_stored *s, int32_t *bad, cnr_error *err) {
+    cnri_digest *list = cnri_alloc_zero(((size_t)s->n_values + 1) * sizeof *list);
+    if (!list) return cnri_fail(err, CNR_E_MEMORY, s->path, "out of memory");
+    for (int32_t i = 0; i < s->n_values; i++)
+        if (s->values[i].kind == CNRI_STORED_WEIGHT)
+            list[i] = (cnri_digest){.data = s->values[i].type.data,
+                                    .bytes = s->values[i].type.bytes};
+    cnri_digests(list, s->n_values, 0);
+    for (int32_t i = 0; i < s->n_values; i++) {
+        const cnri_stored_value *v = &s->values[i];
+        if (v->kind != CNRI_STORED_WEIGHT || memcmp(list[i].sha256, v->digest, 32) == 0) continue;
+        ++*bad;
+        cnri_log(CNR_LOG_ERROR, s->path, "%s is damaged: its digest does not match", v->name);
+    }
+    cnri_free(list);
+    return CNR_OK;
 }
 
 /* ---- filling another graph ---- */
@@ -157,6 +197,11 @@ cnr_status cnri_store_fill(cnr_graph *graph, const char *path, cnr_error *err) {
     cnr_status status = cnri_store_parse(path, &s, err);
     if (status != CNR_OK) return status;
     status = check_fill_needs(&s, err);
+    if (status == CNR_OK && !graph->no_verify) {
+        int32_t bad = 0;
+        status = check_digests(&s, &bad, err);
+        if (bad > 0) status = cnri_fail(err, CNR_E_FORMAT, path, DAMAGED, bad);
+    }
     if (status == CNR_OK) {
         for (int32_t i = 0; i < s.n_values && status == CNR_OK; i++)
             if (s.values[i].kind == CNRI_STORED_WEIGHT)
@@ -178,22 +223,19 @@ static bool all_zero(const uint8_t *at, uint64_t bytes) {
 cnr_status cnri_store_check(const char *path, int32_t *bad, cnr_error *err) {
     cnri_stored s;
     *bad = 0;
-    const cnr_status status = cnri_store_parse(path, &s, err);
+    cnr_status status = cnri_store_parse(path, &s, err);
     if (status != CNR_OK) return status;
-    for (int32_t i = 0; i < s.n_values; i++) {
+    status = check_digests(&s, bad, err);
+    for (int32_t i = 0; i < s.n_values && status == CNR_OK; i++) {
         const cnri_stored_value *v = &s.values[i];
         if (v->kind != CNRI_STORED_WEIGHT) continue;
-        uint8_t digest[32];
-        cnri_sha256_of(v->type.data, v->type.bytes, digest);
         const uint64_t end = v->offset + v->type.bytes;
         const uint64_t gap = cnri_store_align(end) < s.data_bytes ? cnri_store_align(end) - end
                                                                  : s.data_bytes - end;
-        const bool damaged = memcmp(digest, v->digest, sizeof digest) != 0;
-        if (!damaged && all_zero((uint8_t *)v->type.data + v->type.bytes, gap)) continue;
+        if (all_zero((uint8_t *)v->type.data + v->type.bytes, gap)) continue;
         ++*bad;
-        cnri_log(CNR_LOG_ERROR, path, "%s is damaged%s", v->name,
-                 damaged ? ": its digest does not match" : ": bytes behind it are not zero");
+        cnri_log(CNR_LOG_ERROR, path, "%s is damaged: bytes behind it are not zero", v->name);
     }
     cnri_store_release(&s);
-    return CNR_OK;
+    return status;
 }

@@ -7,11 +7,13 @@
 /* Whether a file that begins so is one. */
 bool cnri_store_begins(const void *head, size_t bytes);
 cnr_status cnri_store_write(const cnr_graph *graph, const char *path, cnr_error *err);
-/* Maps and reads; header and directory digests are checked, tensors' are not. */
-cnr_status cnri_store_read(const char *path, cnr_graph **out, cnr_error *err);
+/* Maps and reads. Digests of header and directory are checked; those of tensors when these are first
+ * read (core/graph/seal.c), if at all. */
+cnr_status cnri_store_read(const char *path, bool verify, cnr_graph **out, cnr_error *err);
 /* Reads whole and checks every tensor; *bad counts the damaged ones, each logged. */
 cnr_status cnri_store_check(const char *path, int32_t *bad, cnr_error *err);
-/* Fills the weights of `graph` by name from a .cnr. Extra and missing ones are errors, listed. */
+/* Fills the weights of `graph` by name from a .cnr, after their digests were checked unless it says
+ * no_verify. Extra and missing ones are errors, listed. */
 cnr_status cnri_store_fill(cnr_graph *graph, const char *path, cnr_error *err);
 
 /* ---- plan_cache.c: what was worked out for a net, kept in a folder for the next process ---- */

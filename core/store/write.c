@@ -55,6 +55,7 @@ typedef struct writing {
     int32_t *number;      /* of each value of the graph; -1: not written */
     const cnr_op **ops;   /* used, each once */
     cnr_id *encodings;
+    cnri_digest *digests; /* of the data of each value of the graph that has some */
     int32_t n_ops, n_encodings, n_values;
     uint64_t data_bytes;
 } writing;
@@ -80,7 +81,8 @@ static bool prepare(writing *w) {
     w->number = cnri_alloc(((size_t)g->values.n + 1) * sizeof *w->number);
     w->ops = cnri_alloc(((size_t)g->nodes.n + 1) * sizeof *w->ops);
     w->encodings = cnri_alloc(((size_t)g->values.n + 1) * sizeof *w->encodings);
-    if (!w->number || !w->ops || !w->encodings) return false;
+    w->digests = cnri_alloc(((size_t)g->values.n + 1) * sizeof *w->digests);
+    if (!w->number || !w->ops || !w->encodings || !w->digests) return false;
     for (int32_t i = 0; i < g->values.n; i++) {
         const cnri_value *v = &g->values.at[i];
         const bool keep = v->is_input || is_constant(v);
@@ -95,6 +97,23 @@ static bool prepare(writing *w) {
         for (int32_t k = 0; k < node->view.n_outputs; k++) w->number[node->out[k]] = next++;
     }
     return true;
+}
+
+/* Of all data, which settles as well whether what was read of a file is what was written to it. */
+static cnr_status digest(writing *w, cnr_error *err) {
+    const int32_t n = w->g->values.n;
+    for (int32_t i = 0; i < n; i++) {
+        const cnri_value *v = &w->g->values.at[i];
+        const bool stored = is_constant(v) && v->type->data;
+        w->digests[i] = (cnri_digest){v->type->data, stored ? v->type->bytes : 0, {0}};
+    }
+    cnri_digests(w->digests, n, 0);
+    for (int32_t i = 0; i < n; i++) {
+        const cnri_seal *seal = w->digests[i].bytes > 0 ? w->g->values.at[i].seal : NULL;
+        if (seal && memcmp(seal->digest, w->digests[i].sha256, sizeof w->digests->sha256) != 0)
+            return cnri_value_sound(&w->g->values.at[i], err); /* has the words for it */
+    }
+    return CNR_OK;
 }
 
 static void put_type(writing *w, const cnr_tensor *t) {
@@ -126,11 +145,9 @@ static void put_value(writing *w, const cnri_value *v) {
         put_f64(b, v->init.value);
         return;
     }
-    uint8_t digest[32];
-    cnri_sha256_of(v->type->data, v->type->bytes, digest);
     put_u64(b, w->data_bytes);
     put_u64(b, v->type->bytes);
-    put(b, digest, sizeof digest);
+    put(b, w->digests[v - w->g->values.at].sha256, sizeof w->digests->sha256);
     w->data_bytes = cnri_store_align(w->data_bytes + v->type->bytes);
 }
 
@@ -272,17 +289,20 @@ cnr_status cnri_store_write(const cnr_graph *graph, const char *path, cnr_error 
     buffer header = {0};
     cnr_status status = cnri_graph_verdict(graph, false, err);
     if (status != CNR_OK) return status;
-    bool good = prepare(&w);
-    if (good) {
+    if (!prepare(&w)) status = cnri_fail(err, CNR_E_MEMORY, path, "out of memory");
+    if (status == CNR_OK) status = digest(&w, err);
+    if (status == CNR_OK) {
         put_directory(&w);
         make_header(&w, &header);
-        good = !w.directory.failed && !header.failed && cnri_alloc_failures() == before;
+        const bool good =
+            !w.directory.failed && !header.failed && cnri_alloc_failures() == before;
+        status = good ? to_file(&w, &header, path, err)
+                      : cnri_fail(err, CNR_E_MEMORY, path, "out of memory");
     }
-    status = good ? to_file(&w, &header, path, err)
-                  : cnri_fail(err, CNR_E_MEMORY, path, "out of memory");
     cnri_free(w.number);
     cnri_free(w.ops);
     cnri_free(w.encodings);
+    cnri_free(w.digests);
     cnri_free(w.directory.at);
     cnri_free(header.at);
     return status;

@@ -60,6 +60,7 @@ static cnr_status copy_net(cnri_trainer *t, cnr_graph **out, cnr_error *err) {
     for (int32_t i = 0; i < t->weights.n; i++) {
         cnri_value *v = &g->values.at[cnri_graph_find(g, t->weights.at[i].name)];
         v->type->data = t->weights.at[i].data;
+        v->seal = NULL;
         v->type->flags |= CNR_TENSOR_VARIABLE;
     }
     cnr_tensor *x = g->values.at[g->inputs.at[0]].type;

@@ -105,7 +105,7 @@ static void test_roundtrip(void) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_graph *g = make(false), *back = NULL;
     if (!ok(cnri_store_write(g, path, &err) == CNR_OK, "a graph is written")) note("%s", err.text);
-    if (!ok(cnri_store_read(path, &back, &err) == CNR_OK, "and read")) {
+    if (!ok(cnri_store_read(path, true, &back, &err) == CNR_OK, "and read")) {
         note("%s: %s", err.where, err.text);
         exit(done());
     }
@@ -201,7 +201,7 @@ static void test_needs(void) {
     if (pass) pass[9] = 77; /* its version */
     sign((uint8_t *)file, bytes);
     spill(other, file, bytes);
-    is_int(cnri_store_read(other, &back, &err), CNR_E_UNSUPPORTED, "unknown operators: refused");
+    is_int(cnri_store_read(other, true, &back, &err), CNR_E_UNSUPPORTED, "unknown operators: refused");
     for (size_t i = 0; i < 2; i++) {
         char want[32];
         snprintf(want, sizeof want, "toy_Z%s", names[i] + 5);
@@ -226,7 +226,7 @@ static uint32_t random32(void) {
 static bool survives(const char *file, bool *loaded) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_graph *g = NULL;
-    const cnr_status status = cnri_store_read(file, &g, &err);
+    const cnr_status status = cnri_store_read(file, true, &g, &err);
     *loaded = status == CNR_OK;
     if (status != CNR_OK) return g == NULL && err.text[0] != 0;
     volatile uint8_t sum = 0;
@@ -367,7 +367,7 @@ static void test_damage(void) {
     spill(other, "", 0);
     ok(survives(other, &loaded) && !loaded, "an empty file is refused");
     cnr_graph *g;
-    is_int(cnri_store_read("/nonexistent/x.cnr", &g, &err), CNR_E_NOT_FOUND, "a missing one too");
+    is_int(cnri_store_read("/nonexistent/x.cnr", true, &g, &err), CNR_E_NOT_FOUND, "a missing one too");
     g = make(true);
     is_int(cnri_store_write(g, "/nonexistent/x.cnr", &err) == CNR_OK, 0, "nowhere to write: error");
     cnri_graph_free(g);
@@ -382,7 +382,7 @@ static void test_no_memory(void) {
         cnr_graph *back = NULL;
         cnri_alloc_fail_at(n);
         cnr_status status = cnri_store_write(g, other, &err);
-        if (status == CNR_OK) status = cnri_store_read(other, &back, &err);
+        if (status == CNR_OK) status = cnri_store_read(other, true, &back, &err);
         cnri_graph_free(back);
         cnri_alloc_fail_at(0);
         if (status == CNR_OK) break;
@@ -411,7 +411,7 @@ static void test_large(void) {
         uint64_t best = UINT64_MAX;
         for (int i = 0; i < 3; i++) {
             const uint64_t begun = cnri_now_ns();
-            if (cnri_store_read(other, &back, &err) != CNR_OK) break;
+            if (cnri_store_read(other, true, &back, &err) != CNR_OK) break;
             const uint64_t took = cnri_now_ns() - begun;
             if (took < best) best = took;
             cnri_graph_free(back);

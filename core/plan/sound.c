@@ -1,0 +1,35 @@
+/* Which weights of a file a plan will read, so that their digests are compared before anything runs. */
+#include "core/plan/planner.h"
+
+/* What only went into blobs that are kept is not read; what no step reads any more was rewritten
+ * into something, while the plan was made. */
+static void mark(const cnr_plan *plan, bool *reads, bool *used) {
+    for (int32_t i = 0; i < plan->steps.n; i++) {
+        const cnri_step *s = &plan->steps.at[i];
+        for (int32_t k = 0; k < s->n_in; k++) {
+            if (s->in[k] < 0) continue;
+            const cnr_value v = plan->homes.at[s->in[k]].value;
+            const bool packed = k < 32 && (s->prepared >> k & 1) && s->blob >= 0;
+            used[v] = true;
+            if (!packed || !cnri_residency_kept(plan, s->blob)) reads[v] = true;
+        }
+    }
+    for (int32_t i = 0; i < plan->twins.n; i++) {
+        const cnri_twin *t = &plan->twins.at[i];
+        used[t->encoded] = used[t->encoded] || used[t->dense];
+        reads[t->encoded] = reads[t->encoded] || reads[t->dense] || t->kept;
+    }
+    for (int32_t i = 0; i < plan->graph->values.n; i++) reads[i] = reads[i] || !used[i];
+}
+
+cnr_status cnri_plan_sound(cnr_plan *plan, int32_t threads, cnr_error *err) {
+    const size_t n = (size_t)plan->graph->values.n + 1;
+    if (atomic_load_explicit(&plan->sound, memory_order_acquire)) return CNR_OK;
+    bool *reads = cnri_alloc_zero(2 * n);
+    if (!reads) return cnri_no_memory(err);
+    mark(plan, reads, reads + n);
+    const cnr_status status = cnri_graph_sound(plan->graph, reads, threads, err);
+    cnri_free(reads);
+    if (!status) atomic_store_explicit(&plan->sound, true, memory_order_release);
+    return status;
+}
