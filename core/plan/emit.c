@@ -181,7 +181,7 @@ static cnr_status emit_outputs(cnri_planner *p, cnr_error *err) {
         const cnr_value v = g->outputs.at[i];
         p->plan->output_homes[i] = -1;
         if (cnri_is_weight(g, v)) continue;
-        cnr_status status = begin_input(p, v, p->fallback, err);
+        cnr_status status = begin_input(p, v, p->set->fallback, err);
         if (status) return status;
         int32_t device = -1;
         for (int32_t h = p->first_home[v]; h >= 0; h = p->reach.at[h].next)

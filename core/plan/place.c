@@ -10,41 +10,20 @@ const char *cnri_node_name(const cnri_planner *p, int32_t node) {
     return name ? name : "";
 }
 
-static cnr_status known(cnri_planner *p, const cnr_device *device, int32_t *index,
-                        cnr_error *err) {
-    cnr_plan *plan = p->plan;
-    for (int32_t i = 0; i < plan->n_devices; i++)
-        if (plan->devices[i] == device) {
-            *index = i;
-            return CNR_OK;
-        }
-    const cnr_device **grown =
-        cnri_resize(plan->devices, (size_t)(plan->n_devices + 1) * sizeof *grown);
-    if (!grown) return cnri_no_memory(err);
-    plan->devices = grown;
-    grown[plan->n_devices] = device;
-    *index = plan->n_devices++;
-    return CNR_OK;
-}
-
-static cnr_status named(cnri_planner *p, const char *name, int32_t *index, cnr_error *err) {
-    const cnr_device *device = NULL;
-    const cnr_status status = cnri_device_open(p->set, name, &device, err);
-    return status ? status : known(p, device, index, err);
-}
-
-static cnr_status best(cnri_planner *p, bool host, int32_t *index, cnr_error *err) {
-    const cnri_device *d;
-    const cnr_status status = cnri_device_best(p->set, host, &d, err);
-    return status ? status : known(p, &d->device, index, err);
-}
-
 cnr_status cnri_plan_host(cnri_planner *p, int32_t *device, cnr_error *err) {
-    if (p->host < 0) {
-        const cnr_status status = best(p, true, &p->host, err);
-        if (status) return status;
-    }
-    *device = p->host;
+    *device = p->set->host;
+    if (*device >= 0) return CNR_OK;
+    return cnri_fail(err, CNR_E_NOT_FOUND, "plan",
+                     "no device with host memory: want a plugin that drives one (see \"cnnrun "
+                     "plugins\")");
+}
+
+static cnr_status take_devices(cnri_planner *p, cnr_error *err) {
+    cnr_plan *plan = p->plan;
+    plan->devices = cnri_alloc((size_t)p->set->n * sizeof *plan->devices);
+    if (!plan->devices) return cnri_no_memory(err);
+    for (int32_t i = 0; i < p->set->n; i++) plan->devices[i] = &p->set->at[i]->device;
+    plan->n_devices = p->set->n;
     return CNR_OK;
 }
 
@@ -75,24 +54,18 @@ static cnr_status find_wish(cnri_planner *p, const cnri_placement *w, cnr_error 
 }
 
 cnr_status cnri_plan_place(cnri_planner *p, cnr_error *err) {
-    cnr_status status;
-    p->host = -1;
+    cnr_status status = take_devices(p, err);
+    if (status) return status;
     p->wish = cnri_alloc_zero((size_t)(p->graph->nodes.n + 1) * sizeof *p->wish);
     if (!p->wish) return cnri_no_memory(err);
-    status = cnri_wishes_read(p->graph, &p->own, err);
-    const int32_t own = p->own.n;
+    const int32_t own = p->set->own.n;
     for (int32_t pass = 0; pass < 2; pass++) /* names before "*"; of two for a name the later */
         for (int32_t i = 0; i < own + p->options->n_placements && !status; i++) {
-            const cnri_placement *w = i < own ? &p->own.at[i] : &p->options->placements[i - own];
+            const cnri_placement *w = i < own ? &p->set->own.at[i] : &p->options->placements[i - own];
             if ((strcmp(w->node, "*") == 0) == (pass == 0)) continue;
             status = find_wish(p, w, err);
         }
-    if (status) return status;
-    status = p->options->device ? named(p, p->options->device, &p->fallback, err)
-                                : best(p, false, &p->fallback, err);
-    if (status) return status;
-    if (cnri_is_host(p->plan->devices[p->fallback])) p->host = p->fallback;
-    return CNR_OK;
+    return status;
 }
 
 /* The alignment that the operator wants of ranges on `axis`; 0: not split there. */
@@ -149,14 +122,10 @@ cnr_status cnri_plan_parts(cnri_planner *p, int32_t node, cnri_pick *pick, cnr_e
     pick->parts = cnri_alloc_zero((size_t)pick->n_parts * sizeof *pick->parts);
     if (!pick->parts) return cnri_no_memory(err);
     for (int32_t i = 0; i < pick->n_parts; i++) {
-        pick->parts[i].device = p->fallback;
-        if (!w) continue;
-        const cnr_status status = named(p, w->parts[i].device, &pick->parts[i].device, err);
-        if (status) return status;
+        pick->parts[i].device =
+            w ? cnri_device_set_find(p->set, w->parts[i].device) : p->set->fallback;
+        if (pick->parts[i].device < 0) /* a wish that is none of the graph's or the options' */
+            return cnri_fail(err, CNR_E_NOT_FOUND, w->parts[i].device, "not among the devices");
     }
-    if (p->host < 0)
-        for (int32_t i = 0; i < pick->n_parts; i++)
-            if (cnri_is_host(p->plan->devices[pick->parts[i].device]))
-                p->host = pick->parts[i].device;
     return split ? ranges(p, node, w, pick, err) : CNR_OK;
 }

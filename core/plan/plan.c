@@ -17,7 +17,6 @@ static void free_planner(cnri_planner *p) {
     for (int32_t i = 0; i < p->reach.n; i++) cnri_free(p->reach.at[i].spans);
     cnri_vec_free(&p->reach);
     cnri_free(p->picks);
-    cnri_wishes_free(&p->own);
     cnri_free(p->wish);
     cnri_free(p->offers);
     cnri_free(p->only_user);
@@ -96,17 +95,16 @@ static cnr_status make(cnri_planner *p, const cnr_tensor *const *types, int32_t 
     return CNR_OK;
 }
 
-cnr_status cnri_plan_make(const cnr_graph *graph, cnri_devices *devices,
-                          const cnri_plan_options *options, const cnr_tensor *const *input_types,
-                          int32_t n_inputs, cnr_plan **out, cnr_error *err) {
-    static const cnri_plan_options defaults;
-    cnri_planner p = {.set = devices, .options = options ? options : &defaults, .host = -1};
+cnr_status cnri_plan_make_on(const cnr_graph *graph, const cnri_device_set *set,
+                             const cnri_plan_options *options,
+                             const cnr_tensor *const *input_types, int32_t n_inputs,
+                             cnr_plan **out, cnr_error *err) {
+    cnri_planner p = {.set = set, .options = options};
     const int64_t before = cnri_alloc_failures();
     *out = NULL;
     cnr_plan *plan = cnri_alloc_zero(sizeof *plan);
     if (!plan) return cnri_no_memory(err);
     p.plan = plan;
-    plan->refs = 1;
     plan->memory_bound = p.options->memory_bound;
     p.graph = plan->graph = cnri_graph_copy(graph);
     cnr_status status = plan->graph ? make(&p, input_types, n_inputs, err) : cnri_no_memory(err);
@@ -114,6 +112,20 @@ cnr_status cnri_plan_make(const cnr_graph *graph, cnri_devices *devices,
     status = cnri_alloc_verdict(before, status, "plan", err);
     if (status) cnri_plan_free(plan);
     else *out = plan;
+    return status;
+}
+
+cnr_status cnri_plan_make(const cnr_graph *graph, cnri_devices *devices,
+                          const cnri_plan_options *options, const cnr_tensor *const *input_types,
+                          int32_t n_inputs, cnr_plan **out, cnr_error *err) {
+    static const cnri_plan_options defaults;
+    const cnri_plan_options *o = options ? options : &defaults;
+    cnri_device_set set;
+    *out = NULL;
+    cnr_status status = cnri_device_set_make(&set, devices, graph, o, err);
+    if (status) return status;
+    status = cnri_plan_make_on(graph, &set, o, input_types, n_inputs, out, err);
+    cnri_device_set_free(&set);
     return status;
 }
 

@@ -29,6 +29,23 @@ typedef CNRI_VEC(cnri_placement) cnri_wishes;
 cnr_status cnri_wishes_read(const cnr_graph *graph, cnri_wishes *out, cnr_error *err);
 void cnri_wishes_free(cnri_wishes *wishes);
 
+/* set.c: the devices of a plan, found and opened once: the default one, those wished for in the
+ * order of the wishes, and one with host memory for what no other takes, unless one of them has it
+ * already. What is planned, and what a stored plan depends on, is this list. */
+struct cnri_plan_options;
+typedef struct cnri_device_set {
+    const cnri_device **at; int32_t n, room; /* open; the default first */
+    int32_t fallback, host; /* indices; host -1: there is none */
+    cnri_wishes own;        /* the graph's */
+    cnri_devices *devices;  /* where they come from */
+} cnri_device_set;
+/* Without an error to be freed. */
+cnr_status cnri_device_set_make(cnri_device_set *set, cnri_devices *devices,
+                                const cnr_graph *graph, const struct cnri_plan_options *options,
+                                cnr_error *err);
+int32_t cnri_device_set_find(const cnri_device_set *set, const char *name); /* -1: not in it */
+void cnri_device_set_free(cnri_device_set *set);
+
 /* What was chosen for one part of one node: enough to ask one kernel once. */
 typedef struct cnri_decision {
     int32_t node, part, n_chain;
@@ -138,7 +155,7 @@ typedef struct cnri_twin {
 } cnri_twin;
 
 typedef struct cnr_plan {
-    struct cnr_model *model;
+    struct cnri_kept_plan *keeper; /* the model's that made it (run/plans.c); NULL: none */
     cnr_graph *graph; /* bound and rewritten; weights borrowed from the model's */
     const cnr_device **devices; int32_t n_devices;
     CNRI_VEC(cnri_step) steps;
@@ -150,9 +167,6 @@ typedef struct cnr_plan {
     uint64_t weight_bytes; /* prepared blobs and plain constants if all are resident */
     uint64_t memory_bound;
     uint64_t params;       /* learned numbers of the net as it was written, before rewriting */
-    int32_t refs;          /* guarded by the runtime's lock; the cache holds one */
-    bool cached;
-    uint64_t used;         /* when it was last wanted, for the cache */
     cnr_mem *constants;    /* memory of the constant storages, by storage index */
     int32_t *input_homes;  /* of each graph input; -1: nothing reads it */
     int32_t *output_homes; /* of each graph output; -1: a constant */
@@ -171,6 +185,11 @@ void cnri_plan_defaults(const cnr_graph *graph, cnri_plan_options *options);
 cnr_status cnri_plan_make(const cnr_graph *graph, cnri_devices *devices,
                           const cnri_plan_options *options, const cnr_tensor *const *input_types,
                           int32_t n_inputs, cnr_plan **out, cnr_error *err);
+/* The same on a set that was made for this graph and these options. */
+cnr_status cnri_plan_make_on(const cnr_graph *graph, const cnri_device_set *set,
+                             const cnri_plan_options *options,
+                             const cnr_tensor *const *input_types, int32_t n_inputs,
+                             cnr_plan **out, cnr_error *err);
 void cnri_plan_free(cnr_plan *plan);
 /* Learned weights of a node's ports that `seen` (by value) does not hold yet; marks them there. */
 uint64_t cnri_node_params(const cnr_graph *g, int32_t node, bool *seen);

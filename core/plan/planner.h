@@ -1,6 +1,6 @@
 /* What the planner knows while it works; inside plan/ only.
  *
- *   wish.c    wishes that the graph has
+ *   wish.c    wishes that the graph has             set.c     devices, found and opened
  *   place.c   wish per node -> device(s)          choose.c  kernel, layout and fusion per node
  *   emit.c    steps and homes, copies between     alias.c   views, joins, in-place
  *   lay.c     lifetimes, storages, waits          finish.c  views, kernel states, constants
@@ -50,14 +50,11 @@ typedef struct cnri_reach {
 typedef struct cnri_planner {
     cnr_plan *plan;
     cnr_graph *graph;
-    cnri_devices *set;
+    const cnri_device_set *set; /* in the order of plan->devices */
     const cnri_plan_options *options;
     char key[CNRI_TUNING_KEY]; /* of the node that is being chosen for; "": times do not count */
     const cnri_decision *told; /* by the memo, for the part that is being chosen; NULL */
     bool fuse, alias, layout;
-    int32_t fallback; /* default device */
-    int32_t host;     /* device with host memory for what nobody else takes; -1 until needed */
-    cnri_wishes own; /* wishes of the graph's metadata */
     const cnri_placement **wish; /* by node; NULL none */
     int32_t n_picks, n_offers;
     int32_t *only_user; /* by value: the node that alone uses it; -1 */

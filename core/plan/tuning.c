@@ -95,14 +95,12 @@ static void add_node(cnri_text *out, const cnr_node *node) {
 
 static cnr_status make_key(cnri_planner *p, int32_t node, int32_t device, cnr_error *err) {
     const cnri_pick *pick = &p->picks[node];
-    const cnr_device *d = p->plan->devices[device];
-    const cnri_device *known;
+    const cnri_device *on = p->set->at[device];
+    const cnr_device *d = &on->device;
     cnri_text t = {0};
     uint8_t digest[32];
-    const cnr_status status = cnri_device_find(p->set, d->name, &known, err);
-    if (status) return status;
     cnri_text_add(&t, "%s %s %d\n", d->cls->name, d->name, (int)d->concurrency);
-    cnri_text_add(&t, "%s %s\n", known->info.name, known->info.driver);
+    cnri_text_add(&t, "%s %s\n", on->info.name, on->info.driver);
     add_node(&t, &p->graph->nodes.at[node]->view);
     for (int32_t i = 0; i < pick->n_chain; i++) {
         cnri_text_add(&t, "%d ", (int)pick->epilogues[i].chain_port);

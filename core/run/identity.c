@@ -73,8 +73,9 @@ static void add_words(cnri_text *out, const char *key, const char *const *words)
     for (; words && *words; words++) cnri_text_add(out, " %s=%s", key, *words);
 }
 
-static void add_options(cnri_text *out, const cnr_model *m) {
-    const cnri_plan_options *o = &m->plan_options;
+static void add_options(cnri_text *out, const cnri_plan_request *r) {
+    const cnri_plan_options *o = r->options;
+    const cnr_graph *g = r->model->graph;
     cnri_text_add(out, "options device=%s", o->device ? o->device : "");
     add_words(out, "no_rewrite", o->no_rewrite);
     add_words(out, "kernel", o->kernels);
@@ -88,9 +89,9 @@ static void add_options(cnri_text *out, const cnr_model *m) {
             cnri_text_add(out, ",%s:%s", p->parts[k].device, ratio);
         }
     }
-    for (int32_t i = 0; i < m->graph->meta.n; i++)
-        if (strncmp(m->graph->meta.keys[i], CNRI_PLACE_PREFIX, strlen(CNRI_PLACE_PREFIX)) == 0)
-            cnri_text_add(out, " %s=%s", m->graph->meta.keys[i], m->graph->meta.texts[i]);
+    for (int32_t i = 0; i < g->meta.n; i++)
+        if (strncmp(g->meta.keys[i], CNRI_PLACE_PREFIX, strlen(CNRI_PLACE_PREFIX)) == 0)
+            cnri_text_add(out, " %s=%s", g->meta.keys[i], g->meta.texts[i]);
     cnri_text_add(out, "\n");
 }
 
@@ -135,65 +136,25 @@ static void add_plugins(cnri_text *out) {
     }
 }
 
-static void add_device(cnri_text *out, const cnri_device *d) {
-    cnri_text line = {0};
-    cnri_text_add(&line, "device %s ", d->name);
-    const bool there = !line.failed && out->at && strstr(out->at, line.at);
-    cnri_text_free(&line);
-    if (!there)
+static void add_devices(cnri_text *out, const cnri_device_set *set) {
+    for (int32_t i = 0; i < set->n; i++) {
+        const cnri_device *d = set->at[i];
         cnri_text_add(out, "device %s %s, %s, %s, driver %s, %d units\n", d->name,
                       d->device.cls->name, d->info.key, d->info.name, d->info.driver,
                       (int)d->info.concurrency);
+    }
 }
 
-/* A device that is not there is left out: planning will tell. */
-static void add_named(cnri_text *out, cnri_devices *set, const char *name) {
-    const cnri_device *d;
-    const cnr_status status = cnri_device_find(set, name, &d, NULL);
-    if (!status) add_device(out, d);
-    out->failed = out->failed || status == CNR_E_MEMORY;
-}
-
-static void add_best(cnri_text *out, cnri_devices *set, bool host) {
-    const cnri_device *d;
-    const cnr_status status = cnri_device_best(set, host, &d, NULL);
-    if (!status) add_device(out, d);
-    out->failed = out->failed || status == CNR_E_MEMORY;
-}
-
-static void add_parts(cnri_text *out, cnri_devices *set, const cnri_placement *p, int32_t n) {
-    for (int32_t i = 0; i < n; i++)
-        for (int32_t k = 0; k < p[i].n_parts; k++) add_named(out, set, p[i].parts[k].device);
-}
-
-/* Those that the plan may use. */
-static void add_devices(cnri_text *out, const cnr_model *m) {
-    const cnri_plan_options *o = &m->plan_options;
-    cnri_devices *set = &m->rt->devices;
-    cnri_wishes own = {0};
-    if (o->device) add_named(out, set, o->device);
-    else add_best(out, set, false);
-    add_parts(out, set, o->placements, o->n_placements);
-    const cnr_status status = cnri_wishes_read(m->graph, &own, NULL);
-    if (!status) add_parts(out, set, own.at, own.n);
-    out->failed = out->failed || status == CNR_E_MEMORY;
-    cnri_wishes_free(&own);
-    /* Who takes what no other does; once that device is open, no better one is looked for. */
-    const cnr_device *opened;
-    if (o->device) (void)cnri_device_open(set, o->device, &opened, NULL);
-    add_best(out, set, true);
-}
-
-void cnri_plan_identity(const cnr_model *m, const cnr_tensor *const *types, int32_t n,
-                        cnri_text *out) {
+void cnri_plan_identity(const cnri_plan_request *r, cnri_text *out) {
+    const cnr_model *m = r->model;
     cnri_text_add(out, "program %s abi %d.%d signature %08x\n", CNNRUN_VERSION, CNR_ABI_MAJOR,
                   CNR_ABI_MINOR, (unsigned)CNR_SIGNATURE);
-    add_shapes(out, types, n);
-    add_options(out, m);
-    add_devices(out, m);
+    add_shapes(out, r->types, r->n);
+    add_options(out, r);
+    add_devices(out, r->set);
     cnri_text_add(out, "threads %d\n", (int)m->rt->devices.options.threads);
     add_plugins(out);
-    if (m->cache && !m->plan_options.deterministic) {
+    if (m->cache && !r->options->deterministic) {
         cnri_tuning none = {0};
         uint8_t print[16];
         (void)cnri_tuning_load(m->cache, &none, print, NULL);
@@ -204,9 +165,8 @@ void cnri_plan_identity(const cnr_model *m, const cnr_tensor *const *types, int3
     add_weights(out, m->graph);
 }
 
-void cnri_plan_slot(const cnr_model *m, const cnr_tensor *const *types, int32_t n,
-                    cnri_text *out) {
-    cnri_text_add(out, "%s\n", m->graph->name ? m->graph->name : "");
-    add_shapes(out, types, n);
-    add_options(out, m);
+void cnri_plan_slot(const cnri_plan_request *r, cnri_text *out) {
+    cnri_text_add(out, "%s\n", r->model->graph->name ? r->model->graph->name : "");
+    add_shapes(out, r->types, r->n);
+    add_options(out, r);
 }

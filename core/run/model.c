@@ -1,8 +1,6 @@
-/* Models: a graph with its labels and the plans made of it. */
+/* Models: a graph with its labels and what its plans are made by. */
 #include "core/run/run.h"
 #include <pthread.h>
-
-enum { MOST_CACHED = 8 }; /* plans kept by input shapes */
 
 static cnr_status no_memory(cnr_error *err) {
     return cnri_fail(err, CNR_E_MEMORY, "model", "out of memory");
@@ -27,7 +25,7 @@ static bool copy_words(const char *const *words, const char *const **out) {
     return copy != NULL;
 }
 
-static void free_options(cnri_plan_options *o) {
+void cnri_plan_options_free(cnri_plan_options *o) {
     for (int32_t i = 0; o->placements && i < o->n_placements; i++) {
         cnri_free(o->placements[i].node);
         cnri_free(o->placements[i].parts);
@@ -39,7 +37,7 @@ static void free_options(cnri_plan_options *o) {
     memset(o, 0, sizeof *o);
 }
 
-static bool copy_options(const cnri_plan_options *from, cnri_plan_options *to) {
+bool cnri_plan_options_copy(const cnri_plan_options *from, cnri_plan_options *to) {
     *to = *from;
     to->device = NULL;
     to->placements = NULL;
@@ -65,24 +63,15 @@ static bool copy_options(const cnri_plan_options *from, cnri_plan_options *to) {
 cnr_status cnri_model_set_options(cnr_model *m, const cnri_plan_options *options,
                                   cnr_error *err) {
     cnri_plan_options copy;
-    CNRI_VEC(cnr_plan *) dropped = {0};
-    if (!copy_options(options, &copy)) {
-        free_options(&copy);
+    if (!cnri_plan_options_copy(options, &copy)) {
+        cnri_plan_options_free(&copy);
         return no_memory(err);
     }
     pthread_mutex_lock(m->rt->lock);
-    free_options(&m->plan_options);
+    cnri_plan_options_free(&m->plan_options);
     m->plan_options = copy;
-    for (int32_t i = 0; i < m->plans.n; i++)
-        if (m->plans.at[i]->cached) {
-            cnr_plan **slot = cnri_push(&dropped);
-            if (!slot) continue; /* stays cached: correct, only made for the former options */
-            m->plans.at[i]->cached = false;
-            *slot = m->plans.at[i];
-        }
+    cnri_plans_outdated(m);
     pthread_mutex_unlock(m->rt->lock);
-    for (int32_t i = 0; i < dropped.n; i++) cnr_plan_release(dropped.at[i]);
-    cnri_vec_free(&dropped);
     return CNR_OK;
 }
 
@@ -141,7 +130,7 @@ static cnr_status fill(cnr_model *m, const cnr_load_options *o, cnr_error *err) 
         if (o->cache && !(m->cache = cnri_strdup(o->cache))) return no_memory(err);
     }
     cnri_plan_defaults(m->graph, &options);
-    if (!copy_options(&options, &m->plan_options)) return no_memory(err);
+    if (!cnri_plan_options_copy(&options, &m->plan_options)) return no_memory(err);
     if (!copy_symbols(m, o) || !copy_labels(m)) return no_memory(err);
     return bind_inputs(m, err);
 }
@@ -157,7 +146,8 @@ cnr_status cnri_model_from_graph(cnr_runtime *rt, cnr_graph *graph, const cnr_lo
     }
     m->rt = rt;
     m->graph = graph;
-    cnr_status status = fill(m, options, err);
+    cnr_status status = cnri_plans_open(m, err);
+    if (!status) status = fill(m, options, err);
     status = cnri_alloc_verdict(before, status, "model", err);
     if (!status) {
         pthread_mutex_lock(rt->lock);
@@ -198,7 +188,7 @@ cnr_status cnr_load(cnr_runtime *rt, const char *path, const cnr_load_options *o
 void cnr_release(cnr_model *m) {
     if (!m) return;
     while (m->sessions.n > 0) cnr_session_close(m->sessions.at[m->sessions.n - 1]);
-    for (int32_t i = 0; i < m->plans.n; i++) cnri_plan_free(m->plans.at[i]);
+    cnri_plans_close(m);
     pthread_mutex_lock(m->rt->lock);
     for (int32_t i = 0; i < m->rt->models.n; i++)
         if (m->rt->models.at[i] == m) {
@@ -207,7 +197,7 @@ void cnr_release(cnr_model *m) {
             m->rt->models.n--;
         }
     pthread_mutex_unlock(m->rt->lock);
-    free_options(&m->plan_options);
+    cnri_plan_options_free(&m->plan_options);
     for (int32_t i = 0; i < m->n_labels; i++) cnri_free(m->labels[i]);
     for (int32_t i = 0; i < m->n_symbols; i++) cnri_free(m->symbols[i]);
     cnri_free(m->labels);
@@ -215,140 +205,10 @@ void cnr_release(cnr_model *m) {
     cnri_free(m->symbol_values);
     cnri_free(m->path);
     cnri_free(m->cache);
-    cnri_vec_free(&m->plans);
     cnri_vec_free(&m->sessions);
     cnri_vec_free(&m->input_types);
     cnri_graph_free(m->graph);
     cnri_free(m);
-}
-
-/* ---- plans by shape ---- */
-
-static bool made_for(const cnr_plan *plan, const cnr_tensor *types, int32_t n) {
-    for (int32_t i = 0; i < n; i++) {
-        const cnr_tensor *t = plan->graph->values.at[plan->graph->inputs.at[i]].type;
-        if (!cnr_same_shape(&types[i], t)) return false;
-        if (types[i].data && (!t->data || memcmp(types[i].data, t->data, (size_t)t->bytes) != 0))
-            return false;
-    }
-    return true;
-}
-
-/* The lock is held. */
-static cnr_plan *find_plan(cnr_model *m, const cnr_tensor *types, int32_t n) {
-    for (int32_t i = 0; i < m->plans.n; i++) {
-        cnr_plan *plan = m->plans.at[i];
-        if (!plan->cached || !made_for(plan, types, n)) continue;
-        plan->used = ++m->clock;
-        plan->refs++;
-        return plan;
-    }
-    return NULL;
-}
-
-static void forget(cnr_model *m, cnr_plan *plan) {
-    for (int32_t i = 0; i < m->plans.n; i++)
-        if (m->plans.at[i] == plan) {
-            m->plans.at[i] = m->plans.at[--m->plans.n];
-            break;
-        }
-    cnri_plan_free(plan);
-}
-
-/* Lets the plan go that was wanted longest ago. The lock is held. */
-static void trim_cache(cnr_model *m) {
-    int32_t cached = 0;
-    cnr_plan *oldest = NULL;
-    for (int32_t i = 0; i < m->plans.n; i++) {
-        cnr_plan *plan = m->plans.at[i];
-        if (!plan->cached) continue;
-        cached++;
-        if (!oldest || plan->used < oldest->used) oldest = plan;
-    }
-    if (cached <= MOST_CACHED) return;
-    oldest->cached = false;
-    if (--oldest->refs == 0) forget(m, oldest);
-}
-
-static cnr_status add_plan(cnr_model *m, const cnr_tensor *types, int32_t n, cnr_plan **out,
-                           cnr_error *err) {
-    const int64_t before = cnri_alloc_failures();
-    const cnr_tensor **list = cnri_alloc(((size_t)n + 1) * sizeof *list);
-    if (!list) return no_memory(err);
-    for (int32_t i = 0; i < n; i++) list[i] = &types[i];
-    cnr_plan *plan = NULL;
-    cnr_status status = cnri_stored_plan(m, list, n, &plan, err);
-    cnri_free(list);
-    cnr_plan **slot = status ? NULL : cnri_push(&m->plans);
-    status = cnri_alloc_verdict(before, status, m->path ? m->path : "model", err);
-    if (status) {
-        m->plans.n -= slot != NULL;
-        cnri_plan_free(plan);
-        return status;
-    }
-    *slot = *out = plan;
-    plan->model = m;
-    plan->cached = true;
-    plan->refs = 2; /* the cache's and the caller's */
-    plan->used = ++m->clock;
-    trim_cache(m);
-    return CNR_OK;
-}
-
-static cnr_status take_shape(const cnr_model *m, int32_t input, const cnr_tensor *from,
-                             cnr_tensor *type, cnr_error *err) {
-    if (from->rank < 0 || from->rank > CNR_MAX_RANK)
-        return cnri_fail(err, CNR_E_INVALID, cnr_input_name(m, input),
-                         "a shape of rank %d; want 0 to %d", (int)from->rank, CNR_MAX_RANK);
-    type->rank = from->rank;
-    memcpy(type->dim, from->dim, sizeof type->dim);
-    type->bytes = cnr_dense_bytes(type);
-    if (!from->data || from->dtype != type->dtype || !cnri_graph_input_decides(m->graph, input))
-        return CNR_OK;
-    type->data = from->data;
-    return cnri_tensor_check(from, cnr_input_name(m, input), err);
-}
-
-cnr_status cnr_plan_for(cnr_model *m, const cnr_tensor *const *shapes, int32_t n_shapes,
-                         cnr_plan **out, cnr_error *err) {
-    if (out) *out = NULL;
-    cnr_status status = cnri_given(err, "model", m, "out", out, NULL);
-    if (status) return status;
-    const int32_t n = m->graph->inputs.n;
-    if (shapes && n_shapes != n)
-        return cnri_fail(err, CNR_E_ARG, m->path ? m->path : "model",
-                         "want the shapes of %d inputs, got %d", (int)n, (int)n_shapes);
-    status = cnri_check_process(m->rt, err);
-    if (status) return status;
-    cnr_tensor *types = cnri_alloc(((size_t)n + 1) * sizeof *types);
-    if (!types) return no_memory(err);
-    for (int32_t i = 0; i < n && !status; i++) {
-        types[i] = m->input_types.at[i];
-        types[i].data = NULL;
-        if (shapes && shapes[i]) status = take_shape(m, i, shapes[i], &types[i], err);
-    }
-    if (status) {
-        cnri_free(types);
-        return status;
-    }
-    pthread_mutex_lock(m->rt->lock);
-    *out = find_plan(m, types, n);
-    if (!*out) status = add_plan(m, types, n, out, err);
-    pthread_mutex_unlock(m->rt->lock);
-    cnri_free(types);
-    return status;
-}
-
-void cnr_plan_release(cnr_plan *plan) {
-    if (!plan) return;
-    cnr_model *m = plan->model;
-    if (!m) {
-        cnri_plan_free(plan);
-        return;
-    }
-    pthread_mutex_lock(m->rt->lock);
-    if (--plan->refs == 0) forget(m, plan);
-    pthread_mutex_unlock(m->rt->lock);
 }
 
 uint64_t cnr_plan_arena_bytes(const cnr_plan *plan) {

@@ -41,7 +41,7 @@ struct cnr_runtime {
     cnri_devices devices;
     cnr_open_options options;
     CNRI_VEC(cnr_model *) models;
-    void *lock;  /* guards lists, plan caches and the opening of devices */
+    void *lock;  /* guards lists and plan caches; held while nothing is planned or compiled */
     int64_t pid; /* a child after fork has none of the devices' threads */
 };
 
@@ -52,25 +52,41 @@ struct cnr_model {
     cnri_plan_options plan_options;
     char *cache;      /* folder of stored plans; NULL: none */
     uint64_t cache_bytes;
-    CNRI_VEC(cnr_plan *) plans; /* all that live; those `cached` are found by input shapes */
+    struct cnri_plans *plans;   /* plans.c: those that live, by input shapes */
     CNRI_VEC(cnr_session *) sessions;
     CNRI_VEC(cnr_tensor) input_types; /* bound for a plan made implicitly */
     char **symbols; int64_t *symbol_values; int32_t n_symbols;
-    uint64_t clock;
     cnr_session *session; /* of cnr_run_*; made at first use */
     char **labels; int32_t n_labels;
 };
 
+/* A plan that is wanted: for these shapes, by these options (a copy, which changes of the model's
+ * do not reach), on these devices. */
+typedef struct cnri_plan_request {
+    const cnr_model *model;
+    const cnri_plan_options *options;
+    const cnri_device_set *set;
+    const cnr_tensor *const *types;
+    int32_t n;
+} cnri_plan_request;
+/* plans.c: the plans of a model. */
+cnr_status cnri_plans_open(cnr_model *m, cnr_error *err);
+void cnri_plans_close(cnr_model *m);
+/* Plans to come are made anew: those that there are stay good for who has them. Lock held. */
+void cnri_plans_outdated(cnr_model *m);
+cnr_model *cnri_plan_model(const cnr_plan *plan); /* NULL: made without one */
+void cnri_plan_keep(cnr_plan *plan); /* one more holder; the runtime's lock is held */
+bool cnri_plan_options_copy(const cnri_plan_options *from, cnri_plan_options *to);
+void cnri_plan_options_free(cnri_plan_options *o); /* after a failed copy, too */
+int32_t cnri_plans_count(const cnr_model *m);
+
 /* stored.c: a plan from the model's cache, or made and stored there; without a cache just made.
  * Whether it was a hit, a miss or stale, and why, is logged and stands in (*out)->origin. */
-cnr_status cnri_stored_plan(cnr_model *model, const cnr_tensor *const *types, int32_t n,
-                            cnr_plan **out, cnr_error *err);
+cnr_status cnri_stored_plan(const cnri_plan_request *r, cnr_plan **out, cnr_error *err);
 /* identity.c: what a stored plan depends on, a line for each thing: "weights 12ab..."; and the part
  * of it that finds its file: net, shapes and options. */
-void cnri_plan_identity(const cnr_model *model, const cnr_tensor *const *types, int32_t n,
-                        cnri_text *out);
-void cnri_plan_slot(const cnr_model *model, const cnr_tensor *const *types, int32_t n,
-                    cnri_text *out);
+void cnri_plan_identity(const cnri_plan_request *r, cnri_text *out);
+void cnri_plan_slot(const cnri_plan_request *r, cnri_text *out);
 
 /* tune.c: the record in a cache folder; none there is none. print: fingerprint of the file, or zeros. */
 cnr_status cnri_tuning_load(const char *folder, cnri_tuning *out, uint8_t print[16],

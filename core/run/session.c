@@ -212,7 +212,7 @@ cnr_status cnr_session_open(cnr_plan *plan, cnr_session **out, cnr_error *err) {
     if (out) *out = NULL;
     cnr_status status = cnri_given(err, "plan", plan, "out", out, NULL);
     if (status) return status;
-    cnr_model *model = plan->model;
+    cnr_model *model = cnri_plan_model(plan);
     status = model ? cnri_check_process(model->rt, err) : CNR_OK;
     if (status) return status;
     const int64_t before = cnri_alloc_failures();
@@ -228,7 +228,7 @@ cnr_status cnr_session_open(cnr_plan *plan, cnr_session **out, cnr_error *err) {
         cnr_session **slot = cnri_push(&model->sessions);
         if (slot) {
             *slot = s;
-            plan->refs++;
+            cnri_plan_keep(plan);
         } else {
             status = no_memory(err);
         }

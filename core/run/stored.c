@@ -53,16 +53,15 @@ static void add_stem(const cnr_model *m, cnri_text *out) {
 }
 
 /* One file for each net, shapes and options: other differences make it stale. */
-static void add_file_name(const cnr_model *m, const cnr_tensor *const *types, int32_t n,
-                          cnri_text *out) {
+static void add_file_name(const cnri_plan_request *r, cnri_text *out) {
     cnri_text slot = {0};
     uint8_t digest[32];
     char hex[17];
-    cnri_plan_slot(m, types, n, &slot);
+    cnri_plan_slot(r, &slot);
     out->failed = out->failed || slot.failed;
     cnri_sha256_of(slot.at, slot.n, digest);
     cnri_hex(digest, 8, hex);
-    add_stem(m, out);
+    add_stem(r->model, out);
     cnri_text_add(out, "%s" CNRI_PLAN_SUFFIX, hex);
     cnri_text_free(&slot);
 }
@@ -85,9 +84,10 @@ static char *why_missed(const cnr_model *m, const char *identity) {
 /* ---- loading and storing ---- */
 
 /* By a memo, else by the record of times that the cache may have. */
-static cnr_status make(cnr_model *m, const cnri_memo *memo, const cnr_tensor *const *types,
-                       int32_t n, cnr_plan **out, cnr_error *err) {
-    cnri_plan_options options = m->plan_options;
+static cnr_status make(const cnri_plan_request *r, const cnri_memo *memo, cnr_plan **out,
+                       cnr_error *err) {
+    const cnr_model *m = r->model;
+    cnri_plan_options options = *r->options;
     cnri_tuning tuning = {0};
     uint8_t print[16];
     cnr_error why = CNR_ERROR_INIT;
@@ -98,14 +98,14 @@ static cnr_status make(cnr_model *m, const cnri_memo *memo, const cnr_tensor *co
         options.tuning = tuning.rows.n ? &tuning : NULL;
     }
     const cnr_status status =
-        cnri_plan_make(m->graph, &m->rt->devices, &options, types, n, out, err);
+        cnri_plan_make_on(m->graph, r->set, &options, r->types, r->n, out, err);
     cnri_vec_free(&tuning.rows);
     return status;
 }
 
 /* A plan after the stored one, which it then owns. */
-static cnr_status follow(cnr_model *m, cnri_cached *c, const cnr_tensor *const *types, int32_t n,
-                         cnr_plan **out, cnr_error *err) {
+static cnr_status follow(const cnri_plan_request *r, cnri_cached *c, cnr_plan **out,
+                         cnr_error *err) {
     cnri_memo memo = {0};
     cnr_status status = cnri_memo_parse(&memo, c->choices, err);
     for (int32_t i = 0; i < c->n_blobs && !status; i++) {
@@ -118,7 +118,7 @@ static cnr_status follow(cnr_model *m, cnri_cached *c, const cnr_tensor *const *
                               .bytes = c->blobs[i].bytes};
         memcpy(b->print, c->blobs[i].print, sizeof b->print);
     }
-    if (!status) status = make(m, &memo, types, n, out, err);
+    if (!status) status = make(r, &memo, out, err);
     if (!status) {
         (*out)->kept = c->file; /* names of blobs were copied into the plan's own */
         c->file = (cnri_mapping){0};
@@ -170,23 +170,22 @@ static cnr_status store(const cnr_model *m, cnr_plan *plan, const char *path, co
 }
 
 /* Tries the file. *out stays NULL when it is no good, and *origin says why; cnri_free. */
-static cnr_status try_stored(cnr_model *m, const char *path, const char *identity,
-                             const cnr_tensor *const *types, int32_t n, cnr_plan **out,
-                             char **origin) {
+static cnr_status try_stored(const cnri_plan_request *r, const char *path, const char *identity,
+                             cnr_plan **out, char **origin) {
     cnri_cached c;
     cnr_error why = CNR_ERROR_INIT;
     char *what = NULL;
     cnr_status status = cnri_cached_open(path, &c, &why);
     if (status == CNR_E_MEMORY) return status;
     if (status == CNR_E_NOT_FOUND) {
-        what = why_missed(m, identity);
+        what = why_missed(r->model, identity);
         *origin = what ? cnri_format("miss: %s", what) : NULL;
     } else if (status) {
         const bool wrong = status == CNR_E_FORMAT || status == CNR_E_STATE;
         *origin = cnri_format("%s: %s", wrong ? "stale" : "miss", why.text);
     } else if ((what = difference(c.identity, identity)) != NULL) {
         *origin = cnri_format("stale: %s", what);
-    } else if ((status = follow(m, &c, types, n, out, &why)) != CNR_OK) {
+    } else if ((status = follow(r, &c, out, &why)) != CNR_OK) {
         *origin = cnri_format("stale: %s: %s", why.where, why.text);
     } else {
         *origin = cnri_strdup("hit");
@@ -197,12 +196,11 @@ static cnr_status try_stored(cnr_model *m, const char *path, const char *identit
     return status == CNR_E_MEMORY || !*origin ? CNR_E_MEMORY : CNR_OK;
 }
 
-static cnr_status plan_at(cnr_model *m, const char *path, const char *file, const char *identity,
-                          const cnr_tensor *const *types, int32_t n, cnr_plan **out,
-                          cnr_error *err) {
+static cnr_status plan_at(const cnri_plan_request *r, const char *path, const char *file,
+                          const char *identity, cnr_plan **out, cnr_error *err) {
     char *origin = NULL;
     cnr_error why = CNR_ERROR_INIT;
-    cnr_status status = try_stored(m, path, identity, types, n, out, &origin);
+    cnr_status status = try_stored(r, path, identity, out, &origin);
     if (status) {
         cnri_plan_free(*out);
         *out = NULL;
@@ -212,9 +210,9 @@ static cnr_status plan_at(cnr_model *m, const char *path, const char *file, cons
     cnri_log(strncmp(origin, "stale", 5) == 0 ? CNR_LOG_WARN : CNR_LOG_INFO, "cache", "%s: %s",
              path, origin);
     if (!*out) {
-        status = make(m, NULL, types, n, out, err);
-        if (!status) status = cnri_plan_sound(*out, m->rt->devices.options.threads, err);
-        if (!status && store(m, *out, path, file, identity, &why))
+        status = make(r, NULL, out, err);
+        if (!status) status = cnri_plan_sound(*out, r->model->rt->devices.options.threads, err);
+        if (!status && store(r->model, *out, path, file, identity, &why))
             cnri_log(CNR_LOG_WARN, "cache", "%s: %s", why.where, why.text);
     }
     if (status) cnri_free(origin);
@@ -222,17 +220,16 @@ static cnr_status plan_at(cnr_model *m, const char *path, const char *file, cons
     return status;
 }
 
-cnr_status cnri_stored_plan(cnr_model *m, const cnr_tensor *const *types, int32_t n,
-                            cnr_plan **out, cnr_error *err) {
+cnr_status cnri_stored_plan(const cnri_plan_request *r, cnr_plan **out, cnr_error *err) {
+    const char *cache = r->model->cache;
     *out = NULL;
-    if (!m->cache || m->plan_options.training) return make(m, NULL, types, n, out, err);
+    if (!cache || r->options->training) return make(r, NULL, out, err);
     cnri_text identity = {0}, file = {0};
-    cnri_plan_identity(m, types, n, &identity);
-    add_file_name(m, types, n, &file);
-    char *path = identity.failed || file.failed ? NULL : cnri_path_join(m->cache, file.at);
-    const cnr_status status =
-        path ? plan_at(m, path, file.at, identity.at, types, n, out, err)
-             : cnri_fail(err, CNR_E_MEMORY, m->cache, "out of memory");
+    cnri_plan_identity(r, &identity);
+    add_file_name(r, &file);
+    char *path = identity.failed || file.failed ? NULL : cnri_path_join(cache, file.at);
+    const cnr_status status = path ? plan_at(r, path, file.at, identity.at, out, err)
+                                   : cnri_fail(err, CNR_E_MEMORY, cache, "out of memory");
     cnri_free(path);
     cnri_text_free(&identity);
     cnri_text_free(&file);

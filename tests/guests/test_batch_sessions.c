@@ -38,7 +38,7 @@ static void batches(cnr_model *m) {
         ok(!cnr_plan_for(m, list, 1, &plans[i], &err) && (i < 3 || plans[i] == plans[i - 3]),
            i < 3 ? "a plan for it" : "the plan that was made before");
     }
-    is_int(m->plans.n, 3, "three plans in all");
+    is_int(cnri_plans_count(m), 3, "three plans in all");
     for (size_t i = 0; i < CNRI_COUNT(sizes); i++) cnr_plan_release(plans[i]);
 }
 

@@ -31,7 +31,7 @@ static void replace(const cnri_plan_options *o, int32_t n, const char *what) {
     cnr_plan *plan = NULL;
     bool good = m && judge && !guests_run(m, n, 1, was, &err) &&
                 !cnr_plan_for(m, NULL, 0, &plan, &err);
-    int32_t plans = m ? m->plans.n : 0, alike = 0;
+    int32_t plans = m ? cnri_plans_count(m) : 0, alike = 0;
     for (size_t i = 0; i < CNRI_COUNT(names) && good; i++) { /* one after the other, in one plan */
         cnr_tensor w = changed(judge->graph, names[i], (uint32_t)i + 7);
         good = w.data && !cnr_plan_set_weight(plan, names[i], &w, &err) &&
@@ -45,7 +45,7 @@ static void replace(const cnri_plan_options *o, int32_t n, const char *what) {
     }
     ok(good, "%s: weights are replaced in a plan in use: %s", what, err.text);
     is_int(alike, (int)CNRI_COUNT(names), "each time it answers as a plan made for them");
-    is_int(m->plans.n, plans, "and no plan was made for it");
+    is_int(cnri_plans_count(m), plans, "and no plan was made for it");
     float one[4] = {0};
     const cnr_tensor bad = {.size = sizeof bad, .dtype = CNR_f32, .rank = 1, .dim = {4},
                             .data = one, .bytes = sizeof one};
@@ -74,7 +74,7 @@ static void trained(void) {
     double loss, first = 0;
     cnr_status status = CNR_OK;
     const cnr_plan *const plan = t->plan, *const judge = t->judge_plan;
-    const int32_t plans = t->model->plans.n + t->judge->plans.n;
+    const int32_t plans = cnri_plans_count(t->model) + cnri_plans_count(t->judge);
     for (int32_t step = 0; step < 8 && !status; step++) {
         memcpy(t->inputs, guests_digits, (size_t)(10 * t->sample) * sizeof *t->inputs);
         memcpy(t->labels, guests_labels, 10 * sizeof *t->labels);
@@ -87,7 +87,7 @@ static void trained(void) {
     ok(!status && loss < first, "eight steps on ten digits: loss %.3f to %.3f: %s", first, loss,
        err.text);
     ok(t->plan == plan && t->judge_plan == judge &&
-       t->model->plans.n + t->judge->plans.n == plans, "in the plans there were from the start");
+       cnri_plans_count(t->model) + cnri_plans_count(t->judge) == plans, "in the plans there were from the start");
     cnri_trainer_keep(t);
     status = cnri_trainer_finish(t, &err);
     cnri_trainer_free(t);

@@ -1,0 +1,254 @@
+/* The plans of a model by the shapes of its inputs: found, made once however many threads ask, kept
+ * while somebody has them. The runtime's lock is held to look and to publish, never to plan. */
+#include "core/run/run.h"
+#include <pthread.h>
+
+enum { MOST_CACHED = 8 }; /* plans kept though nobody has them */
+
+typedef struct cnri_kept_plan {
+    cnr_model *model;
+    cnr_plan *plan;          /* NULL: being made */
+    const cnr_tensor *types; /* of the inputs, while it is being made: the maker's */
+    int32_t refs;            /* who has it; the cache is one of them */
+    bool cached;             /* found by shapes */
+    uint64_t used;           /* when it was last wanted */
+} kept_plan;
+
+struct cnri_plans {
+    CNRI_VEC(kept_plan *) at;
+    uint64_t clock;
+    uint64_t version;    /* of the model's options */
+    pthread_cond_t made; /* something that was being made is there, or failed */
+};
+
+static cnr_status no_memory(cnr_error *err) {
+    return cnri_fail(err, CNR_E_MEMORY, "model", "out of memory");
+}
+
+static void lock(const cnr_model *m) { pthread_mutex_lock(m->rt->lock); }
+static void unlock(const cnr_model *m) { pthread_mutex_unlock(m->rt->lock); }
+
+/* ---- by shape; the lock is held ---- */
+
+static bool same_type(const cnr_tensor *a, const cnr_tensor *b) {
+    if (!cnr_same_shape(a, b)) return false;
+    return !a->data || (b->data && memcmp(a->data, b->data, (size_t)a->bytes) == 0);
+}
+
+static bool made_for(const kept_plan *k, const cnr_tensor *types, int32_t n) {
+    const cnr_graph *g = k->plan ? k->plan->graph : NULL;
+    for (int32_t i = 0; i < n; i++)
+        if (!same_type(&types[i], g ? g->values.at[g->inputs.at[i]].type : &k->types[i]))
+            return false;
+    return true;
+}
+
+static kept_plan *find(cnr_model *m, const cnr_tensor *types, int32_t n) {
+    for (int32_t i = 0; i < m->plans->at.n; i++) {
+        kept_plan *k = m->plans->at.at[i];
+        if (k->cached && made_for(k, types, n)) return k;
+    }
+    return NULL;
+}
+
+/* Lets go of one reference; what nobody has any more is taken out, for the caller to free. */
+static kept_plan *let_go(kept_plan *k) {
+    struct cnri_plans *plans = k->model->plans;
+    if (--k->refs > 0) return NULL;
+    for (int32_t i = 0; i < plans->at.n; i++)
+        if (plans->at.at[i] == k) {
+            plans->at.at[i] = plans->at.at[--plans->at.n];
+            break;
+        }
+    return k;
+}
+
+/* The plan that was wanted longest ago leaves a full cache. */
+static kept_plan *trim(struct cnri_plans *plans) {
+    int32_t cached = 0;
+    kept_plan *oldest = NULL;
+    for (int32_t i = 0; i < plans->at.n; i++) {
+        kept_plan *k = plans->at.at[i];
+        if (!k->cached || !k->plan) continue;
+        cached++;
+        if (!oldest || k->used < oldest->used) oldest = k;
+    }
+    if (cached <= MOST_CACHED) return NULL;
+    oldest->cached = false;
+    return let_go(oldest);
+}
+
+static void free_kept(kept_plan *k) {
+    if (!k) return;
+    cnri_plan_free(k->plan);
+    cnri_free(k);
+}
+
+/* ---- making ---- */
+
+/* What others find, and wait for, while it is being made. */
+static kept_plan *begin(cnr_model *m, const cnr_tensor *types) {
+    kept_plan *k = cnri_alloc_zero(sizeof *k), **slot = k ? cnri_push(&m->plans->at) : NULL;
+    if (!slot) {
+        cnri_free(k);
+        return NULL;
+    }
+    *k = (kept_plan){.model = m, .types = types, .refs = 1, .cached = true,
+                     .used = ++m->plans->clock};
+    return *slot = k;
+}
+
+static cnr_status make(cnr_model *m, const cnri_plan_options *options, const cnr_tensor *types,
+                       int32_t n, cnr_plan **out, cnr_error *err) {
+    cnri_device_set set;
+    const cnr_tensor **list = cnri_alloc(((size_t)n + 1) * sizeof *list);
+    if (!list) return no_memory(err);
+    for (int32_t i = 0; i < n; i++) list[i] = &types[i];
+    const int64_t before = cnri_alloc_failures();
+    cnr_status status = cnri_device_set_make(&set, &m->rt->devices, m->graph, options, err);
+    if (!status) {
+        const cnri_plan_request request = {m, options, &set, list, n};
+        status = cnri_stored_plan(&request, out, err);
+        cnri_device_set_free(&set);
+    }
+    cnri_free(list);
+    status = cnri_alloc_verdict(before, status, m->path ? m->path : "model", err);
+    if (!status) return CNR_OK;
+    cnri_plan_free(*out);
+    *out = NULL;
+    return status;
+}
+
+/* One that was made by options of before is its caller's alone. */
+static void publish(kept_plan *k, cnr_plan *plan, uint64_t version) {
+    struct cnri_plans *plans = k->model->plans;
+    kept_plan *left = NULL;
+    lock(k->model);
+    k->types = NULL;
+    k->plan = plan;
+    k->cached = plan && k->cached && plans->version == version;
+    if (k->cached) k->refs++;
+    if (plan) plan->keeper = k;
+    left = plan ? trim(plans) : let_go(k);
+    pthread_cond_broadcast(&plans->made);
+    unlock(k->model);
+    free_kept(left);
+}
+
+static cnr_status find_or_make(cnr_model *m, const cnr_tensor *types, int32_t n, cnr_plan **out,
+                               cnr_error *err) {
+    cnri_plan_options options = {0};
+    cnr_status status = CNR_OK;
+    kept_plan *k;
+    lock(m);
+    while ((k = find(m, types, n)) != NULL && !k->plan)
+        pthread_cond_wait(&m->plans->made, m->rt->lock);
+    const bool found = k != NULL;
+    const uint64_t version = m->plans->version;
+    if (found) {
+        k->refs++;
+        k->used = ++m->plans->clock;
+        *out = k->plan;
+    } else if (!cnri_plan_options_copy(&m->plan_options, &options) || !(k = begin(m, types))) {
+        status = no_memory(err);
+    }
+    unlock(m);
+    if (!found && !status) {
+        status = make(m, &options, types, n, out, err);
+        publish(k, status ? NULL : *out, version);
+    }
+    cnri_plan_options_free(&options);
+    return status;
+}
+
+static cnr_status take_shape(const cnr_model *m, int32_t input, const cnr_tensor *from,
+                             cnr_tensor *type, cnr_error *err) {
+    if (from->rank < 0 || from->rank > CNR_MAX_RANK)
+        return cnri_fail(err, CNR_E_INVALID, cnr_input_name(m, input),
+                         "a shape of rank %d; want 0 to %d", (int)from->rank, CNR_MAX_RANK);
+    type->rank = from->rank;
+    memcpy(type->dim, from->dim, sizeof type->dim);
+    type->bytes = cnr_dense_bytes(type);
+    if (!from->data || from->dtype != type->dtype || !cnri_graph_input_decides(m->graph, input))
+        return CNR_OK;
+    type->data = from->data;
+    return cnri_tensor_check(from, cnr_input_name(m, input), err);
+}
+
+cnr_status cnr_plan_for(cnr_model *m, const cnr_tensor *const *shapes, int32_t n_shapes,
+                         cnr_plan **out, cnr_error *err) {
+    if (out) *out = NULL;
+    cnr_status status = cnri_given(err, "model", m, "out", out, NULL);
+    if (status) return status;
+    const int32_t n = m->graph->inputs.n;
+    if (shapes && n_shapes != n)
+        return cnri_fail(err, CNR_E_ARG, m->path ? m->path : "model",
+                         "want the shapes of %d inputs, got %d", (int)n, (int)n_shapes);
+    status = cnri_check_process(m->rt, err);
+    if (status) return status;
+    cnr_tensor *types = cnri_alloc(((size_t)n + 1) * sizeof *types);
+    if (!types) return no_memory(err);
+    for (int32_t i = 0; i < n && !status; i++) {
+        types[i] = m->input_types.at[i];
+        types[i].data = NULL;
+        if (shapes && shapes[i]) status = take_shape(m, i, shapes[i], &types[i], err);
+    }
+    if (!status) status = find_or_make(m, types, n, out, err);
+    cnri_free(types);
+    return status;
+}
+
+/* ---- holders ---- */
+
+cnr_model *cnri_plan_model(const cnr_plan *plan) {
+    return plan->keeper ? plan->keeper->model : NULL;
+}
+
+void cnri_plan_keep(cnr_plan *plan) {
+    if (plan->keeper) plan->keeper->refs++;
+}
+
+void cnr_plan_release(cnr_plan *plan) {
+    if (!plan) return;
+    kept_plan *k = plan->keeper;
+    if (!k) {
+        cnri_plan_free(plan);
+        return;
+    }
+    const cnr_model *m = k->model;
+    lock(m);
+    k = let_go(k);
+    unlock(m);
+    free_kept(k);
+}
+
+/* ---- of a model ---- */
+
+cnr_status cnri_plans_open(cnr_model *m, cnr_error *err) {
+    m->plans = cnri_alloc_zero(sizeof *m->plans);
+    if (!m->plans) return no_memory(err);
+    pthread_cond_init(&m->plans->made, NULL);
+    return CNR_OK;
+}
+
+void cnri_plans_close(cnr_model *m) {
+    if (!m->plans) return;
+    for (int32_t i = 0; i < m->plans->at.n; i++) free_kept(m->plans->at.at[i]);
+    cnri_vec_free(&m->plans->at);
+    pthread_cond_destroy(&m->plans->made);
+    cnri_free(m->plans);
+    m->plans = NULL;
+}
+
+void cnri_plans_outdated(cnr_model *m) {
+    struct cnri_plans *plans = m->plans;
+    plans->version++;
+    for (int32_t i = plans->at.n - 1; i >= 0; i--) {
+        kept_plan *k = plans->at.at[i];
+        if (!k->cached) continue;
+        k->cached = false;
+        if (k->plan) free_kept(let_go(k)); /* its options are gone: it went with them */
+    }
+}
+
+int32_t cnri_plans_count(const cnr_model *m) { return m->plans->at.n; }
