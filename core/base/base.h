@@ -139,15 +139,43 @@ void cnri_unmap_file(cnri_mapping *m);
 /* The whole file, NUL added past its end; at most `limit` bytes. Release with cnri_free. */
 cnr_status cnri_read_file(const char *path, uint64_t limit, char **out, size_t *bytes,
                           cnr_error *err);
-/* Written to a temporary beside `path`; commit syncs and renames, abandon removes. */
-typedef struct cnri_writer { FILE *file; char *path, *temporary; } cnri_writer;
-cnr_status cnri_write_begin(cnri_writer *w, const char *path, cnr_error *err);
-cnr_status cnri_write(cnri_writer *w, const void *data, uint64_t bytes, cnr_error *err);
-cnr_status cnri_write_commit(cnri_writer *w, cnr_error *err);
-void cnri_write_abandon(cnri_writer *w);
 char *cnri_path_join(const char *directory, const char *name);
 char *cnri_path_dir(const char *path); /* "." when there is none */
 char *cnri_executable_dir(void);
+/* "PATH: what: " and what errno says, with the status that goes with it. */
+cnr_status cnri_fail_errno(cnr_error *err, const char *path, const char *what);
+
+/* ---- output.c: the one way in which files are written ----
+ *     cnri_writer w;
+ *     cnr_status status = cnri_write_begin(&w, path, 0, err);   a temporary beside the target
+ *     if (!status) status = cnri_write(&w, data, bytes, err);   or through w.file
+ *     if (!status) return cnri_write_commit(&w, err);           synced, renamed, the folder synced
+ *     cnri_write_abandon(&w);                                   after an error: removed
+ *
+ * A target that is there keeps its mode, owner and group, or is refused. Of a symbolic link the
+ * file that it leads to is replaced. "-", folders, devices and pipes are refused. The temporary is
+ * "FOLDER/.NAME.SLOT.cnnrun-tmp" and locked; one that nobody holds the lock of was left behind by a
+ * process that was killed, and is removed when that target is next written. */
+#define CNRI_TEMPORARY_SUFFIX ".cnnrun-tmp"
+/* Kept between runs for ourselves: mode 0600; replaces whatever has the name, a link itself too. */
+enum { CNRI_WRITE_PRIVATE = 1 };
+typedef struct cnri_writer {
+    FILE *file;
+    char *path;      /* as asked for; messages name it */
+    char *target;    /* with links followed */
+    char *temporary;
+} cnri_writer;
+cnr_status cnri_write_begin(cnri_writer *w, const char *path, uint32_t flags, cnr_error *err);
+cnr_status cnri_write(cnri_writer *w, const void *data, uint64_t bytes, cnr_error *err);
+cnr_status cnri_write_commit(cnri_writer *w, cnr_error *err);
+void cnri_write_abandon(cnri_writer *w);
+/* Before work begins: `path` can be written, and none of the words names the same file, itself or
+ * in a part between ',', '=' and ':' ("images:LIST", "net.cfg,net.weights"). */
+cnr_status cnri_write_check(const char *path, const char *const *words, int32_t n, cnr_error *err);
+/* Removes a temporary that nobody is writing; true: it is not there any more. */
+bool cnri_write_sweep(const char *temporary);
+/* For signal handlers of a process that is about to end: removes what it was writing. */
+void cnri_write_drop_all(void);
 
 /* ---- clock.c ---- */
 uint64_t cnri_now_ns(void); /* monotonic */

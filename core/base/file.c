@@ -1,4 +1,4 @@
-/* Files: mapped, read whole, written whole or not at all; and paths. */
+/* Files: mapped, read whole; and paths. Written they are by output.c. */
 #include "core/base/base.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static cnr_status io_error(cnr_error *err, const char *path, const char *what) {
+cnr_status cnri_fail_errno(cnr_error *err, const char *path, const char *what) {
     const int code = errno;
     const cnr_status status = code == ENOENT ? CNR_E_NOT_FOUND
                               : code == ENOMEM ? CNR_E_MEMORY : CNR_E_IO;
@@ -16,8 +16,8 @@ static cnr_status io_error(cnr_error *err, const char *path, const char *what) {
 
 static int open_to_read(const char *path, struct stat *info, cnr_error *err) {
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return io_error(err, path, "can't be opened"), -1;
-    if (fstat(fd, info) != 0) io_error(err, path, "can't be examined");
+    if (fd < 0) return cnri_fail_errno(err, path, "can't be opened"), -1;
+    if (fstat(fd, info) != 0) cnri_fail_errno(err, path, "can't be examined");
     else if (S_ISDIR(info->st_mode)) cnri_fail(err, CNR_E_IO, path, "is a directory, want a file");
     else return fd;
     close(fd);
@@ -41,7 +41,7 @@ cnr_status cnri_map_file(const char *path, cnri_mapping *out, cnr_error *err) {
         status = cnri_fail(err, CNR_E_LIMIT, path, "too large to be mapped on this machine");
     } else if (info.st_size > 0) {
         void *at = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (at == MAP_FAILED) status = io_error(err, path, "can't be mapped");
+        if (at == MAP_FAILED) status = cnri_fail_errno(err, path, "can't be mapped");
         else *out = (cnri_mapping){at, (uint64_t)info.st_size};
     }
     close(fd);
@@ -63,7 +63,7 @@ static cnr_status read_all(int fd, const char *path, size_t room, uint64_t limit
         const ssize_t got = read(fd, text + n, room - n);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) {
-            const cnr_status status = io_error(err, path, "can't be read");
+            const cnr_status status = cnri_fail_errno(err, path, "can't be read");
             cnri_free(text);
             return status;
         }
@@ -101,82 +101,6 @@ cnr_status cnri_read_file(const char *path, uint64_t limit, char **out, size_t *
                           bytes, err);
     close(fd);
     return status;
-}
-
-/* ---- writing ---- */
-
-static int create_beside(const char *path, char **temporary) {
-    for (int attempt = 0; attempt < 100; attempt++) {
-        *temporary = cnri_format("%s.%ld-%d.tmp", path, (long)getpid(), attempt);
-        if (!*temporary) return errno = ENOMEM, -1;
-        const int fd = open(*temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd >= 0) return fd;
-        const int code = errno;
-        cnri_free(*temporary);
-        *temporary = NULL;
-        errno = code;
-        if (code != EEXIST) return -1;
-    }
-    return -1;
-}
-
-cnr_status cnri_write_begin(cnri_writer *w, const char *path, cnr_error *err) {
-    struct stat info;
-    *w = (cnri_writer){0};
-    /* Renaming over a device such as /dev/null would replace it. */
-    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
-        return cnri_fail(err, CNR_E_IO, path, "is there and not a regular file: not replaced");
-    w->path = cnri_strdup(path);
-    if (!w->path) return cnri_fail(err, CNR_E_MEMORY, path, "no memory for a path");
-    const int fd = create_beside(path, &w->temporary);
-    if (fd >= 0 && (w->file = fdopen(fd, "wb")) != NULL) return CNR_OK;
-    const cnr_status status = io_error(err, path, "can't be written");
-    if (fd >= 0) close(fd);
-    cnri_write_abandon(w);
-    return status;
-}
-
-cnr_status cnri_write(cnri_writer *w, const void *data, uint64_t bytes, cnr_error *err) {
-    if (bytes > SIZE_MAX) return cnri_fail(err, CNR_E_LIMIT, w->path, "too much to write at once");
-    if (bytes == 0 || fwrite(data, 1, (size_t)bytes, w->file) == bytes) return CNR_OK;
-    return io_error(err, w->path, "can't be written");
-}
-
-/* Makes the rename itself last; file systems that cannot are no reason to fail. */
-static void sync_directory(const char *path) {
-    char *directory = cnri_path_dir(path);
-    const int fd = directory ? open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    if (fd >= 0) {
-        (void)!fsync(fd);
-        close(fd);
-    }
-    cnri_free(directory);
-}
-
-cnr_status cnri_write_commit(cnri_writer *w, cnr_error *err) {
-    cnr_status status = CNR_OK;
-    if (fflush(w->file) != 0 || fsync(fileno(w->file)) != 0)
-        status = io_error(err, w->path, "can't be written");
-    if (fclose(w->file) != 0 && status == CNR_OK)
-        status = io_error(err, w->path, "can't be written");
-    w->file = NULL;
-    if (status == CNR_OK && rename(w->temporary, w->path) != 0)
-        status = io_error(err, w->path, "can't be replaced");
-    if (status == CNR_OK) {
-        sync_directory(w->path);
-        cnri_free(w->temporary);
-        w->temporary = NULL;
-    }
-    cnri_write_abandon(w);
-    return status;
-}
-
-void cnri_write_abandon(cnri_writer *w) {
-    if (w->file) fclose(w->file);
-    if (w->temporary) unlink(w->temporary);
-    cnri_free(w->temporary);
-    cnri_free(w->path);
-    *w = (cnri_writer){0};
 }
 
 /* ---- paths ---- */

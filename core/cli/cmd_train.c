@@ -205,7 +205,7 @@ static cnr_status all(train *t, cnr_error *err) {
     cnri_train_progress last = {.best = -1};
     cnri_writer trial;
     /* hours of training are lost when the file can't be written behind them */
-    cnr_status status = cnri_write_begin(&trial, t->output, err);
+    cnr_status status = cnri_write_begin(&trial, t->output, 0, err);
     if (status != CNR_OK) return status;
     cnri_write_abandon(&trial);
     status = cnri_args_open(&t->args, &rt, err);

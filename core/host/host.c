@@ -24,6 +24,34 @@ static const cnr_op *find_op(const char *name) {
     return cnri_op(name);
 }
 
+/* ---- files ---- */
+
+typedef struct cnr_output { cnri_writer writer; } cnr_output;
+
+static cnr_status output_begin(const char *path, uint32_t flags, cnr_output **out, cnr_error *err) {
+    cnr_output *output = cnri_alloc(sizeof *output);
+    *out = NULL;
+    if (!output) return cnri_fail(err, CNR_E_MEMORY, path, "out of memory");
+    const cnr_status status = cnri_write_begin(
+        &output->writer, path, flags & CNR_OUTPUT_PRIVATE ? CNRI_WRITE_PRIVATE : 0, err);
+    if (status) cnri_free(output);
+    else *out = output;
+    return status;
+}
+
+static cnr_status output_write(cnr_output *output, const void *data, uint64_t bytes,
+                               cnr_error *err) {
+    return cnri_write(&output->writer, data, bytes, err);
+}
+
+static cnr_status output_end(cnr_output *output, int32_t status, cnr_error *err) {
+    if (!output) return (cnr_status)status;
+    if (status) cnri_write_abandon(&output->writer);
+    else status = cnri_write_commit(&output->writer, err);
+    cnri_free(output);
+    return (cnr_status)status;
+}
+
 cnr_host cnri_host = {
     .size = sizeof(cnr_host),
     .abi = CNR_ABI,
@@ -38,6 +66,9 @@ cnr_host cnri_host = {
     .now_ns = cnri_now_ns,
     .sha256 = cnri_sha256_of,
     .find_op = find_op,
+    .output_begin = output_begin,
+    .output_write = output_write,
+    .output_end = output_end,
 };
 
 cnr_host *cnri_host_mutable(void) {

@@ -64,7 +64,7 @@ static cnr_status write_as_f32(cnri_writer *w, const cnr_tensor *t, cnr_error *e
 cnr_status cnri_npy_write(const char *path, const cnr_tensor *t, cnr_error *err) {
     cnri_writer w;
     const char *descr = descr_of(t->dtype);
-    cnr_status status = cnri_write_begin(&w, path, err);
+    cnr_status status = cnri_write_begin(&w, path, 0, err);
     if (status) return status;
     status = write_header(&w, t, descr ? descr : "<f4", err);
     if (!status)

@@ -32,7 +32,7 @@ cnr_status cnri_tuning_save(const char *folder, const cnri_tuning *t, cnr_error 
     cnr_status status = path && !text.failed
                             ? cnri_cache_folder(folder, err)
                             : cnri_fail(err, CNR_E_MEMORY, folder, "out of memory");
-    if (!status) status = cnri_write_begin(&w, path, err);
+    if (!status) status = cnri_write_begin(&w, path, CNRI_WRITE_PRIVATE, err);
     if (!status && (status = cnri_write(&w, text.at, text.n, err)) != CNR_OK)
         cnri_write_abandon(&w);
     else if (!status) status = cnri_write_commit(&w, err);

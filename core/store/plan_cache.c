@@ -16,7 +16,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { VERSION = 1, HEADER = 128, SIGNED = 96, ALIGN = 4096 };
@@ -203,9 +202,8 @@ cnr_status cnri_cached_write(const char *path, const char *identity, const char 
     cnri_writer w;
     uint8_t header[HEADER];
     uint64_t at = 0;
-    cnr_status status = cnri_write_begin(&w, path, err);
+    cnr_status status = cnri_write_begin(&w, path, CNRI_WRITE_PRIVATE, err);
     if (status) return status;
-    (void)fchmod(fileno(w.file), 0600); /* ours alone: see check_owner */
     status = write_blobs(&w, blobs, n, data, arg, &at, err);
     if (!status) status = write_directory(&w, identity, choices, blobs, n, header, &at, err);
     if (!status && fseek(w.file, 0, SEEK_SET) != 0)
@@ -241,8 +239,14 @@ static bool older(const struct timespec *a, const struct timespec *b) {
 }
 
 /* Looks through a folder: sums up the plans, finds the first and the last used of those whose name
- * begins with `prefix`. Temporary files that a process left behind a day ago are removed. */
+ * begins with `prefix`. What processes that were killed left behind is removed. */
 typedef struct survey { uint64_t bytes; char *oldest, *latest; } survey;
+
+static void sweep(const char *folder, const char *name) {
+    char *path = cnri_path_join(folder, name);
+    if (path) cnri_write_sweep(path);
+    cnri_free(path);
+}
 
 static survey look(const char *folder, const char *prefix, const char *keep) {
     survey s = {0, NULL, NULL};
@@ -250,14 +254,10 @@ static survey look(const char *folder, const char *prefix, const char *keep) {
     DIR *d = opendir(folder);
     for (const struct dirent *e; d && (e = readdir(d)) != NULL;) {
         struct stat info;
-        const bool left = strstr(e->d_name, CNRI_PLAN_SUFFIX ".") && ends_with(e->d_name, ".tmp");
-        if (!left && !ends_with(e->d_name, CNRI_PLAN_SUFFIX)) continue;
+        if (ends_with(e->d_name, CNRI_TEMPORARY_SUFFIX)) sweep(folder, e->d_name);
+        if (!ends_with(e->d_name, CNRI_PLAN_SUFFIX)) continue;
         if (fstatat(dirfd(d), e->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0) continue;
         if (!S_ISREG(info.st_mode)) continue;
-        if (left) {
-            if (info.st_mtime + 86400 < time(NULL)) (void)unlinkat(dirfd(d), e->d_name, 0);
-            continue;
-        }
         s.bytes += (uint64_t)info.st_size;
         if (strncmp(e->d_name, prefix, strlen(prefix)) != 0) continue;
         if (!s.latest || older(&last, &info.st_mtim)) {

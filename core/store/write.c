@@ -275,7 +275,7 @@ static cnr_status write_all(const writing *w, const buffer *header, cnri_writer 
 static cnr_status to_file(const writing *w, const buffer *header, const char *path,
                           cnr_error *err) {
     cnri_writer out;
-    cnr_status status = cnri_write_begin(&out, path, err);
+    cnr_status status = cnri_write_begin(&out, path, 0, err);
     if (status != CNR_OK) return status;
     status = write_all(w, header, &out, err);
     if (status == CNR_OK) return cnri_write_commit(&out, err);

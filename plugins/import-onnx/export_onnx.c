@@ -1,9 +1,6 @@
 /* Graphs into ONNX files of operator set 21. */
 #include "export.h"
 
-#include <stdio.h>
-#include <unistd.h>
-
 enum { OPSET = 21, IR_VERSION = 10 };
 
 static void write_node(out_writer *w, int32_t index) {
@@ -86,26 +83,22 @@ static Onnx__ValueInfoProto *value_info(out_writer *w, cnr_value v) {
 
 typedef struct file_buffer {
     ProtobufCBuffer base;
-    FILE *file;
-    int failed;
+    struct cnr_output *out;
+    cnr_status status;
+    cnr_error *err;
 } file_buffer;
 
 static void append(ProtobufCBuffer *buffer, size_t n, const uint8_t *data) {
     file_buffer *b = (file_buffer *)buffer;
-    if (n && fwrite(data, 1, n, b->file) != n) b->failed = 1;
+    if (!b->status) b->status = imp_host->output_write(b->out, data, n, b->err);
 }
 
 static cnr_status save(const Onnx__ModelProto *model, const char *path, cnr_error *err) {
-    char temporary[4096];
-    snprintf(temporary, sizeof temporary, "%.4000s.part%ld", path, (long)getpid());
-    file_buffer b = {{append}, fopen(temporary, "wb"), 0};
-    if (!b.file) return imp_host->fail(err, CNR_E_IO, path, "cannot be written");
+    file_buffer b = {.base = {append}, .err = err};
+    const cnr_status status = imp_host->output_begin(path, 0, &b.out, err);
+    if (status) return status;
     onnx__model_proto__pack_to_buffer(model, &b.base);
-    if (fflush(b.file) != 0 || fsync(fileno(b.file)) != 0) b.failed = 1;
-    if (fclose(b.file) != 0) b.failed = 1;
-    if (!b.failed && rename(temporary, path) == 0) return CNR_OK;
-    remove(temporary);
-    return imp_host->fail(err, CNR_E_IO, path, "could not be written whole");
+    return imp_host->output_end(b.out, b.status, err);
 }
 
 static cnr_status write_graph(out_writer *w, const char *path, cnr_error *err) {

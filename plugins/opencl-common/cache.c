@@ -2,7 +2,7 @@
  *
  *   "cnnrun cl 1\n"  length, 8 bytes  SHA-256 of the binary, 32 bytes  the binary
  *
- * Written beside its place and renamed there; a file that does not fit is a miss and replaced. */
+ * Written through the host; a file that does not fit is a miss and replaced. */
 #define _GNU_SOURCE
 #include "ocl.h"
 
@@ -33,13 +33,13 @@ ocl_key ocl_cache_key(const ocl_device *d, const char *head, const char *text,
     return key;
 }
 
-/* "<folder>/<key>.clbin<suffix>"; 0 when there is no folder. */
-static int place_of(const ocl_key *key, const char *suffix, char *path, size_t room) {
+/* "<folder>/<key>.clbin"; 0 when there is no folder. */
+static int place_of(const ocl_key *key, char *path, size_t room) {
     const char *folder = secure_getenv("CNNRUN_CACHE"), *home = secure_getenv("HOME");
     int n = -1;
-    if (folder && *folder) n = snprintf(path, room, "%s/%s.clbin%s", folder, key->hex, suffix);
+    if (folder && *folder) n = snprintf(path, room, "%s/%s.clbin", folder, key->hex);
     else if (home && *home)
-        n = snprintf(path, room, "%s/.cache/cnnrun/%s.clbin%s", home, key->hex, suffix);
+        n = snprintf(path, room, "%s/.cache/cnnrun/%s.clbin", home, key->hex);
     return n > 0 && (size_t)n < room;
 }
 
@@ -79,7 +79,7 @@ static unsigned char *read_file(FILE *file, size_t *bytes) {
 unsigned char *ocl_cache_load(const ocl_key *key, size_t *bytes, const char **why) {
     char path[1024];
     *why = "not there";
-    if (!place_of(key, "", path, sizeof path)) return NULL;
+    if (!place_of(key, path, sizeof path)) return NULL;
     FILE *file = fopen(path, "rbe");
     if (!file) return NULL;
     unsigned char *binary = read_file(file, bytes);
@@ -88,28 +88,18 @@ unsigned char *ocl_cache_load(const ocl_key *key, size_t *bytes, const char **wh
     return binary;
 }
 
-static int write_file(int fd, const unsigned char *binary, size_t bytes) {
+void ocl_cache_store(const ocl_key *key, const unsigned char *binary, size_t bytes) {
+    char path[1024];
     unsigned char head[HEAD_BYTES];
     const uint64_t length = bytes;
-    FILE *file = fdopen(fd, "wb");
-    if (!file) {
-        close(fd);
-        return 0;
-    }
+    struct cnr_output *out;
+    if (bytes == 0 || bytes > MOST_BINARY || !place_of(key, path, sizeof path) ||
+        !make_folders(path) || ocl_host->output_begin(path, CNR_OUTPUT_PRIVATE, &out, NULL))
+        return;
     memcpy(head, magic, MAGIC_BYTES);
     memcpy(head + MAGIC_BYTES, &length, 8);
     ocl_host->sha256(binary, bytes, head + MAGIC_BYTES + 8);
-    const int good = fwrite(head, 1, sizeof head, file) == sizeof head &&
-                     fwrite(binary, 1, bytes, file) == bytes;
-    return fclose(file) == 0 && good;
-}
-
-void ocl_cache_store(const ocl_key *key, const unsigned char *binary, size_t bytes) {
-    char path[1024], temporary[1040];
-    if (bytes == 0 || bytes > MOST_BINARY || !place_of(key, "", path, sizeof path) ||
-        !place_of(key, ".XXXXXX", temporary, sizeof temporary) || !make_folders(temporary))
-        return;
-    const int fd = mkostemp(temporary, O_CLOEXEC);
-    if (fd < 0) return;
-    if (!write_file(fd, binary, bytes) || rename(temporary, path) != 0) unlink(temporary);
+    cnr_status status = ocl_host->output_write(out, head, sizeof head, NULL);
+    if (!status) status = ocl_host->output_write(out, binary, bytes, NULL);
+    (void)ocl_host->output_end(out, status, NULL); /* next time it is compiled again */
 }

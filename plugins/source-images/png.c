@@ -1,6 +1,5 @@
 /* PNG by libpng: every colour type and depth, transparency laid on white; and writing. */
 #include "images.h"
-#include <errno.h>
 #include <setjmp.h>
 
 #include <png.h>
@@ -14,7 +13,9 @@ typedef struct coder {
     png_infop info;
     img_bytes from;
     size_t at;
-    FILE *file;
+    struct cnr_output *out;
+    cnr_error *err;
+    cnr_status failed; /* of out */
     img_picture picture;
     png_bytep *rows;
     uint8_t *wide; /* rows with alpha */
@@ -149,9 +150,15 @@ cnr_status img_read_png(const img_bytes *file, img_picture *out, cnr_error *err)
 
 /* ---- writing ---- */
 
+static void give(png_structp png, png_bytep data, size_t n) {
+    coder *c = png_get_io_ptr(png);
+    c->failed = img_host->output_write(c->out, data, n, c->err);
+    if (c->failed) longjmp(png_jmpbuf(png), 1);
+}
+
 static void encode(coder *c, const cnr_tensor *picture) {
     const int64_t h = picture->dim[0], w = picture->dim[1], colours = picture->dim[2];
-    png_init_io(c->png, c->file);
+    png_set_write_fn(c->png, c, give, NULL);
     png_set_IHDR(c->png, c->info, (png_uint_32)w, (png_uint_32)h, 8,
                  colours == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
                  PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
@@ -166,28 +173,20 @@ static cnr_status encode_guarded(coder *c, const cnr_tensor *picture, cnr_error 
         encode(c, picture);
         return CNR_OK;
     }
+    if (!*c->text) return c->failed; /* the host has told */
     return img_host->fail(err, CNR_E_IO, c->from.path, "can't write: %s", c->text);
 }
 
 cnr_status img_write_png(const char *path, const cnr_tensor *t, cnr_error *err) {
-    char temporary[4096];
     const img_bytes name = {NULL, 0, path};
     if (t->dtype != CNR_u8 || t->rank != 3 || !t->data || t->dim[0] < 1 || t->dim[1] < 1 ||
         t->dim[0] > MAX_SIDE || t->dim[1] > MAX_SIDE || (t->dim[2] != 1 && t->dim[2] != 3))
         return img_host->fail(err, CNR_E_ARG, path, "a picture is u8, H W C with C 1 or 3");
-    if (snprintf(temporary, sizeof temporary, "%s.part", path) >= (int)sizeof temporary)
-        return img_host->fail(err, CNR_E_ARG, path, "the path is too long");
     coder *c = coder_new(&name, 0);
     if (!c) return img_host->fail(err, CNR_E_MEMORY, path, "out of memory");
-    c->file = fopen(temporary, "wb");
-    cnr_status status =
-        c->file ? encode_guarded(c, t, err)
-                : img_host->fail(err, CNR_E_IO, path, "can't write: %s", strerror(errno));
-    if (c->file && fclose(c->file) != 0 && !status)
-        status = img_host->fail(err, CNR_E_IO, path, "can't write: %s", strerror(errno));
-    if (c->file && !status && rename(temporary, path) != 0)
-        status = img_host->fail(err, CNR_E_IO, path, "can't rename: %s", strerror(errno));
-    if (c->file && status) remove(temporary);
+    c->err = err;
+    cnr_status status = img_host->output_begin(path, 0, &c->out, err);
+    if (!status) status = img_host->output_end(c->out, encode_guarded(c, t, err), err);
     coder_free(c, 0);
     return status;
 }

@@ -10,7 +10,7 @@ my $root = $0 =~ s{tests/rooms/[^/]*$}{}r || '.';
 # Files that write for no eyes, each with its reason.
 my %excused = (
     'core/base/say.c' => 'the writer itself',
-    'core/base/file.c' => 'what a file holds is data',
+    'core/base/output.c' => 'what a file holds is data',
     'core/cli/reference.c' => 'help, man page and completions: our own words, for other programs too',
     'core/check/worker.c' => 'lines for the parent process, which tells them',
 );

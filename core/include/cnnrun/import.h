@@ -40,7 +40,7 @@ typedef struct cnr_exporter {
     const char *name;
     const char *summary;
     int32_t (*accepts)(const char *path);
-    /* Writes to a temporary beside `path` and renames. */
+    /* Through host->output_begin: whole or not at all. */
     cnr_status (*write)(const struct cnr_graph *graph, const char *path, cnr_error *err);
 } cnr_exporter;
 

@@ -63,6 +63,11 @@ typedef enum cnr_log_level {
 
 struct cnr_registrar;
 struct cnr_graph;
+struct cnr_output; /* a file being written */
+
+/* Flags of output_begin. PRIVATE: kept between runs for this user alone (mode 0600); replaces
+ * whatever has the name, a symbolic link too. */
+enum { CNR_OUTPUT_PRIVATE = 1 };
 
 #if defined(__GNUC__)
 #define CNR_PRINTF(f, a) __attribute__((format(printf, f, a)))
@@ -142,6 +147,17 @@ typedef struct cnr_host {
     /* Where the next graph_node goes: before this node (-1: at the end). */
     void (*graph_insert_before)(struct cnr_graph *graph, int32_t node);
     const char *(*graph_symbol_name)(const struct cnr_graph *graph, int32_t symbol);
+
+    /* ---- writing files (since 1.2): exporters, sources, caches. A file appears whole under its
+     * name or not at all, whatever ends the process; one that is there keeps its mode and owner. ---- */
+
+    cnr_status (*output_begin)(const char *path, uint32_t flags, struct cnr_output **out,
+                               cnr_error *err);
+    cnr_status (*output_write)(struct cnr_output *output, const void *data, uint64_t bytes,
+                               cnr_error *err);
+    /* Releases it. status CNR_OK: the file takes its place. Else it is removed, and the same status
+     * returned with err as it was. */
+    cnr_status (*output_end)(struct cnr_output *output, int32_t status, cnr_error *err);
 } cnr_host;
 
 /* What a plugin says of itself. */

@@ -40,7 +40,7 @@ typedef struct cnr_source {
     cnr_status (*read)(void *state, int64_t index, cnr_sample *out, cnr_error *err);
     void (*close)(void *state);
     /* (optional) Writes a picture (u8 H W C) to a path; chosen by what accepts says of the path with
-     * head NULL. */
+     * head NULL. Through host->output_begin. */
     cnr_status (*write)(const char *path, const cnr_tensor *picture, cnr_error *err);
 } cnr_source;
 

@@ -18,14 +18,14 @@ static const char *in_folder(const char *name) {
 static int files_in_folder(void) {
     DIR *d = opendir(folder);
     int n = 0;
-    for (struct dirent *e; d && (e = readdir(d)) != NULL;) n += e->d_name[0] != '.';
+    for (struct dirent *e; d && (e = readdir(d)) != NULL;) n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
     if (d) closedir(d);
     return n;
 }
 
 static cnr_status write_file(const char *path, const char *text, cnr_error *err) {
     cnri_writer w;
-    cnr_status status = cnri_write_begin(&w, path, err);
+    cnr_status status = cnri_write_begin(&w, path, 0, err);
     if (status != CNR_OK) return status;
     status = cnri_write(&w, text, strlen(text), err);
     if (status == CNR_OK) return cnri_write_commit(&w, err);
@@ -45,7 +45,7 @@ static void test_writing(void) {
     cnri_free(text);
 
     cnri_writer w;
-    cnri_write_begin(&w, path, &err);
+    cnri_write_begin(&w, path, 0, &err);
     cnri_write(&w, "half", 4, &err);
     is_int(files_in_folder(), 2, "a temporary stands beside it meanwhile");
     cnri_write_abandon(&w);

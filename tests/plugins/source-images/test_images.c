@@ -211,7 +211,7 @@ static void test_write(void) {
     is_int(read_one(at("new.png"), 0, &s), CNR_OK, "and reading");
     ok(memcmp(s.picture.data, pixels, sizeof pixels) == 0, "gives the same bytes");
     cnri_free(s.picture.data);
-    is_int(source->write("/nowhere/new.png", &t, &err), CNR_E_IO, "a folder that isn't there");
+    is_int(source->write("/nowhere/new.png", &t, &err), CNR_E_NOT_FOUND, "a folder that isn't there");
     t.dtype = CNR_f32;
     is_int(source->write(at("new2.png"), &t, &err), CNR_E_ARG, "another type");
     for (int n = 1; n < 30; n++) {
