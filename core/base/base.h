@@ -18,6 +18,9 @@ cnr_status cnri_fail(cnr_error *err, int32_t code, const char *where, const char
     CNRI_PRINTF(4, 5);
 cnr_status cnri_failv(cnr_error *err, int32_t code, const char *where, const char *format,
                       va_list args) CNRI_PRINTF(4, 0);
+/* The status of a plugin's hook: one that is none of ours becomes E_STATE, and one that came without
+ * a text of its own gets "WHAT failed without saying why". */
+cnr_status cnri_told(cnr_error *err, int32_t status, const char *where, const char *what);
 
 /* Arguments that may not be NULL: "model", model, "out", out, NULL. CNR_E_INVALID names the first that
  * is. */

@@ -1,5 +1,6 @@
 /* Fills cnr_error records. */
 #include "core/base/base.h"
+#include <cnnrun/cnnrun.h>
 
 cnr_status cnri_failv(cnr_error *err, int32_t code, const char *where, const char *format,
                       va_list args) {
@@ -20,6 +21,32 @@ cnr_status cnri_given(cnr_error *err, const char *name, ...) {
             status = cnri_fail(err, CNR_E_INVALID, name, "wanted, got NULL");
     va_end(args);
     return status;
+}
+
+/* NULL: none of ours. */
+static const char *text_of(int32_t status) {
+    switch (status) {
+#define X(name, value, text) case value: return text;
+        CNR_STATUS_LIST(X)
+#undef X
+    default: return NULL;
+    }
+}
+
+const char *cnr_status_text(int32_t status) {
+    const char *text = text_of(status);
+    return text ? text : "unknown status";
+}
+
+cnr_status cnri_told(cnr_error *err, int32_t status, const char *where, const char *what) {
+    if (status == CNR_OK) return CNR_OK;
+    const int32_t code = text_of(status) ? status : CNR_E_STATE;
+    if (!err) return (cnr_status)code;
+    if (err->code != status || !err->text[0])
+        return cnri_fail(err, code, where, "%s failed without saying why: %s", what,
+                         code == status ? cnr_status_text(code) : "not a status of ours");
+    err->code = code;
+    return (cnr_status)code;
 }
 
 cnr_status cnri_fail(cnr_error *err, int32_t code, const char *where, const char *format, ...) {

@@ -31,7 +31,7 @@ bool cnri_piece_make(cnri_piece *p, cnr_stream *stream, const cnr_space *space, 
         cnri_text_add(why, "the kernel wants %llu bytes", (unsigned long long)p->bytes);
         return false;
     }
-    if (!cnri_said(why, "alloc", cls->alloc(device, &p->whole, &err), &err)) return false;
+    if (!cnri_said(why, "alloc", cnri_device_alloc(device, &p->whole, &err), &err)) return false;
     p->made = true;
     p->mem = p->whole;
     p->mem.bytes = p->bytes;

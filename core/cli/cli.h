@@ -209,7 +209,10 @@ void cnri_watch_end(cnri_watching *w);
 /* "12s", "3m04s", "1h02m" */
 void cnri_duration(double seconds, char *out, size_t room);
 
-/* ---- signals.c: the only signal handlers of the house ---- */
+/* ---- guard.c: with signals.c the only signal handlers of the house ---- */
+void cnri_guard_install(void);
+
+/* ---- signals.c ---- */
 /* From now on SIGINT and SIGTERM set the flag; a second one ends the process as usual. */
 void cnri_signals_install(void);
 bool cnri_cancelled(void);

@@ -1,5 +1,10 @@
 /* cnnrun plugins: what each plugin brings, or why it was refused; judges a single file. */
 #include "core/cli/cli.h"
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 typedef struct settings { const char *check; } settings;
 
@@ -124,7 +129,9 @@ static int list(cnri_args *args) {
     return status == CNR_OK ? 0 : cnri_complain(args, &err);
 }
 
-static int check(const cnri_args *args, const char *path) {
+/* ---- one file ---- */
+
+static int judge(const cnri_args *args, const char *path) {
     cnr_error err = CNR_ERROR_INIT;
     cnri_graph_install(cnri_host_mutable());
     char *why = cnri_plugin_check(path);
@@ -133,6 +140,62 @@ static int check(const cnri_args *args, const char *path) {
     if (status == CNR_OK && why) status = cnri_fail(&err, CNR_E_VERSION, path, "refused: %s", why);
     cnri_free(why);
     return status == CNR_OK ? 0 : cnri_complain(args, &err);
+}
+
+/* What the file does while it loads stays in a process of its own: ending it, crashing it, staying
+ * forever. The child says "done" when it comes out of the judgement alive. */
+enum { CHECK_SECONDS = 4 };
+
+static void judge_in_child(const cnri_args *args, const char *path, int done) {
+    const int code = judge(args, path);
+    cnri_plugins_finish();
+    fflush(stdout);
+    const char word = 1;
+    _exit(write(done, &word, 1) == 1 ? code : -CNR_E_IO);
+}
+
+/* False: the child did not come out; `why` says what became of it. */
+static bool judged(pid_t child, int done, int *code, char *why, size_t room) {
+    struct pollfd poll_done = {.fd = done, .events = POLLIN};
+    char word = 0;
+    int state = 0, ready;
+    do ready = poll(&poll_done, 1, CHECK_SECONDS * 1000);
+    while (ready < 0 && errno == EINTR && !cnri_cancelled());
+    if (ready <= 0) kill(child, SIGKILL);
+    const bool said = ready > 0 && read(done, &word, 1) == 1;
+    while (waitpid(child, &state, 0) < 0 && errno == EINTR) {}
+    *code = WIFEXITED(state) ? WEXITSTATUS(state) : -CNR_E_STATE;
+    if (said) return true;
+    if (ready == 0)
+        snprintf(why, room, "did not come back within %d s of being opened", CHECK_SECONDS);
+    else if (WIFSIGNALED(state))
+        snprintf(why, room, "was ended by signal %d while it was being opened", WTERMSIG(state));
+    else snprintf(why, room, "ended the process (exit code %d) while it was being opened", *code);
+    return false;
+}
+
+static int check(const cnri_args *args, const char *path) {
+    cnr_error err = CNR_ERROR_INIT;
+    char why[128];
+    int ends[2], code = 0;
+    fflush(stdout);
+    if (pipe(ends) != 0) return judge(args, path);
+    const pid_t child = fork();
+    if (child < 0) {
+        close(ends[0]);
+        close(ends[1]);
+        return judge(args, path);
+    }
+    if (child == 0) {
+        close(ends[0]);
+        judge_in_child(args, path, ends[1]);
+    }
+    close(ends[1]);
+    const bool good = judged(child, ends[0], &code, why, sizeof why);
+    close(ends[0]);
+    if (good) return code;
+    cnri_fail(&err, CNR_E_STATE, path, "refused: it %s", why);
+    return cnri_complain(args, &err);
 }
 
 int cnri_cmd_plugins(int argc, char **argv) {

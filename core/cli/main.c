@@ -112,6 +112,7 @@ static int unknown_flag(const char *word) {
 int main(int argc, char **argv) {
     int code = 0;
     cnri_signals_install();
+    cnri_guard_install();
     if (argc < 2) {
         cnri_say(stderr, "cnnrun: a net and a picture, or a command; cnnrun --help tells more\n");
         return -CNR_E_ARG;

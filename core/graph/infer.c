@@ -74,7 +74,7 @@ static cnr_status run_reference(cnri_node *node, cnr_error *err) {
                          .workspace_data = work};
     const cnr_status status = op->reference(&run, err);
     cnri_free(work);
-    return status;
+    return cnri_told(err, status, node->name, op->name);
 }
 
 /* Outputs from inputs with any of these flags; 1: done, and they are flagged `as`. */

@@ -144,7 +144,7 @@ static int32_t apply(cnr_graph *g, const cnr_rewrite *r, cnr_error *err) {
     const int32_t changes = r->apply(g, err);
     g->renames = false;
     g->insert_before = -1;
-    if (changes < 0) return changes;
+    if (changes < 0) return cnri_told(err, changes, g->name, r->name);
     if (g->out_of_memory) return cnri_fail(err, CNR_E_MEMORY, g->name, "out of memory");
     if (g->problems.n > problems)
         return cnri_fail(err, CNR_E_STATE, r->name, "the rewrite went wrong: %s",

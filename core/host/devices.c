@@ -65,11 +65,17 @@ static cnr_status consider(device_list *list, const cnr_device_class *cls, int32
     return CNR_OK;
 }
 
+enum { MOST_DEVICES = 64 }; /* of one class */
+
 static cnr_status consider_class(device_list *list, const cnr_device_class *cls, cnr_error *err) {
     cnr_error why = CNR_ERROR_INIT;
-    const int32_t n = cls->count(&why);
+    int32_t n = cls->count(&why);
     cnr_status status = CNR_OK;
     if (n < 0) cnri_log(CNR_LOG_INFO, cls->name, "no devices: %s", why.text);
+    if (n > MOST_DEVICES)
+        cnri_log(CNR_LOG_WARN, cls->name, "claims %d devices; the first %d are looked at", (int)n,
+                 MOST_DEVICES);
+    n = n > MOST_DEVICES ? MOST_DEVICES : n;
     for (int32_t i = 0; i < n && status == CNR_OK; i++) status = consider(list, cls, i, err);
     return status;
 }
@@ -198,7 +204,8 @@ static cnr_status find(cnri_devices *set, const char *name, cnri_device **out, c
 
 static cnr_status open_device(const cnri_devices *set, cnri_device *d, cnr_error *err) {
     if (d->open) return CNR_OK;
-    const cnr_status status = d->device.cls->open(&d->device, &set->options, err);
+    const cnr_status status =
+        cnri_told(err, d->device.cls->open(&d->device, &set->options, err), d->name, "opening it");
     if (status != CNR_OK) return status;
     if (!d->device.memory || d->device.n_memory < 1) {
         d->device.cls->close(&d->device);
@@ -243,6 +250,14 @@ static cnr_status best(cnri_devices *set, bool host, cnri_device **out, cnr_erro
 }
 
 /* ---- for the other rooms ---- */
+
+cnr_status cnri_device_alloc(const cnr_device *device, cnr_mem *out, cnr_error *err) {
+    cnr_status status = device->cls->alloc(device, out, err);
+    if (status == CNR_OK && !out->handle)
+        status = cnri_fail(err, CNR_E_DEVICE, device->name, "gave no memory for %llu bytes",
+                           (unsigned long long)out->bytes);
+    return cnri_told(err, status, device->name, "allocating");
+}
 
 void cnri_devices_init(cnri_devices *set, int32_t threads) {
     *set = (cnri_devices){.options = {.size = sizeof set->options, .threads = threads}};

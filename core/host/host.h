@@ -11,6 +11,7 @@ typedef struct cnri_plugin {
     char *name, *version;     /* as the plugin says; name is the file's stem when refused early */
     const cnr_plugin *desc;   /* NULL when refused */
     char *refused;            /* why; NULL: loaded */
+    int32_t first, n_items;   /* what it registered, in the registry's order */
 } cnri_plugin;
 
 /* Process-wide: plugins stay loaded and the registry only grows. Loading is idempotent and
@@ -23,6 +24,9 @@ int32_t cnri_plugin_count(void);
 const cnri_plugin *cnri_plugin_at(int32_t index);
 /* What plugin `index` registered: kind and name of item `item`; false past the end. */
 bool cnri_plugin_item(int32_t index, int32_t item, int32_t *kind, const char **name);
+/* The file that is being opened (its constructors and its init run), or NULL. A signal handler may
+ * ask. */
+const char *cnri_plugin_at_work(void);
 void cnri_plugins_finish(void); /* calls fini of each; at exit */
 /* host.c: one table a process; core/graph completes it (cnri_graph_install(cnri_host_mutable()))
  * before plugins load; constant from then on. */
@@ -87,6 +91,8 @@ cnr_status cnri_device_open(cnri_devices *set, const char *name, const cnr_devic
  * first, so that looking for one does not wake up the others. */
 cnr_status cnri_device_best(cnri_devices *set, bool host, const cnri_device **out,
                             cnr_error *err);
+/* Memory of a device, which is there when the status says so. */
+cnr_status cnri_device_alloc(const cnr_device *device, cnr_mem *out, cnr_error *err);
 void cnri_devices_close(cnri_devices *set);
 
 #endif

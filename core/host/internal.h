@@ -15,7 +15,9 @@ struct cnr_registrar {
     const cnri_plugin *plugin;
     bool open;       /* only while init runs */
     char fault[256]; /* what the last refused item was refused for; "" */
+    int32_t any_kernels; /* for any operator */
     CNRI_VEC(cnri_item) staged;
+    cnri_map names; /* that those have -> plugin */
 };
 
 /* ---- registry.c ---- */
@@ -24,6 +26,8 @@ cnr_status cnri_registrar_add(struct cnr_registrar *registrar, int32_t kind,
                               const void *descriptor);
 /* All that was staged, or nothing (out of memory). One thread at a time. */
 cnr_status cnri_registry_commit(const struct cnr_registrar *registrar);
+int32_t cnri_registry_size(void); /* of all that plugins brought */
+void cnri_registrar_free(struct cnr_registrar *registrar);
 bool cnri_registry_item(int32_t index, cnri_item *out); /* false past the end */
 
 /* ---- descriptor.c ---- */

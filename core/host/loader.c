@@ -148,10 +148,13 @@ static bool initialise(cnri_plugin *p, const cnr_plugin *d) {
     else {
         if (registrar.fault[0]) cnri_log(CNR_LOG_WARN, p->name, "%s", registrar.fault);
         p->desc = d; /* before the commit, after which others may look */
+        p->first = cnri_registry_size();
+        p->n_items = registrar.staged.n;
         status = cnri_registry_commit(&registrar);
         if (status != CNR_OK) p->desc = NULL;
+        if (status != CNR_OK) p->n_items = 0;
     }
-    cnri_vec_free(&registrar.staged);
+    cnri_registrar_free(&registrar);
     return status == CNR_OK;
 }
 

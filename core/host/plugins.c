@@ -16,6 +16,7 @@ typedef struct entry {
 static struct {
     pthread_mutex_t lock;
     CNRI_VEC(entry *) all; /* in order of discovery; entries stay where they are */
+    const char *at_work;   /* the path that is being opened */
 } seen = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- the list ---- */
@@ -68,6 +69,29 @@ static entry *new_entry(const char *path, const struct stat *info) {
     return NULL;
 }
 
+/* ---- while a plugin's own code runs for the first time ---- */
+
+const char *cnri_plugin_at_work(void) {
+    return __atomic_load_n(&seen.at_work, __ATOMIC_ACQUIRE);
+}
+
+/* At exit: a plugin that ends the process ends it without a word. */
+static void tell_exit(void) {
+    const char *path = cnri_plugin_at_work();
+    if (path)
+        cnri_log(CNR_LOG_ERROR, path, "ended the process while it was being opened: a plugin must "
+                                      "return an error instead");
+}
+
+static bool open_plugin(cnri_plugin *p, const struct stat *info, bool strict) {
+    static bool told_at_exit;
+    if (!told_at_exit) told_at_exit = atexit(tell_exit) == 0;
+    __atomic_store_n(&seen.at_work, p->path, __ATOMIC_RELEASE);
+    const bool good = cnri_plugin_open(p, info, strict, loaded_by_name);
+    __atomic_store_n(&seen.at_work, NULL, __ATOMIC_RELEASE);
+    return good;
+}
+
 /* ---- one file ---- */
 
 typedef enum trust { TRUST_NAMED, TRUST_CHOSEN, TRUST_INSTALLED } trust;
@@ -96,7 +120,7 @@ static cnr_status load_file(const char *path, trust how, const cnri_plugin **out
     }
     *slot = e;
     cnri_plugin *p = &e->plugin;
-    if (!cnri_plugin_open(p, &info, how == TRUST_INSTALLED, loaded_by_name)) {
+    if (!open_plugin(p, &info, how == TRUST_INSTALLED)) {
         if (!p->refused || cnri_alloc_failures() != before) { /* another try may do better */
             seen.all.n--;
             free_entry(e);
@@ -254,13 +278,11 @@ const cnri_plugin *cnri_plugin_at(int32_t index) {
 bool cnri_plugin_item(int32_t index, int32_t item, int32_t *kind, const char **name) {
     const cnri_plugin *p = cnri_plugin_at(index);
     cnri_item it;
-    for (int32_t i = 0; p && cnri_registry_item(i, &it); i++) {
-        if (it.plugin != p || item-- > 0) continue;
-        *kind = it.kind;
-        *name = cnri_item_name(it.kind, it.descriptor);
-        return true;
-    }
-    return false;
+    if (!p || item < 0 || item >= p->n_items) return false;
+    if (!cnri_registry_item(p->first + item, &it)) return false;
+    *kind = it.kind;
+    *name = cnri_item_name(it.kind, it.descriptor);
+    return true;
 }
 
 void cnri_plugins_finish(void) {

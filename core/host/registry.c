@@ -20,7 +20,9 @@ enum {
  *     names   [ (kind, name) -> descriptor ... ]           sorted; operators by alias too
  *     kernels [ those of one operator | of another ... ]   stable within an operator, and after
  *                                                          them those for any operator
- *     groups  [ (operator, first, n) ... ]                 sorted; where each's kernels are */
+ *     by_op   [ (operator, which) ... ]                    sorted; all kernels
+ *     groups  [ (operator, first, n) ... ]                 sorted; where each's kernels are
+ *     owners  [ (descriptor, plugin) ... ]                 sorted by address */
 typedef struct named {
     int32_t kind;
     const char *name;
@@ -32,6 +34,11 @@ typedef struct group {
     int32_t first, n;
 } group;
 
+typedef struct owned {
+    const void *descriptor;
+    const cnri_plugin *plugin;
+} owned;
+
 typedef struct snapshot {
     struct snapshot *older;
     int32_t n, n_names, n_groups;
@@ -39,7 +46,8 @@ typedef struct snapshot {
     cnri_item *items;
     const void **of_kind;
     named *names;
-    group *groups;
+    group *groups, *by_op; /* by_op: a row for each kernel, `first` being its place in the list */
+    owned *owners;
     const cnr_kernel **kernels;
 } snapshot;
 
@@ -99,11 +107,22 @@ int32_t cnri_kernels_for(const cnr_op *op, const cnr_kernel *const **out) {
     return g ? g->n : 0;
 }
 
+static int compare_owners(const void *a, const void *b) {
+    const uintptr_t x = (uintptr_t)((const owned *)a)->descriptor;
+    const uintptr_t y = (uintptr_t)((const owned *)b)->descriptor;
+    return x < y ? -1 : x > y;
+}
+
 const cnri_plugin *cnri_owner(const void *descriptor) {
     const snapshot *s = now();
-    for (int32_t i = 0; i < s->n; i++)
-        if (s->items[i].descriptor == descriptor) return s->items[i].plugin;
-    return NULL;
+    const owned key = {descriptor, NULL};
+    if (s->n == 0) return NULL;
+    const owned *hit = bsearch(&key, s->owners, (size_t)s->n, sizeof key, compare_owners);
+    return hit ? hit->plugin : NULL;
+}
+
+int32_t cnri_registry_size(void) {
+    return now()->n;
 }
 
 bool cnri_registry_item(int32_t index, cnri_item *out) {
@@ -115,6 +134,13 @@ bool cnri_registry_item(int32_t index, cnri_item *out) {
 
 /* ---- registering ---- */
 
+/* Each of them is in the list of every operator that has a kernel. */
+enum { MOST_ANY_KERNELS = 32 };
+
+static bool is_any(const cnr_kernel *kernel) {
+    return strcmp(kernel->op, CNR_ANY_OP) == 0;
+}
+
 static const char *const *aliases_of(int32_t kind, const void *descriptor) {
     static const char *const none[] = {NULL};
     if (kind != CNR_KIND_OPERATOR) return none;
@@ -122,22 +148,23 @@ static const char *const *aliases_of(int32_t kind, const void *descriptor) {
     return CNRI_HAS(op, aliases) ? op->aliases : none;
 }
 
-/* Whether an item answers to `name`. */
-static bool answers(const cnri_item *item, int32_t kind, const char *name) {
-    if (item->kind != kind) return false;
-    if (strcmp(cnri_item_name(kind, item->descriptor), name) == 0) return true;
-    for (const char *const *alias = aliases_of(kind, item->descriptor); *alias; alias++)
-        if (strcmp(*alias, name) == 0) return true;
-    return false;
+/* A name as the staged ones are kept: with its kind in front. Names are bounded (descriptor.c). */
+typedef struct staged_name { char text[264]; } staged_name;
+static staged_name staged_as(int32_t kind, const char *name) {
+    staged_name key;
+    snprintf(key.text, sizeof key.text, "%d %s", (int)kind, name);
+    return key;
 }
 
 /* The plugin that has this name already, among those registered and those staged; else NULL. */
 static const cnri_plugin *holder_of(const struct cnr_registrar *r, int32_t kind, const char *name) {
     const void *taken = cnri_find(kind, name);
     if (taken) return cnri_owner(taken);
-    for (int32_t i = 0; i < r->staged.n; i++)
-        if (answers(&r->staged.at[i], kind, name)) return r->plugin;
-    return NULL;
+    return cnri_map_get(&r->names, staged_as(kind, name).text);
+}
+
+static cnr_status stage_name(struct cnr_registrar *r, int32_t kind, const char *name) {
+    return cnri_map_set(&r->names, staged_as(kind, name).text, (void *)(uintptr_t)r->plugin);
 }
 
 CNRI_PRINTF(3, 4)
@@ -149,7 +176,7 @@ static cnr_status reject(struct cnr_registrar *r, cnr_status code, const char *f
     return code;
 }
 
-static cnr_status claim_name(struct cnr_registrar *r, int32_t kind, const char *name) {
+static cnr_status is_free(struct cnr_registrar *r, int32_t kind, const char *name) {
     const cnri_plugin *holder = holder_of(r, kind, name);
     if (!holder) return CNR_OK;
     return reject(r, CNR_E_ARG, "%s \"%s\" is refused: plugin %s has one of that name",
@@ -169,14 +196,25 @@ cnr_status cnri_registrar_add(struct cnr_registrar *registrar, int32_t kind,
     if (fault)
         return reject(registrar, CNR_E_ARG, "%s \"%s\" is refused: it %s", cnri_kind_name(kind),
                       name, fault);
-    cnr_status status = claim_name(registrar, kind, name);
-    for (const char *const *alias = aliases_of(kind, descriptor); *alias && !status; alias++)
-        status = claim_name(registrar, kind, *alias);
+    if (kind == CNR_KIND_KERNEL && is_any(descriptor) && ++registrar->any_kernels > MOST_ANY_KERNELS)
+        return reject(registrar, CNR_E_LIMIT, "kernel \"%s\" is refused: the plugin has %d for any "
+                      "operator already", name, MOST_ANY_KERNELS);
+    const char *const *const aliases = aliases_of(kind, descriptor);
+    cnr_status status = is_free(registrar, kind, name);
+    for (int32_t i = 0; aliases[i] && !status; i++) status = is_free(registrar, kind, aliases[i]);
+    if (!status) status = stage_name(registrar, kind, name);
+    for (int32_t i = 0; aliases[i] && !status; i++)
+        status = stage_name(registrar, kind, aliases[i]);
     if (status != CNR_OK) return status;
     cnri_item *item = cnri_push(&registrar->staged);
     if (!item) return CNR_E_MEMORY;
     *item = (cnri_item){kind, descriptor, registrar->plugin};
     return CNR_OK;
+}
+
+void cnri_registrar_free(struct cnr_registrar *registrar) {
+    cnri_vec_free(&registrar->staged);
+    cnri_map_free(&registrar->names);
 }
 
 /* ---- snapshots ---- */
@@ -187,43 +225,67 @@ static int32_t count_names(const cnri_item *item) {
     return n;
 }
 
-static void fill_names(snapshot *s) {
-    for (int32_t i = 0; i < s->n; i++) {
+/* Puts rows [from, n) of `rows`, in any order, among the `from` sorted ones of `old`, into `rows`:
+ * registries grow plugin by plugin, and sorting all of one each time would take as long as loading. */
+static void merge(char *rows, const void *old, int32_t from, int32_t n, size_t size,
+                  int (*compare)(const void *, const void *)) {
+    const char *a = old, *const a_end = a + (size_t)from * size;
+    char *b = rows + (size_t)from * size, *const b_end = rows + (size_t)n * size;
+    qsort(b, (size_t)(n - from), size, compare);
+    for (char *to = rows; a < a_end; to += size) { /* `to` is never past b: what is left of a fits */
+        const bool first = b == b_end || compare(a, b) <= 0;
+        memmove(to, first ? a : b, size);
+        *(first ? &a : (const char **)&b) += size;
+    }
+}
+
+static void fill_names(snapshot *s, const snapshot *before) {
+    s->n_names = before->n_names;
+    for (int32_t i = before->n; i < s->n; i++) {
         const cnri_item *item = &s->items[i];
         const char *name = cnri_item_name(item->kind, item->descriptor);
         s->names[s->n_names++] = (named){item->kind, name, item->descriptor};
         for (const char *const *alias = aliases_of(item->kind, item->descriptor); *alias; alias++)
             s->names[s->n_names++] = (named){item->kind, *alias, item->descriptor};
     }
-    qsort(s->names, (size_t)s->n_names, sizeof *s->names, compare_names);
+    merge((char *)s->names, before->names, before->n_names, s->n_names, sizeof *s->names,
+          compare_names);
 }
 
-/* Appends to group g the kernels of a snapshot that are for `op`, in order of registration. */
-static void add_kernels(snapshot *s, group *g, const char *op, int32_t *room) {
-    for (int32_t i = s->first[CNR_KIND_KERNEL]; i < s->first[CNR_KIND_KERNEL + 1]; i++) {
-        const cnr_kernel *kernel = s->of_kind[i];
-        if (strcmp(kernel->op, op) != 0) continue;
-        s->kernels[(*room)++] = kernel;
-        g->n++;
-    }
+/* By operator, then in order of registration. */
+static int compare_kernels(const void *a, const void *b) {
+    const group *x = a, *y = b;
+    const int order = strcmp(x->op, y->op);
+    return order ? order : x->first < y->first ? -1 : x->first > y->first;
 }
 
-static void fill_groups(snapshot *s) {
+/* Rows of one operator become a group. */
+static void fill_groups(snapshot *s, const snapshot *before) {
+    const int32_t begin = s->first[CNR_KIND_KERNEL], n = s->first[CNR_KIND_KERNEL + 1] - begin;
+    const int32_t had = before->first[CNR_KIND_KERNEL + 1] - before->first[CNR_KIND_KERNEL];
+    const void **kernels = s->of_kind + begin;
     int32_t room = 0;
-    for (int32_t i = s->first[CNR_KIND_KERNEL]; i < s->first[CNR_KIND_KERNEL + 1]; i++)
-        s->groups[s->n_groups++] = (group){((const cnr_kernel *)s->of_kind[i])->op, 0, 0};
-    if (s->n_groups == 0) return;
-    qsort(s->groups, (size_t)s->n_groups, sizeof *s->groups, compare_groups);
-    int32_t n = 1;
-    for (int32_t i = 1; i < s->n_groups; i++)
-        if (strcmp(s->groups[i].op, s->groups[n - 1].op) != 0) s->groups[n++] = s->groups[i];
-    s->n_groups = n;
     for (int32_t i = 0; i < n; i++) {
-        group *g = &s->groups[i];
-        g->first = room;
-        add_kernels(s, g, g->op, &room);
-        if (strcmp(g->op, CNR_ANY_OP) != 0) add_kernels(s, g, CNR_ANY_OP, &room);
+        if (i >= had) s->by_op[i] = (group){((const cnr_kernel *)kernels[i])->op, i, 0};
+        if (is_any(kernels[i])) s->kernels[room++] = kernels[i];
     }
+    const group any = {CNR_ANY_OP, 0, room};
+    merge((char *)s->by_op, before->by_op, had, n, sizeof *s->by_op, compare_kernels);
+    for (int32_t i = 0; i < n;) {
+        group g = {s->by_op[i].op, room, 0};
+        const bool all = strcmp(g.op, CNR_ANY_OP) == 0;
+        for (; i < n && strcmp(s->by_op[i].op, g.op) == 0; i++)
+            if (!all) s->kernels[room++] = kernels[s->by_op[i].first];
+        for (int32_t k = 0; k < any.n && !all; k++) s->kernels[room++] = s->kernels[k];
+        g.n = room - g.first;
+        s->groups[s->n_groups++] = all ? any : g;
+    }
+}
+
+static void fill_owners(snapshot *s, const snapshot *before) {
+    for (int32_t i = before->n; i < s->n; i++)
+        s->owners[i] = (owned){s->items[i].descriptor, s->items[i].plugin};
+    merge((char *)s->owners, before->owners, before->n, s->n, sizeof *s->owners, compare_owners);
 }
 
 /* Lists by kind, in order of registration. */
@@ -237,30 +299,34 @@ static void fill_lists(snapshot *s) {
     s->first[KINDS] = at;
 }
 
-/* At most as many groups as kernels, each with the kernels for any operator at its end. */
-static int32_t kernel_room(const snapshot *before, const struct cnr_registrar *r) {
-    int32_t kernels = 0, any = 0;
+/* At most as many groups as kernels (and the one for any operator), each with the kernels for any operator at its end. */
+static size_t kernel_room(const snapshot *before, const struct cnr_registrar *r) {
+    size_t kernels = 0, any = 0;
     for (int32_t i = 0; i < before->n + r->staged.n; i++) {
         const cnri_item *item = i < before->n ? &before->items[i] : &r->staged.at[i - before->n];
         if (item->kind != CNR_KIND_KERNEL) continue;
         kernels++;
-        any += strcmp(((const cnr_kernel *)item->descriptor)->op, CNR_ANY_OP) == 0;
+        any += is_any(item->descriptor);
     }
     return kernels * (1 + any);
 }
 
-static snapshot *new_snapshot(int32_t n, int32_t n_names, int32_t n_kernels) {
+static snapshot *new_snapshot(int32_t n, int32_t n_names, size_t n_kernels) {
     const size_t items = (size_t)n * sizeof(cnri_item), lists = (size_t)n * sizeof(void *);
     const size_t names = (size_t)n_names * sizeof(named), groups = (size_t)n * sizeof(group);
-    snapshot *s = cnri_alloc_zero(sizeof *s + items + names + lists + groups +
-                                  (size_t)n_kernels * sizeof(void *));
+    const size_t owners = (size_t)n * sizeof(owned);
+    snapshot *s = cnri_alloc_zero(sizeof *s + items + names + lists + 2 * groups + owners +
+                                  n_kernels * sizeof(void *));
     if (!s) return NULL;
     char *at = (char *)(s + 1);
     s->items = (cnri_item *)(void *)at;
     s->names = (named *)(void *)(at + items);
-    s->groups = (group *)(void *)(at + items + names);
-    s->of_kind = (const void **)(void *)(at + items + names + groups);
-    s->kernels = (const cnr_kernel **)(void *)(at + items + names + groups + lists);
+    at += items + names;
+    s->groups = (group *)(void *)at;
+    s->by_op = (group *)(void *)(at + groups);
+    s->owners = (owned *)(void *)(at + 2 * groups);
+    s->of_kind = (const void **)(void *)(at + 2 * groups + owners);
+    s->kernels = (const cnr_kernel **)(void *)(at + 2 * groups + owners + lists);
     return s;
 }
 
@@ -274,9 +340,10 @@ cnr_status cnri_registry_commit(const struct cnr_registrar *registrar) {
     if (!s) return CNR_E_MEMORY;
     for (int32_t i = 0; i < before->n; i++) s->items[s->n++] = before->items[i];
     for (int32_t i = 0; i < registrar->staged.n; i++) s->items[s->n++] = registrar->staged.at[i];
-    fill_names(s);
+    fill_names(s, before);
     fill_lists(s);
-    fill_groups(s);
+    fill_groups(s, before);
+    fill_owners(s, before);
     s->older = atomic_load_explicit(&current, memory_order_relaxed);
     atomic_store_explicit(&current, s, memory_order_release);
     return CNR_OK;

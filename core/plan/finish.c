@@ -45,7 +45,8 @@ static cnr_status plan_kernel(cnri_planner *p, cnri_step *s, cnr_error *err) {
     }
     if (CNRI_HAS(s->kernel, plan)) {
         const cnr_status status =
-            s->kernel->plan(device, &s->view, &s->workspace_space, &s->state, err);
+            cnri_told(err, s->kernel->plan(device, &s->view, &s->workspace_space, &s->state, err),
+                      s->view.name, s->kernel->name);
         if (status) return status;
     }
     if (s->workspace_space.bytes > INT64_MAX / 4 || s->workspace_space.memory_class < 0 ||
@@ -79,7 +80,7 @@ static cnr_status put_constant(cnr_plan *plan, const cnri_home *h, cnr_error *er
         mem->width = storage->width;
         mem->height = storage->height;
         mem->memory_class = storage->memory_class;
-        const cnr_status status = device->cls->alloc(device, mem, err);
+        const cnr_status status = cnri_device_alloc(device, mem, err);
         if (status) {
             mem->handle = NULL;
             return status;

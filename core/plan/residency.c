@@ -118,7 +118,9 @@ static cnr_status prepare_into(cnr_plan *plan, const cnri_step *s, const cnr_mem
     if (!data) return cnri_no_memory(err);
     const int64_t before = cnri_alloc_failures();
     cnr_status status = decode_inputs(plan, s, true, err);
-    if (!status) status = s->kernel->prepare(device, &s->view, data, err);
+    if (!status)
+        status = cnri_told(err, s->kernel->prepare(device, &s->view, data, err), s->view.name,
+                           s->kernel->name);
     status = cnri_alloc_verdict(before, status, s->view.name, err);
     decode_inputs(plan, s, false, NULL);
     if (!host) {
@@ -168,7 +170,7 @@ static cnr_status bring(cnr_plan *plan, blob *b, cnr_error *err) {
         b->kept = NULL;
     }
     if (!b->kept || !map_kept(device, b)) {
-        cnr_status status = device->cls->alloc(device, &b->mem, err);
+        cnr_status status = cnri_device_alloc(device, &b->mem, err);
         if (status) return status;
         status = b->kept ? upload(device, &b->mem, b->kept->data, err)
                          : prepare_into(plan, s, &b->mem, err);
@@ -258,7 +260,9 @@ static cnr_status choose_stays(cnr_plan *plan, cnr_error *err) {
 static cnr_status size_blob(cnr_plan *plan, cnri_step *s, cnr_error *err) {
     const cnr_device *device = plan->devices[s->device];
     s->blob_space = (cnr_space){.size = sizeof(cnr_space)};
-    cnr_status status = s->kernel->prepare_size(device, &s->view, &s->blob_space, err);
+    cnr_status status =
+        cnri_told(err, s->kernel->prepare_size(device, &s->view, &s->blob_space, err),
+                  s->view.name, s->kernel->name);
     if (!status && (s->blob_space.bytes > INT64_MAX / 4 || s->blob_space.memory_class < 0 ||
                     s->blob_space.memory_class >= device->n_memory))
         status = cnri_fail(err, CNR_E_LIMIT, s->view.name,

@@ -107,12 +107,3 @@ int32_t cnr_topk(const cnr_tensor *scores, int32_t k, cnr_top *out) {
     }
     return found;
 }
-
-const char *cnr_status_text(int32_t status) {
-    switch (status) {
-#define X(name, value, text) case value: return text;
-        CNR_STATUS_LIST(X)
-#undef X
-    default: return "unknown status";
-    }
-}

@@ -145,7 +145,7 @@ static void explain(const cnr_session *s, int32_t index, cnr_status status, cnr_
     const cnri_step *step = &s->plan->steps.at[index];
     const char *name = step->kind == CNRI_STEP_KERNEL && step->view.name ? step->view.name : "";
     if (!err) return;
-    if (err->code != (int32_t)status) cnri_fail(err, status, name, "%s", cnr_status_text(status));
+    cnri_told(err, status, name, step->kernel ? step->kernel->name : "the reference");
     if (!err->where[0]) snprintf(err->where, sizeof err->where, "%s", name);
 }
 

@@ -45,8 +45,7 @@ cnr_status cnri_import(const cnr_importer *importer, const cnr_import_args *args
         status = CNR_E_MEMORY;
     else if (g->problems.n || g->out_of_memory)
         status = cnri_graph_verdict(g, false, err); /* all that is wrong, not the last */
-    else if (status && err && err->code != (int32_t)status) /* failed without a word */
-        cnri_fail(err, status, path, "%s", cnr_status_text(status));
+    else status = cnri_told(err, status, path, importer->name);
     if (status) cnri_graph_free(g);
     else *out = g;
     return status;

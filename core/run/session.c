@@ -42,7 +42,7 @@ static cnr_status allocate(cnr_session *s, cnr_error *err) {
         mem->width = at->width;
         mem->height = at->height;
         const cnr_device *device = plan->devices[at->device];
-        const cnr_status status = device->cls->alloc(device, mem, err);
+        const cnr_status status = cnri_device_alloc(device, mem, err);
         if (status) {
             mem->handle = NULL;
             return status;

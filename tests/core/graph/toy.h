@@ -227,7 +227,7 @@ static void toy_register(int32_t kind, const void *descriptor) {
     struct cnr_registrar r = {.plugin = &plugin, .open = true};
     if (cnri_registrar_add(&r, kind, descriptor) != CNR_OK || cnri_registry_commit(&r) != CNR_OK)
         ok(0, "a descriptor registers");
-    cnri_vec_free(&r.staged);
+    cnri_registrar_free(&r);
 }
 
 __attribute__((unused))

@@ -201,7 +201,7 @@ int main(void) {
     for (size_t i = 0; i < CNRI_COUNT(classes); i++)
         is_int(cnri_registrar_add(&r, CNR_KIND_DEVICE, classes[i]), CNR_OK, "a driver");
     cnri_registry_commit(&r);
-    cnri_vec_free(&r.staged);
+    cnri_registrar_free(&r);
     test_asking();
     test_finding(&set);
     test_opening(&set);

@@ -60,7 +60,7 @@ static void test_adding(void) {
     is_int(cnri_registry_commit(&r), CNR_OK, "with memory all is");
     r.open = false;
     is_int(cnri_registrar_add(&r, CNR_KIND_OPERATOR, &second), CNR_E_STATE, "init is over");
-    cnri_vec_free(&r.staged);
+    cnri_registrar_free(&r);
 }
 
 static void test_second_plugin(void) {
@@ -72,7 +72,7 @@ static void test_second_plugin(void) {
     cnri_registrar_add(&r, CNR_KIND_KERNEL, &k3);
     cnri_registrar_add(&r, CNR_KIND_KERNEL, &k4);
     is_int(cnri_registry_commit(&r), CNR_OK, "a second plugin");
-    cnri_vec_free(&r.staged);
+    cnri_registrar_free(&r);
 }
 
 static void test_faults(void) {
@@ -107,16 +107,26 @@ static void test_faults(void) {
     kernel.run = NULL;
     cnri_registrar_add(&r, CNR_KIND_KERNEL, &kernel);
     has_text(r.fault, "lacks the hook run", "a kernel that does not run");
+    static const uint32_t sizes[] = {
+#define X(NAME, value, text, type) [value] = sizeof(type),
+        CNR_KIND_LIST(X)
+#undef X
+    };
     for (int32_t kind = 1; cnri_kind_name(kind); kind++) {
-        static const struct { uint32_t size, other; const char *name[2]; void *hooks[40]; } empty = {
-            sizeof empty, 0, {"empty", "empty"}, {0}};
+        static struct { uint32_t size, other; const char *name[2]; void *hooks[60]; } empty = {
+            0, 0, {"empty", "empty"}, {0}};
+        empty.size = sizes[kind];
         r.fault[0] = 0;
-        const cnr_status status = cnri_registrar_add(&r, kind, &empty);
+        cnr_status status = cnri_registrar_add(&r, kind, &empty);
         ok(status == CNR_E_ARG && (strstr(r.fault, "lacks") || strstr(r.fault, "names no")),
            "kind %s: nothing but a name is not enough", cnri_kind_name(kind));
+        empty.size += 8;
+        status = cnri_registrar_add(&r, kind, &empty);
+        ok(status == CNR_E_ARG && strstr(r.fault, "larger than this host knows"),
+           "and none is larger than ours");
     }
     ok(r.staged.n == 0, "none of them is staged");
-    cnri_vec_free(&r.staged);
+    cnri_registrar_free(&r);
 }
 
 static void test_looking_up(void) {
@@ -161,7 +171,7 @@ static void test_threads(void) {
         many[i].name = names[i];
         cnri_registrar_add(&r, CNR_KIND_OPERATOR, &many[i]);
         cnri_registry_commit(&r);
-        cnri_vec_free(&r.staged);
+        cnri_registrar_free(&r);
     }
     atomic_store(&stop, 1);
     for (int t = 0; t < 3; t++) pthread_join(threads[t], NULL);
@@ -187,7 +197,7 @@ static void test_any(void) {
     cnri_registrar_add(&r, CNR_KIND_KERNEL, &any1);
     cnri_registrar_add(&r, CNR_KIND_KERNEL, &any2);
     is_int(cnri_registry_commit(&r), CNR_OK, "kernels for any operator are committed");
-    cnri_vec_free(&r.staged);
+    cnri_registrar_free(&r);
     ok(cnri_kernels_for(&second, &kernels) == 4 && kernels[0] == &k1 && kernels[1] == &k3 &&
        kernels[2] == &any1 && kernels[3] == &any2, "they come after an operator's own");
     ok(cnri_kernels_for(&clash, &kernels) == 2 && kernels[0] == &any1, "or alone");

@@ -76,7 +76,7 @@ static cnr_runtime *numeric_open(void) {
     for (size_t i = 0; i < CNRI_COUNT(numeric_ops); i++)
         cnri_registrar_add(&r, CNR_KIND_OPERATOR, &numeric_ops[i]);
     if (cnri_registry_commit(&r) != CNR_OK) ok(0, "operators register");
-    cnri_vec_free(&r.staged);
+    cnri_registrar_free(&r);
     return rt;
 }
 
