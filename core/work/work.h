@@ -13,6 +13,11 @@
         (to) = (__typeof__(to)){.size = sizeof(to)};                                         \
         if (from) memcpy(&(to), (from), (from)->size < sizeof(to) ? (from)->size : sizeof(to)); \
     } while (0)
+/* The caller says how large its result is. */
+#define CNRI_ROOM(out, got, err)                                                             \
+    ((out)->size >= sizeof(got)                                                              \
+         ? CNR_OK                                                                            \
+         : cnri_fail(err, CNR_E_INVALID, #out, "its size is to be set before the call"))
 bool cnri_stopped(const cnr_observer *o);
 /* Progress and events on their way; false: stop now. */
 bool cnri_tell_progress(const cnr_observer *o, const cnr_progress *p);
