@@ -243,12 +243,17 @@ static cnr_status pow_gradient(OPS_GRADIENT_ARGS) {
     kit_build b = {host, graph, CNR_OK};
     if (grad_out[0] < 0) return CNR_OK;
     if (want[0]) {
-        const int32_t dtype = node->inputs[1]->dtype;
-        const cnr_value less = kit_node2(&b, "sub", inputs[1], kit_constant(&b, dtype, 1));
-        const cnr_value slope =
-            kit_node2(&b, "mul", inputs[1], kit_node2(&b, "pow", inputs[0], less));
+        const int32_t dtype = node->inputs[0]->dtype;
+        const cnr_attr to = {.name = "to", .type = CNR_ATTR_DTYPE, .set = 1, .i = dtype};
+        cnr_value power = inputs[1];
+        if (node->inputs[1]->dtype != dtype) power = kit_node(&b, "cast", &power, 1, &to, 1);
+        const cnr_value less = kit_node2(&b, "sub", power, kit_constant(&b, dtype, 1));
+        const cnr_value slope = kit_node2(&b, "mul", power, kit_node2(&b, "pow", inputs[0], less));
         flow(&b, node, want, 0, kit_node2(&b, "mul", grad_out[0], slope), grad_in);
     }
+    if (want[1] && node->inputs[1]->dtype != node->outputs[0]->dtype)
+        return ops_fail(err, CNR_E_UNSUPPORTED, node,
+                        "an exponent of another type than the base's has no gradient");
     if (want[1]) {
         const cnr_value slope =
             kit_node2(&b, "mul", outputs[0], kit_node1(&b, "log", inputs[0]));

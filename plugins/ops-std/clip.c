@@ -99,13 +99,20 @@ static int32_t expression(const cnr_node *node, char *text, size_t bytes) {
     return (int32_t)sizeof formula - 1;
 }
 
-/* It flows where nothing was changed. */
+/* To x where nothing was changed, else to the limit that y is. */
 static cnr_status gradient(OPS_GRADIENT_ARGS) {
     kit_build b = {host, graph, CNR_OK};
-    if (!want[0] || grad_out[0] < 0) return CNR_OK;
+    const cnr_tensor *y = node->outputs[0];
+    if (grad_out[0] < 0) return CNR_OK;
     const cnr_value kept = kit_node2(&b, "equal", inputs[0], outputs[0]);
-    const cnr_value zero = kit_constant(&b, node->outputs[0]->dtype, 0);
-    grad_in[0] = kit_node3(&b, "where", kept, grad_out[0], zero);
+    const cnr_value zero = kit_constant(&b, y->dtype, 0);
+    if (want[0]) grad_in[0] = kit_node3(&b, "where", kept, grad_out[0], zero);
+    for (int32_t i = 1; i < node->n_inputs; i++) {
+        if (!want[i]) continue;
+        const cnr_value cut = kit_node2(&b, "equal", outputs[0], inputs[i]);
+        const cnr_value dy = kit_node3(&b, "where", cut, grad_out[0], zero);
+        grad_in[i] = kit_unbroadcast(&b, kit_node3(&b, "where", kept, zero, dy), y, node->inputs[i]);
+    }
     return kit_built(&b, node, err);
 }
 

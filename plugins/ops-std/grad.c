@@ -27,6 +27,8 @@ cnr_status ops_grad_of_input(const char *op, OPS_GRADIENT_ARGS) {
 cnr_status ops_grad_sum(const cnr_host *host, struct cnr_graph *graph, const cnr_node *node,
                         cnr_value value, const int64_t *axes, int32_t n_axes, cnr_value *out,
                         cnr_error *err) {
+    *out = value;
+    if (n_axes == 0) return CNR_OK; /* to reduce_sum no axes are all */
     const cnr_attr list = {
         .name = "axes", .type = CNR_ATTR_INTS, .set = 1, .n = n_axes, .ints = axes};
     const cnr_attr keep = {.name = "keepdims", .type = CNR_ATTR_BOOL, .set = 1, .i = 0};

@@ -57,6 +57,10 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     pad_plan p;
     KIT_TRY(ops_want(node, 0, OPS_WHOLE, 0, CNR_MAX_RANK, err));
     KIT_TRY(kit_want(node, 2, 1u << x->dtype, 0, 1, err));
+    const cnr_tensor *value = ops_in(node, 2);
+    if (value && value->rank == 1 && value->dim[0] > 1)
+        return ops_fail(err, CNR_E_SHAPE, node, "input value: want 1 number, got %lld",
+                        (long long)value->dim[0]);
     KIT_TRY(plan_of(node, &p, err));
     ops_like(outputs[0], x);
     for (int32_t a = 0; a < x->rank; a++) {
@@ -158,7 +162,7 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
     int64_t pads[2 * CNR_MAX_RANK];
     pad_plan p;
     (void)inputs, (void)outputs;
-    if (!want[0] || grad_out[0] < 0) return CNR_OK;
+    if (grad_out[0] < 0) return CNR_OK;
     KIT_TRY(plan_of(node, &p, err));
     if (p.mode != PAD_CONSTANT)
         return ops_fail(err, CNR_E_UNSUPPORTED, node, "only constant padding has a gradient");
@@ -167,7 +171,13 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
         pads[a + rank] = -p.after[a];
     }
     const cnr_attr list = kit_attr_ints("pads", pads, 2 * rank);
-    grad_in[0] = kit_node(&b, "pad", &grad_out[0], 1, &list, 1);
+    const cnr_value dx = kit_node(&b, "pad", &grad_out[0], 1, &list, 1);
+    if (want[0]) grad_in[0] = dx;
+    if (node->n_inputs > 2 && want[2] && cnr_count(node->inputs[2]) == 1) { /* the border's is what the inside's is not */
+        const cnr_value border = kit_node2(&b, "sub", kit_node1(&b, "reduce_sum", grad_out[0]),
+                                           kit_node1(&b, "reduce_sum", dx));
+        grad_in[2] = kit_reshape(&b, border, node->inputs[2]);
+    }
     return kit_built(&b, node, err);
 }
 

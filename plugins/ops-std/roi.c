@@ -112,7 +112,7 @@ static cnr_status pool_reference(const cnr_run *run, cnr_error *err) {
 /* Weights of the four pixels round (py, px); max mode wants the largest product, not the sum. */
 static double bilinear(const cnr_tensor *x, int64_t base, double py, double px, int largest) {
     const int64_t h = x->dim[2], w = x->dim[3];
-    if (py < -1 || py > (double)h || px < -1 || px > (double)w) return 0;
+    if (h < 1 || w < 1 || py < -1 || py > (double)h || px < -1 || px > (double)w) return 0;
     py = fmin(fmax(py, 0), (double)(h - 1));
     px = fmin(fmax(px, 0), (double)(w - 1));
     const int64_t y0 = (int64_t)py, x0 = (int64_t)px;

@@ -29,6 +29,9 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     out->score = w->data && csr_view(w->data).head->entries <= all / DENSE_PART ? 900 : 50;
     out->prepared = 1u << 1;
     out->ranges = 1u << 1;
+    /* the host presets what the neighbours offer, and channel blocks are not read here */
+    for (int32_t i = 0; i < node->n_inputs; i++) out->in_block[i] = 0;
+    out->out_block[0] = 0;
     for (int32_t i = 0; i < node->n_epilogue; i++) {
         const cnr_epilogue *e = node->epilogue[i];
         if (!e->node->desc->apply_f32 || e->operand >= 0 ||

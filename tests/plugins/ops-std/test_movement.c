@@ -97,6 +97,11 @@ static void gradients(void) {
     op_gradcheck("transpose", "perm=2,0,1", 0, 1, IN(x));
     op_gradcheck("slice", "starts=1,0;ends=3,2;axes=1,2", 0, 1, IN(x));
     op_gradcheck("pad", "pads=1,0,-1,0,2,1", 0, 1, IN(x));
+    op_refused("pad", "pads=1,0,-1,0,2,1", "want 1 number", 3,
+               IN(x, NULL, t_of(CNR_f64, "2", (double[]){1, 2})));
+    const cnr_tensor *border = t_random(CNR_f64, "scalar", 5);
+    for (int32_t port = 0; port < 3; port += 2)
+        op_gradcheck("pad", "pads=1,0,-1,0,2,1", port, 3, IN(x, NULL, border));
     op_gradcheck("expand", "shape=5,2,3,4", 0, 1, IN(x));
     op_gradcheck("reduce_sum", "axes=0,2;keepdims=0", 0, 1, IN(x));
     op_gradcheck("reduce_mean", "axes=-1", 0, 1, IN(x));

@@ -157,6 +157,9 @@ static void gradients(void) {
     for (int32_t port = 0; port < 3; port++) {
         op_gradcheck("batch_normalization", "", port, 5, IN(x, p[0], p[1], p[2], v));
         op_gradcheck("scale_bias", "", port, 3, IN(x, p[0], p[1]));
+        op_gradcheck("scale_bias", "axis=0", port, 3, /* a number for each element */
+                     IN(t_random(CNR_f64, "3x2", 8), t_random(CNR_f64, "3x2", 9),
+                        t_random(CNR_f64, "3x2", 10)));
         op_gradcheck("scale_bias", "axis=-3", port, 3,
                      IN(x, t_random(CNR_f64, "3x2", 3), t_random(CNR_f64, "3x2", 4)));
     }

@@ -153,6 +153,22 @@ static void kernel(void) {
     ok(dense_agrees(9, 40, 33, 0, 1, ""), "nothing kept: the bias alone");
 }
 
+/* What the neighbours offer is preset: a kernel that reads no channel blocks says so. */
+static void declines_blocks(void) {
+    cnr_error err = CNR_ERROR_INIT;
+    int32_t in_block[4] = {4, 0, 0, 0}, out_block[1] = {4}, none[4] = {0};
+    cnr_accept a = {.size = sizeof a, .in_block = in_block, .out_block = out_block,
+                    .in_class = none, .out_class = none};
+    const cnr_tensor *in[] = {t_random(CNR_f32, "1x8x3x3", 3),
+                              int8_const(encoded(t_random(CNR_f32, "5x72", 4), 0.2, &err))};
+    cnr_node *node = op_node(op_find("dense"), NULL, 0, in, 2, 1);
+    cnr_device device = {.size = sizeof device, .cls = neon_state.cls, .name = "cpu"};
+    ok(node && neon_state.kernels[0]->accepts(&device, node, &a) == CNR_OK && a.score > 0,
+       "the kernel takes a sample of several axes");
+    ok(in_block[0] <= 1 && out_block[0] <= 1, "but not in channel blocks");
+    if (node) op_node_free(node);
+}
+
 int main(void) {
     int8_open("sparse-csr");
     int8_use("generic");
@@ -160,5 +176,6 @@ int main(void) {
     round_trip();
     hostile();
     kernel();
+    declines_blocks();
     return op_done();
 }
