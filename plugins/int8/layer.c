@@ -65,14 +65,18 @@ const char *int8_layer_fits(const cnr_node *node) {
     if (node->n_inputs <= INT8_Y_ZERO) return "inputs are missing";
     const cnr_tensor *const *in = node->inputs, *w = in[INT8_W], *bias = int8_in(node, INT8_BIAS);
     if (!in[INT8_X] || !int8_is_byte(in[INT8_X]) || in[INT8_X]->encoding) return "x is not bytes";
-    if (!known(w, bytes) || !known(in[INT8_W_ZERO], bytes) || !known(in[INT8_W_SCALE], real) ||
-        !int8_is_scalar(in[INT8_X_SCALE], real) || !int8_is_scalar(in[INT8_Y_SCALE], real) ||
-        !int8_is_scalar(in[INT8_X_ZERO], bytes) || !int8_is_scalar(in[INT8_Y_ZERO], bytes) ||
-        (bias && !known(bias, 1u << CNR_i32)))
-        return "weights and scales must be constants";
+    if (!known(w, bytes)) return "w must be a constant of bytes";
+    if (!known(in[INT8_W_ZERO], bytes)) return "w_zero_point must be a constant of bytes";
+    if (!known(in[INT8_W_SCALE], real)) return "w_scale must be a constant of f32";
+    if (!int8_is_scalar(in[INT8_X_SCALE], real)) return "x_scale must be a constant, one f32";
+    if (!int8_is_scalar(in[INT8_Y_SCALE], real)) return "y_scale must be a constant, one f32";
+    if (!int8_is_scalar(in[INT8_X_ZERO], bytes)) return "x_zero_point must be a constant, one byte";
+    if (!int8_is_scalar(in[INT8_Y_ZERO], bytes)) return "y_zero_point must be a constant, one byte";
+    if (bias && !known(bias, 1u << CNR_i32)) return "bias must be a constant of i32";
     const int32_t zero = w->dtype == CNR_i8 ? 0 : 128;
     for (int64_t i = 0; i < cnr_count(in[INT8_W_ZERO]); i++)
-        if (int8_byte_at(in[INT8_W_ZERO], i) != zero) return "weights are not symmetric";
+        if (int8_byte_at(in[INT8_W_ZERO], i) != zero)
+            return "w_zero_point must be the middle, 0 or of u8 128";
     for (int64_t i = 0; i < w->dim[0]; i++)
         if (!isfinite(factor(node, i))) return "a scale is not a number";
     if (w->dim[0] < 1 || cnr_span(w, 1, w->rank) > MOST_DEPTH || cnr_span(w, 1, w->rank) < 1)

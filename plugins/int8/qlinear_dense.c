@@ -3,8 +3,6 @@
 
 #include <math.h>
 
-#define BYTES (1u << CNR_u8 | 1u << CNR_i8)
-
 static const cnr_port in[] = {
     {.name = "x", .help = "N and any axes, which count as one; u8 or i8"},
     {.name = "x_scale", .help = "one number"},
@@ -23,9 +21,14 @@ static cnr_status wrong(cnr_error *err, const cnr_node *node, const char *text) 
 }
 
 /* One number, or one for each of the m outputs. */
-static int each(const cnr_tensor *t, uint32_t dtypes, int64_t m) {
-    if (!t || !(dtypes >> t->dtype & 1) || t->rank > 1 || t->encoding) return 0;
-    return t->rank == 0 || t->dim[0] < 0 || t->dim[0] == 1 || m < 0 || t->dim[0] == m;
+static cnr_status want_each(const cnr_node *node, int32_t port, int32_t dtype, int64_t m,
+                            cnr_error *err) {
+    const cnr_tensor *t = node->inputs[port];
+    if (t->dtype == dtype && t->rank <= 1 && !t->encoding &&
+        (t->rank == 0 || t->dim[0] < 0 || t->dim[0] == 1 || m < 0 || t->dim[0] == m))
+        return CNR_OK;
+    return int8_host->fail(err, CNR_E_SHAPE, node->name, "qlinear_dense: input %s: want %s, 1 or %lld",
+                           in[port].name, cnr_dtype_name(dtype), (long long)(m < 0 ? 1 : m));
 }
 
 /* Product of the dims behind the batch; -1 unknown, -2 too large. */
@@ -46,24 +49,30 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
         if (!t[i]) return wrong(err, node, "only the bias may be left out");
     const cnr_tensor *x = t[INT8_X], *w = t[INT8_W], *bias = int8_in(node, INT8_BIAS);
     if (!int8_is_byte(x) || x->rank < 1 || x->encoding)
-        return wrong(err, node, "x must be u8 or i8");
+        return wrong(err, node, "input x: want u8 or i8");
     if (!int8_is_byte(w) || w->rank != 2 || w->encoding)
-        return wrong(err, node, "w must be u8 or i8, of rank 2");
+        return wrong(err, node, "input w: want u8 or i8, of rank 2");
     const int64_t inputs = inputs_of(x), m = w->dim[0];
     if (inputs == -2) return wrong(err, node, "x is too large");
     if (inputs >= 0 && w->dim[1] >= 0 && inputs != w->dim[1])
         return int8_host->fail(err, CNR_E_SHAPE, node->name,
-                               "qlinear_dense: %lld inputs a sample, but w has %lld",
-                               (long long)inputs, (long long)w->dim[1]);
-    if (!each(t[INT8_X_SCALE], 1u << CNR_f32, 1) || !each(t[INT8_Y_SCALE], 1u << CNR_f32, 1) ||
-        !each(t[INT8_W_SCALE], 1u << CNR_f32, m))
-        return wrong(err, node, "scales must be f32, one number, or of w one an output");
-    if (!each(t[INT8_X_ZERO], 1u << x->dtype, 1) || !each(t[INT8_W_ZERO], 1u << w->dtype, m) ||
-        !each(t[INT8_Y_ZERO], BYTES, 1))
-        return wrong(err, node, "zero points must have the type of what they belong to");
+                               "qlinear_dense: input w: want %lld along axis 1, as many as x has a "
+                               "sample, got %lld", (long long)inputs, (long long)w->dim[1]);
+    if (!int8_is_byte(t[INT8_Y_ZERO]))
+        return wrong(err, node, "input y_zero_point: want u8 or i8, which y will be of");
+    const struct { int32_t port, dtype; int64_t m; } wanted[] = {
+        {INT8_X_SCALE, CNR_f32, 1}, {INT8_X_ZERO, x->dtype, 1}, {INT8_W_SCALE, CNR_f32, m},
+        {INT8_W_ZERO, w->dtype, m}, {INT8_Y_SCALE, CNR_f32, 1},
+        {INT8_Y_ZERO, t[INT8_Y_ZERO]->dtype, 1}};
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        const cnr_status status = want_each(node, wanted[i].port, wanted[i].dtype, wanted[i].m, err);
+        if (status != CNR_OK) return status;
+    }
     if (bias && (bias->dtype != CNR_i32 || bias->rank != 1 || bias->encoding ||
                  (bias->dim[0] >= 0 && m >= 0 && bias->dim[0] != m)))
-        return wrong(err, node, "the bias must be i32, one an output");
+        return int8_host->fail(err, CNR_E_SHAPE, node->name,
+                               "qlinear_dense: input bias: want i32, one an output, %lld",
+                               (long long)m);
     outputs[0]->dtype = t[INT8_Y_ZERO]->dtype;
     outputs[0]->rank = 2;
     outputs[0]->dim[0] = x->dim[0];

@@ -42,8 +42,9 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     const int64_t keep = cnr_attr_int(node, "keep_top_k");
     cnr_tensor *y = outputs[0];
     int64_t n;
-    for (int32_t i = 0; i < 3; i++)
-        KIT_TRY(ops_want(node, i, OPS_FLOATS, 2, CNR_MAX_RANK, err));
+    KIT_TRY(ops_want(node, 0, OPS_FLOATS, 2, CNR_MAX_RANK, err));
+    KIT_TRY(ops_want(node, 1, OPS_FLOATS, 2, CNR_MAX_RANK, err));
+    KIT_TRY(ops_want(node, 2, OPS_FLOATS, 3, 3, err));
     const cnr_tensor *loc = node->inputs[0], *conf = node->inputs[1], *prior = node->inputs[2];
     KIT_TRY(kit_same(node, loc->dim[0], conf->dim[0], &n, err));
     y->dtype = loc->dtype;
@@ -56,12 +57,22 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     const int64_t confs = ops_span(conf, 1, conf->rank);
     if (numbers < 0 || locs < 0 || confs < 0) return CNR_OK;
     const int64_t priors = numbers / 8;
-    if (prior->rank != 3 || prior->dim[0] != 1 || prior->dim[1] != 2 || numbers % 8 != 0)
-        return ops_fail(err, CNR_E_SHAPE, node, "prior must be 1 2 4n");
-    if (locs != priors * 4 * per || confs != priors * classes)
+    for (int32_t i = 0; i < 2; i++)
+        if (prior->dim[i] != i + 1)
+            return ops_fail(err, CNR_E_SHAPE, node, "input prior: want %d along axis %d, got %lld",
+                            (int)i + 1, (int)i, (long long)prior->dim[i]);
+    if (numbers % 8 != 0)
         return ops_fail(err, CNR_E_SHAPE, node,
-                        "%lld offsets and %lld scores for %lld boxes of %lld classes",
-                        (long long)locs, (long long)confs, (long long)priors, (long long)classes);
+                        "input prior: want 4 along axis 2 for each box, got %lld",
+                        (long long)prior->dim[2]);
+    if (locs != priors * 4 * per)
+        return ops_fail(err, CNR_E_SHAPE, node, "input loc has %lld numbers a picture, want %lld",
+                        (long long)locs, (long long)(priors * 4 * per));
+    if (confs != priors * classes)
+        return ops_fail(err, CNR_E_SHAPE, node,
+                        "input conf has %lld numbers, want %lld for %lld boxes of %lld classes",
+                        (long long)confs, (long long)(priors * classes), (long long)priors,
+                        (long long)classes);
     int64_t rows = looked_at(node, priors) * classes;
     if (keep >= 0 && keep < rows) rows = keep;
     return kit_mul(node, n, rows, &y->dim[2], err);

@@ -4,8 +4,11 @@
 static const cnr_port in[] = {
     {.name = "x", .flags = CNR_PORT_VARIADIC, .min = 1, .help = "operands, of one type"}};
 static const cnr_port out[] = {{.name = "y", .help = "an axis for each label behind the arrow"}};
+static const char *const equations[] = {"ij,jk->ik", "bij,bjk->bik", "ij->ji", "ij,ij", "ii->i",
+                                        "...i,i->...", "abc,cd->abd", "i,j->ij", "bij,bkj->bik",
+                                        "ijk->", NULL};
 static const cnr_attr_spec attrs[] = {
-    {.name = "equation", .type = CNR_ATTR_STRING, .flags = CNR_ATTR_REQUIRED,
+    {.name = "equation", .type = CNR_ATTR_STRING, .flags = CNR_ATTR_REQUIRED, .choices = equations,
      .help = "a letter an axis, a comma between operands: bij,bjk->bik; ... stands for any axes"}};
 
 #define DTYPES (OPS_FLOATS | 1u << CNR_i32 | 1u << CNR_i64)

@@ -39,8 +39,13 @@ static cnr_status window_of(const cnr_node *node, const quant_ports *p, cnr_wind
     const int64_t *given = cnr_attr_ints(node, "kernel_shape", &n);
     for (int32_t i = 0; i < w->rank - 2; i++) {
         kernel[i] = w->dim[2 + i];
-        if (kernel[i] < 0 || (n > 0 && (i >= n || given[i] != kernel[i])))
-            return ops_fail(err, CNR_E_SHAPE, node, "kernel_shape and w do not agree");
+        if (n > 0 && i >= n)
+            return ops_fail(err, CNR_E_SHAPE, node, "kernel_shape has %lld numbers, w %d axes of such",
+                            (long long)n, (int)(w->rank - 2));
+        if (kernel[i] < 0 || (n > 0 && given[i] != kernel[i]))
+            return ops_fail(err, CNR_E_SHAPE, node,
+                            "input w: want %lld along axis %d, as kernel_shape has it, got %lld",
+                            (long long)(n > 0 ? given[i] : 1), (int)(2 + i), (long long)kernel[i]);
     }
     const char *why = cnr_window_resolve(node, x, kernel, win);
     return why ? ops_fail(err, CNR_E_SHAPE, node, "%s", why) : CNR_OK;
@@ -53,8 +58,8 @@ static cnr_status check_each(const cnr_node *node, int32_t port, uint32_t dtypes
     if (!t) return CNR_OK;
     KIT_TRY(ops_want(node, port, dtypes, 0, 1, err));
     if (t->rank == 1 && t->dim[0] >= 0 && t->dim[0] != 1 && !ops_dims_agree(t->dim[0], m))
-        return ops_fail(err, CNR_E_SHAPE, node, "input %d has %lld numbers", (int)port,
-                        (long long)t->dim[0]);
+        return ops_fail(err, CNR_E_SHAPE, node, "input %s has %lld numbers, want %lld",
+                        node->desc->inputs[port].name, (long long)t->dim[0], (long long)m);
     return CNR_OK;
 }
 
@@ -67,11 +72,14 @@ static cnr_status infer_with(const cnr_node *node, const quant_ports *p, cnr_ten
     KIT_TRY(ops_want(node, p->w, QUANT_BYTES, x->rank, x->rank, err));
     const int64_t m = w->dim[0], channels = x->dim[1];
     KIT_TRY(window_of(node, p, &win, err));
-    if ((channels >= 0 && w->dim[1] >= 0 && channels != w->dim[1] * group) ||
-        (m >= 0 && m % group != 0))
+    if (m >= 0 && m % group != 0)
+        return ops_fail(err, CNR_E_SHAPE, node, "input w: %lld outputs don't fall into %lld groups",
+                        (long long)m, (long long)group);
+    if (channels >= 0 && w->dim[1] >= 0 && channels != w->dim[1] * group)
         return ops_fail(err, CNR_E_SHAPE, node,
-                        "%lld channels and %lld outputs in %lld groups, w has %lld a group",
-                        (long long)channels, (long long)m, (long long)group, (long long)w->dim[1]);
+                        "input w: want %lld along axis 1 (%lld channels in %lld groups), got %lld",
+                        (long long)(channels / group), (long long)channels, (long long)group,
+                        (long long)w->dim[1]);
     KIT_TRY(check_each(node, p->x_zero, 1u << x->dtype, 1, err));
     KIT_TRY(check_each(node, p->w_zero, 1u << w->dtype, m, err));
     KIT_TRY(check_each(node, p->x_scale, OPS_FLOATS, 1, err));
@@ -80,7 +88,8 @@ static cnr_status infer_with(const cnr_node *node, const quant_ports *p, cnr_ten
     KIT_TRY(check_each(node, p->y_zero, QUANT_BYTES, 1, err));
     const cnr_tensor *bias = quant_in(node, p->bias);
     if (bias && (bias->dtype != CNR_i32 || bias->rank != 1 || !ops_dims_agree(bias->dim[0], m)))
-        return ops_fail(err, CNR_E_SHAPE, node, "bias must be i32, one a channel");
+        return ops_fail(err, CNR_E_SHAPE, node, "input bias: want i32, one a channel, %lld",
+                        (long long)m);
     y->dtype = p->y_zero < 0 ? CNR_i32 : node->inputs[p->y_zero]->dtype;
     y->rank = x->rank;
     y->dim[0] = x->dim[0];

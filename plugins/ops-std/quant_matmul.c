@@ -39,8 +39,8 @@ static cnr_status check_each(const cnr_node *node, int32_t port, uint32_t dtypes
     const int64_t count = cnr_count(t);
     if (count < 0 || count == 1 || lines < 0 || count == lines || matrices < 0) return CNR_OK;
     if (lines > 0 && count % lines == 0 && count / lines == matrices) return CNR_OK;
-    return ops_fail(err, CNR_E_SHAPE, node, "input %d has %lld numbers, wanted 1 or %lld",
-                    (int)port, (long long)count, (long long)lines);
+    return ops_fail(err, CNR_E_SHAPE, node, "input %s has %lld numbers, wanted 1 or %lld",
+                    node->desc->inputs[port].name, (long long)count, (long long)lines);
 }
 
 static int64_t matrices_of(const cnr_tensor *t) {

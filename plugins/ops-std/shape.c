@@ -1,5 +1,6 @@
 /* Checks and shape arithmetic that the operators share. */
 #include "ops.h"
+#include <stdio.h>
 
 const char *const ops_auto_pads[] = {"NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID", NULL};
 
@@ -8,14 +9,26 @@ static const char *port_name(const cnr_node *node, int32_t port) {
     return node->desc->inputs[port < last ? port : last].name;
 }
 
+/* "u8 or i8" */
+static void list_types(uint32_t dtypes, char *text, size_t room) {
+    size_t n = 0;
+    text[0] = 0;
+    for (int32_t i = 1; i < 32 && n < room; i++)
+        if (dtypes >> i & 1u && cnr_dtype_bits(i))
+            n += (size_t)snprintf(text + n, room - n, "%s%s", n ? " or " : "", cnr_dtype_name(i));
+}
+
 cnr_status ops_want(const cnr_node *node, int32_t port, uint32_t dtypes, int32_t min_rank,
                     int32_t max_rank, cnr_error *err) {
     const cnr_tensor *t = ops_in(node, port);
     const char *name = port_name(node, port);
     if (!t) return ops_fail(err, CNR_E_ARG, node, "input %s is missing", name);
-    if (t->dtype < 1 || t->dtype > 31 || !(dtypes >> t->dtype & 1u))
-        return ops_fail(err, CNR_E_UNSUPPORTED, node, "input %s: %s is not supported here", name,
-                        cnr_dtype_name(t->dtype));
+    if (t->dtype < 1 || t->dtype > 31 || !(dtypes >> t->dtype & 1u)) {
+        char wanted[128];
+        list_types(dtypes, wanted, sizeof wanted);
+        return ops_fail(err, CNR_E_UNSUPPORTED, node, "input %s: %s is not supported here, want %s",
+                        name, cnr_dtype_name(t->dtype), wanted);
+    }
     if (t->rank < min_rank || t->rank > max_rank)
         return ops_fail(err, CNR_E_SHAPE, node, "input %s: want rank %d to %d, got %d", name,
                         min_rank, max_rank, t->rank);
