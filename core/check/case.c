@@ -24,7 +24,7 @@ static cnr_status resolve(const cnri_draft *d, cnr_attr ***out, cnr_error *err) 
         room[n] = (cnr_attr){.name = row->name, .type = row->type, .set = 1, .i = a->i, .f = a->f,
                              .n = a->n, .ints = a->ints, .floats = a->floats};
         if (row->type == CNR_ATTR_ENUM) room[n].s = row->choices[a->i];
-        if (row->type == CNR_ATTR_STRING) room[n].s = row->default_s ? row->default_s : "";
+        if (row->type == CNR_ATTR_STRING) room[n].s = cnri_draft_string(row, a);
         given[n] = &room[n];
         n++;
     }
@@ -64,6 +64,7 @@ static void place_inputs(cnri_case *c, const cnri_draft *d) {
         *t = (cnr_tensor){.size = sizeof *t, .dtype = in->dtype, .rank = in->rank};
         memcpy(t->dim, in->dim, sizeof t->dim);
         if (in->present && !in->made) c->inputs[i] = t;
+        c->listed[i] = in->values == CNRI_VALUES_LIST;
     }
 }
 
@@ -85,11 +86,13 @@ static cnr_status make_parameters(cnri_case *c, const cnri_draft *d, cnr_error *
     return CNR_OK;
 }
 
-static cnr_status check_output(cnr_tensor *t, cnr_error *err) {
+/* Takes the data that infer gave; `known` NULL: such results are refused. */
+static cnr_status check_output(cnr_tensor *t, void **known, cnr_error *err) {
     void *data = t->data;
     t->data = NULL;
-    cnri_free(data);
-    if (data) return cnri_fail(err, CNR_E_ARG, "kernelcheck", "the result is a constant");
+    if (known) *known = data;
+    else cnri_free(data);
+    if (data && !known) return cnri_fail(err, CNR_E_ARG, "kernelcheck", "the result is a constant");
     if (cnr_dtype_bits(t->dtype) == 0 || t->rank < 0 || t->rank > CNR_MAX_RANK || cnr_count(t) < 0)
         return cnri_fail(err, CNR_E_SHAPE, "kernelcheck", "the shape of an output is not known");
     if (cnr_dense_bytes(t) > CNRI_CHECK_MOST_BYTES)
@@ -97,14 +100,12 @@ static cnr_status check_output(cnr_tensor *t, cnr_error *err) {
     return CNR_OK;
 }
 
-static cnr_status infer(cnri_case *c, cnr_error *err) {
+static cnr_status infer(cnri_case *c, bool known, cnr_error *err) {
     const cnr_op *op = c->node.desc;
     cnr_tensor *writable[CNRI_CHECK_PORTS];
     cnr_port room = {0};
     for (int32_t i = 0; i < c->node.n_inputs; i++) {
-        const int32_t row = i < op->n_inputs ? i : op->n_inputs - 1;
-        memcpy(&room, (const char *)op->inputs + (size_t)row * op->port_size,
-               op->port_size < sizeof room ? op->port_size : sizeof room);
+        cnri_check_port(op, i, &room);
         if (!c->inputs[i] && !(room.flags & CNR_PORT_OPTIONAL))
             return cnri_fail(err, CNR_E_ARG, op->name, "input %s is missing", room.name);
     }
@@ -114,8 +115,10 @@ static cnr_status infer(cnri_case *c, cnr_error *err) {
     }
     cnr_status status = op->infer(&c->node, writable, err);
     for (int32_t i = 0; i < c->node.n_outputs; i++) {
-        const cnr_status one = check_output(&c->out[i], status ? NULL : err);
+        const cnr_status one =
+            check_output(&c->out[i], known ? &c->known[i] : NULL, status ? NULL : err);
         if (!status) status = one;
+        memcpy(c->most[i], c->out[i].dim, sizeof c->most[i]);
     }
     return status;
 }
@@ -142,7 +145,7 @@ cnr_status cnri_case_build(cnri_case *c, const cnri_draft *d, cnr_error *err) {
         if (c->inputs[i] && d->in[i].values == CNRI_VALUES_LIST)
             status = fill(&c->in[i], &d->in[i], &dice, err);
     if (!status) status = make_parameters(c, d, err);
-    if (!status) status = infer(c, err);
+    if (!status) status = infer(c, d->known, err);
     if (!status) status = check_work(&c->node, err);
     for (int32_t i = 0; i < d->n_in && !status; i++)
         if (c->inputs[i] && !c->in[i].data) status = fill(&c->in[i], &d->in[i], &dice, err);
@@ -174,9 +177,8 @@ static cnr_status link_inputs(cnri_link *link, const cnr_tensor *value, cnri_dic
     link->in[0] = *value;
     link->inputs[link->port] = &link->in[0];
     for (int32_t i = 0; i < op->n_inputs && i < CNRI_CHECK_PORTS; i++) {
-        cnr_port room = {0};
-        memcpy(&room, (const char *)op->inputs + (size_t)i * op->port_size,
-               op->port_size < sizeof room ? op->port_size : sizeof room);
+        cnr_port room;
+        cnri_check_port(op, i, &room);
         if (i == link->port || room.flags & CNR_PORT_OPTIONAL) continue;
         if (room.flags & CNR_PORT_VARIADIC && room.min < 2) continue;
         if (link->other >= 0) return cnri_fail(err, CNR_E_ARG, op->name, "too many operands");
@@ -224,7 +226,7 @@ static bool link_build(cnri_link *link, const cnr_op *op, const cnr_tensor *valu
     link->node.attrs = (const cnr_attr *const *)link->attrs;
     good = good && link_inputs(link, value, dice, &err) == CNR_OK;
     good = good && op->infer(&link->node, writable, &err) == CNR_OK;
-    good = check_output(&link->out, NULL) == CNR_OK && good;
+    good = check_output(&link->out, NULL, NULL) == CNR_OK && good;
     if (good && op->flags & CNR_OP_ELEMENTWISE) good = cnr_same_shape(value, &link->out);
     good =
         good && !(link->out.flags & CNR_TENSOR_DYNAMIC) && check_work(&link->node, &err) == CNR_OK;
@@ -300,6 +302,7 @@ void cnri_case_free(cnri_case *c) {
         cnri_free(c->in[i].data);
         cnri_free(c->out[i].data);
         cnri_free(c->encoded[i].data);
+        cnri_free(c->known[i]);
         cnri_free(c->bound[i]);
     }
     for (int32_t i = 0; i < c->n_chain; i++) link_free(&c->chain[i]);
@@ -307,15 +310,21 @@ void cnri_case_free(cnri_case *c) {
     memset(c, 0, sizeof *c);
 }
 
+void cnri_case_type(const cnr_tensor *t, cnri_text *out) {
+    cnri_text_add(out, "%s[", cnr_dtype_name(t->dtype));
+    for (int32_t i = 0; i < t->rank; i++)
+        cnri_text_add(out, "%s%lld", i ? "," : "", (long long)t->dim[i]);
+    cnri_text_add(out, "]");
+}
+
 static void tensor_text(const cnr_tensor *t, const cnr_tensor *encoded, cnri_text *out) {
     if (!t) {
         cnri_text_add(out, " -");
         return;
     }
-    cnri_text_add(out, " %s[", cnr_dtype_name(t->dtype));
-    for (int32_t i = 0; i < t->rank; i++)
-        cnri_text_add(out, "%s%lld", i ? "," : "", (long long)t->dim[i]);
-    cnri_text_add(out, "]%s", t->flags & CNR_TENSOR_VARIABLE ? "v"
+    cnri_text_add(out, " ");
+    cnri_case_type(t, out);
+    cnri_text_add(out, "%s", t->flags & CNR_TENSOR_VARIABLE ? "v"
                               : t->flags & CNR_TENSOR_CONST  ? "c" : "");
     if (encoded && encoded->data) cnri_text_add(out, ":%s", cnri_name(encoded->encoding));
 }

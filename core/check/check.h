@@ -9,6 +9,8 @@
 
 #include "core/host/host.h"
 
+struct cnri_check_test;
+
 enum { CNRI_CHECK_PORTS = 12, CNRI_CHECK_ATTRS = 40, CNRI_CHECK_LIST = 10, CNRI_CHECK_CHAIN = 3 };
 
 /* ---- dice.c: splitmix64 ---- */
@@ -19,6 +21,8 @@ bool cnri_dice_chance(cnri_dice *d, int32_t percent);
 cnri_dice cnri_dice_of(uint64_t seed, const char *name, int64_t number);
 
 /* ---- draft.c ---- */
+/* The row of input i, which may be one of many of the last; in `room`. */
+const cnr_port *cnri_check_port(const cnr_op *op, int32_t i, cnr_port *room);
 typedef struct cnri_draft_attr {
     bool given;
     int32_t n;
@@ -26,11 +30,15 @@ typedef struct cnri_draft_attr {
     double f, floats[CNRI_CHECK_LIST];
 } cnri_draft_attr;
 
+/* The text meant: one of the schema's examples. */
+const char *cnri_draft_string(const cnr_attr_spec *row, const cnri_draft_attr *a);
+
 typedef enum cnri_values {
     CNRI_VALUES_SIGNED,   /* about 0 */
     CNRI_VALUES_POSITIVE,
     CNRI_VALUES_SPARSE,   /* mostly 0 */
     CNRI_VALUES_WIDE,     /* all that an integer type holds */
+    CNRI_VALUES_MIDDLE,   /* one number: 0, or half of what an unsigned type holds */
     CNRI_VALUES_LIST      /* `list`: a shape, axes */
 } cnri_values;
 
@@ -51,19 +59,25 @@ typedef struct cnri_draft {
     cnri_draft_input in[CNRI_CHECK_PORTS];
     uint64_t data_seed, chain_seed; /* chain_seed 0: nothing behind the node */
     int64_t elements;               /* wanted of input 0, at most */
+    bool settled;                   /* all inputs but the first are constants, mostly */
+    bool known;                     /* results that infer knows are welcome: no kernel sees such */
 } cnri_draft;
 
-/* What the last refusal named: an input, and numbers, good guesses for what would have fitted. */
+/* What the last refusal named: an input, numbers and types, good guesses for what would have fitted. */
 typedef struct cnri_hints {
-    int32_t n, input; /* input -1: none named */
+    int32_t n, input, attr; /* -1: none named */
     int64_t at[8];
+    int64_t want, axis, rank; /* the numbers behind these words; -1 none */
+    bool constant;            /* a constant was asked for */
+    int32_t n_types, types[6];
     uint64_t text; /* digest of the words alone */
 } cnri_hints;
 void cnri_hints_read(cnri_hints *h, const cnr_op *op, const char *text);
 
 void cnri_draft_attrs(cnri_draft *d, cnri_dice *dice); /* only those, by d->op and d->in[0] */
-void cnri_draft_fresh(cnri_draft *d, const cnr_op *op, cnri_dice *dice);
-void cnri_draft_mutate(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints);
+void cnri_draft_fresh(cnri_draft *d, const cnr_op *op, bool small, cnri_dice *dice);
+/* True: what the hints name was changed, and nothing else. */
+bool cnri_draft_mutate(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints);
 
 /* ---- case.c: a node with everything it needs on the host ---- */
 typedef struct cnri_link { /* an operator of the epilogue */
@@ -79,9 +93,12 @@ typedef struct cnri_case {
     cnr_attr **attrs;
     cnr_tensor in[CNRI_CHECK_PORTS], out[CNRI_CHECK_PORTS]; /* outputs: what the reference said */
     const cnr_tensor *inputs[CNRI_CHECK_PORTS], *outputs[CNRI_CHECK_PORTS];
+    int64_t most[CNRI_CHECK_PORTS][CNR_MAX_RANK]; /* dims of the outputs before any were lowered */
+    bool listed[CNRI_CHECK_PORTS]; /* an input that is a list, from which shapes may follow */
     cnr_tensor encoded[CNRI_CHECK_PORTS]; /* data NULL: this input is dense */
     int32_t n_chain; /* operators behind it */
     cnri_link chain[CNRI_CHECK_CHAIN];
+    void *known[CNRI_CHECK_PORTS]; /* of outputs: data that infer gave, where that is wanted */
     double *bound[CNRI_CHECK_PORTS]; /* by element of each output of the last link, or the node's */
 } cnri_case;
 
@@ -96,7 +113,8 @@ void cnri_case_chain(cnri_case *c, uint64_t seed);
 /* Weights in the encodings that a kernel reads. */
 cnr_status cnri_case_encode(cnri_case *c, const cnr_kernel *k, cnr_error *err);
 void cnri_case_free(cnri_case *c);
-/* "conv x f32[1,3,8,8] ... pads=1; relu" */
+void cnri_case_type(const cnr_tensor *t, cnri_text *out); /* "f32[1,3,8,8]" */
+/* "conv f32[1,3,8,8] ... pads=1; relu" */
 void cnri_case_text(const cnri_case *c, cnri_text *out);
 /* The outputs of the first `links` operators behind the node. */
 static inline cnr_tensor *cnri_case_out(cnri_case *c, int32_t links, int32_t output) {
@@ -111,7 +129,20 @@ void cnri_values_fill(cnr_tensor *t, cnri_values values, const int64_t *list, cn
 void cnri_values_block(const cnr_tensor *type, const void *from, int32_t from_block, void *to,
                        int32_t to_block);
 
+/* ---- ways.c: in what ways the core may ask for a node ---- */
+/* How ranges on an axis of output 0 must be aligned; 0: the core never asks for them. */
+int64_t cnri_ways_alignment(const cnr_node *node, int32_t axis);
+/* Ranges that together are the whole: cuts[k] to cuts[k + 1]. How many; 0: too short to cut. */
+int32_t cnri_ways_cut(int64_t extent, int64_t step, int64_t cuts[4]);
+/* What of an input a range of output 0 may read; axis -1: all. */
+cnr_region cnri_ways_region(const cnr_node *node, int32_t input, int32_t axis, int64_t begin,
+                            int64_t end);
+/* May the output take the input's bytes? */
+bool cnri_ways_in_place(const cnr_node *node, int32_t input, int32_t output);
+
 /* ---- judge.c ---- */
+/* The operator's own reference, on memory that tensors have, with a workspace. */
+cnr_status cnri_judge_call(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err);
 /* Runs the reference and those of the first `links` behind it: fills the outputs and the bounds. */
 cnr_status cnri_judge_reference(cnri_case *c, int32_t links, uint64_t seed, cnr_error *err);
 /* Is `got` (dense, plain) what the case says of output `output` behind `links` operators? When not,
@@ -142,19 +173,54 @@ typedef struct cnri_trial {
 /* Asks the kernel, as a planner would; false when it will not, `why` (static) says why if known. */
 bool cnri_trial_ask(cnri_trial *t, const cnr_device *device, const cnr_kernel *kernel, cnri_case *c,
                     cnri_dice *dice, const char **why);
+/* The layouts that it runs with, when they are not all plain: " [in 0: block 4, image2d; ...]". */
+void cnri_trial_text(const cnri_trial *t, cnri_text *out);
 /* Every way of running it. False: `why` says what was wrong. */
 bool cnri_trial_run(cnri_trial *t, cnri_text *why);
 /* Times it: milliseconds, the least of several runs; negative when it fails. */
 double cnri_trial_bench(cnri_trial *t, cnri_text *why);
 
-/* ---- worker.c: one kernel on one device, case by case, told as lines on stdout ----
+/* ---- promise.c: what an operator's descriptor says of it, held against its reference ---- */
+#define CNRI_PROMISE_LIST(X)                                                                     \
+    X(REFERENCE, "reference")  /* writes all of its outputs, nothing else, the same each time */  \
+    X(RANGES, "ranges")        /* of the reference are what the whole is */                       \
+    X(SPLIT, "split_axes")     /* a range reads no more than its region */                        \
+    X(IN_PLACE, "in place")    /* an output may take an input's bytes */                          \
+    X(CONSTANT, "constant")    /* what infer knows already is what comes */                       \
+    X(ALIAS, "views")          /* views and joins: the same bytes */                              \
+    X(APPLY, "apply_f32")      /* is the reference */                                             \
+    X(AFFINE, "channel_affine") X(LINEAR, "linear in weights") X(PASS, "pass") X(ADDS, "adds")               \
+    X(GRADIENT, "gradient")    /* is what differences say */
+
+typedef enum cnri_promise {
+#define X(name, text) CNRI_PROMISE_##name,
+    CNRI_PROMISE_LIST(X)
+#undef X
+    CNRI_PROMISES
+} cnri_promise;
+
+/* Bits by promise. */
+typedef struct cnri_promises { uint32_t made, judged; } cnri_promises;
+const char *cnri_promise_name(int32_t promise);
+/* All that can be judged on this case, whose reference has run. False: `why` says what was broken. */
+bool cnri_promises_run(cnri_case *c, const cnri_draft *d, cnri_promises *which, cnri_text *why);
+
+/* ---- affine.c: those that hold in numbers ---- */
+bool cnri_affine_run(cnri_case *c, cnri_promises *which, cnri_text *why);
+
+/* ---- gradient.c ---- */
+/* The gradient hook's graph against differences of the reference; *judged: any could be told. */
+bool cnri_gradient_run(const cnri_draft *d, bool *judged, cnri_text *why);
+
+/* ---- worker.c: one kernel on one device, or one operator, case by case, told as lines on stdout ----
  *     draw 3                          a case is looked for
  *     case 3 TEXT                     and found; now it runs
- *     pass 3  |  fail 3 WHY           (with bench: "time 3 MS GFLOPS" first)
+ *     pass 3 MADE JUDGED              promises of an operator, as bits; 0 0 for a kernel
+ *     fail 3 WHY                      (with bench: "time 3 MS GFLOPS" first)
  *     end 20 TEXT                     how many there were; why there were none */
 typedef struct cnri_work {
-    const cnr_kernel *kernel;
-    const char *device; /* name */
+    const cnr_kernel *kernel; /* NULL: `op` is judged by what it says of itself */
+    const char *device; /* name; of a kernel */
     uint64_t seed;
     int64_t first, cases, only; /* only >= 0: this case alone */
     int32_t threads;
@@ -162,5 +228,44 @@ typedef struct cnri_work {
     bool bench;
 } cnri_work;
 cnr_status cnri_work_run(const cnri_work *w, cnr_error *err);
+
+/* ---- children.c: kernels and operators, each in a process of its own ---- */
+typedef struct cnri_check_options {
+    const char *plugin, *op, *kernel, *device; /* (optional) only those */
+    bool operators;                            /* no kernels */
+    int64_t seed, cases, only, threads; /* as in cnri_work */
+    double timeout;                     /* seconds a case */
+    bool bench;
+    const char *program; /* (optional: this one) begun for each, which hands its words on to here */
+    char *const *words;  /* that lead there: "kernelcheck --plugin-dir D ..." */
+    int n_words;
+    void *arg;
+    void (*note)(void *arg, const char *text); /* (optional) of a failed case, or a time */
+    void (*tested)(void *arg, const struct cnri_check_test *test); /* (optional) */
+    bool (*cancelled)(void);                                       /* (optional) */
+} cnri_check_options;
+
+/* One kernel on one device, or one operator. */
+typedef struct cnri_check_test {
+    const char *name, *device; /* device: NULL for an operator */
+    const cnr_kernel *kernel;  /* either this */
+    const cnr_op *op;          /* or this */
+    int64_t cases, failures;
+    cnri_promises promises;
+    uint32_t unjudged;  /* promises that no case could show */
+    bool skipped;       /* there were no cases, as `why` says */
+    char first[2200];   /* failure */
+    char why[300];
+} cnri_check_test;
+
+typedef struct cnri_check_totals {
+    int32_t tests, failed, skipped, unjudged;
+    int64_t cases;
+} cnri_check_totals;
+
+/* No failure of what is judged is an error. */
+cnr_status cnri_check_all(const cnri_check_options *o, cnri_check_totals *sum, cnr_error *err);
+/* What the program does, in a child, with the words behind --worker. */
+cnr_status cnri_check_work(const cnri_check_options *o, const char *work, cnr_error *err);
 
 #endif

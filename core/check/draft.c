@@ -1,5 +1,6 @@
 /* Drafts: random attributes and inputs by an operator's schema, and small changes of them. */
 #include "core/check/check.h"
+#include <stdlib.h>
 
 /* Sizes round the tiles that kernels work in, primes, and 1. */
 static int64_t awkward(cnri_dice *dice) {
@@ -10,7 +11,7 @@ static int64_t awkward(cnri_dice *dice) {
     return sizes[cnri_dice_below(dice, n)];
 }
 
-static const cnr_port *port_of(const cnr_op *op, int32_t i, cnr_port *room) {
+const cnr_port *cnri_check_port(const cnr_op *op, int32_t i, cnr_port *room) {
     const int32_t row = i < op->n_inputs ? i : op->n_inputs - 1;
     const size_t bytes = op->port_size < sizeof *room ? op->port_size : sizeof *room;
     memset(room, 0, sizeof *room);
@@ -80,6 +81,11 @@ static void draw_ints(const cnri_draft *d, cnri_draft_attr *a, const cnr_attr_sp
         a->ints[k] = in_bounds(row, way < 2 ? a->ints[k] : likely(d, dice, hints));
 }
 
+const char *cnri_draft_string(const cnr_attr_spec *row, const cnri_draft_attr *a) {
+    if (row->choices) return row->choices[a->i];
+    return row->default_s ? row->default_s : "";
+}
+
 static void draw_attr(cnri_draft *d, int32_t i, cnri_dice *dice, const cnri_hints *hints) {
     static const int8_t types[] = {CNR_f32, CNR_f32, CNR_f32, CNR_f16, CNR_i32, CNR_i64, CNR_u8,
                                    CNR_i8, CNR_f64, CNR_bool};
@@ -102,7 +108,9 @@ static void draw_attr(cnri_draft *d, int32_t i, cnri_dice *dice, const cnri_hint
         a->n = (int32_t)cnri_dice_below(dice, 5);
         for (int32_t k = 0; k < a->n; k++) a->floats[k] = 0.5 + draw_real(row, dice);
     } else if (row->type == CNR_ATTR_STRING) {
-        a->given = false; /* words have meanings that a schema does not tell */
+        while (row->choices && row->choices[choices]) choices++;
+        a->given = choices > 0; /* words have meanings that only examples tell */
+        a->i = cnri_dice_below(dice, choices);
     } else if (row->flags & (CNR_ATTR_SPATIAL | CNR_ATTR_SPATIAL_PAIRS)) {
         draw_spatial(a, row, spatial, dice);
     } else {
@@ -182,18 +190,24 @@ static void draw_like(const cnri_draft *d, cnri_draft_input *in, cnri_dice *dice
     }
 }
 
-static void draw_input(cnri_draft *d, int32_t i, cnri_dice *dice) {
+static cnri_values draw_values(cnri_dice *dice) {
     static const int8_t kinds[] = {CNRI_VALUES_SIGNED, CNRI_VALUES_SIGNED, CNRI_VALUES_SIGNED,
-                                   CNRI_VALUES_SIGNED, CNRI_VALUES_WIDE, CNRI_VALUES_WIDE,
-                                   CNRI_VALUES_POSITIVE, CNRI_VALUES_SPARSE};
+                                   CNRI_VALUES_SIGNED, CNRI_VALUES_SIGNED, CNRI_VALUES_WIDE,
+                                   CNRI_VALUES_WIDE, CNRI_VALUES_POSITIVE, CNRI_VALUES_POSITIVE,
+                                   CNRI_VALUES_SPARSE};
+    if (cnri_dice_chance(dice, 4)) return CNRI_VALUES_MIDDLE;
+    return (cnri_values)kinds[cnri_dice_below(dice, CNRI_COUNT(kinds))];
+}
+
+static void draw_input(cnri_draft *d, int32_t i, cnri_dice *dice) {
     cnr_port room;
     cnri_draft_input *in = &d->in[i];
-    const cnr_port *port = port_of(d->op, i, &room);
+    const cnr_port *port = cnri_check_port(d->op, i, &room);
     const bool weight = port->flags & CNR_PORT_PARAMETER;
     *in = (cnri_draft_input){.present = true, .made = weight && cnri_dice_chance(dice, 85)};
-    in->values = (cnri_values)kinds[cnri_dice_below(dice, CNRI_COUNT(kinds))];
+    in->values = draw_values(dice);
     in->dtype = i > 0 && cnri_dice_chance(dice, 85) ? d->in[0].dtype : draw_dtype(dice);
-    in->constant = weight ? cnri_dice_chance(dice, 85) : cnri_dice_chance(dice, 6);
+    in->constant = cnri_dice_chance(dice, weight || (d->settled && i > 0) ? 85 : 6);
     in->variable = in->constant && cnri_dice_chance(dice, 8);
     if (port->flags & CNR_PORT_OPTIONAL && !weight) in->present = cnri_dice_chance(dice, 50);
     if (i == 0 || cnri_dice_chance(dice, 12)) draw_shape(in, d->elements, dice);
@@ -206,7 +220,7 @@ static void draw_count(cnri_draft *d, cnri_dice *dice) {
     cnr_port room;
     const cnr_op *op = d->op;
     d->n_in = op->n_inputs;
-    if (op->n_inputs > 0 && port_of(op, op->n_inputs - 1, &room)->flags & CNR_PORT_VARIADIC)
+    if (op->n_inputs > 0 && cnri_check_port(op, op->n_inputs - 1, &room)->flags & CNR_PORT_VARIADIC)
         d->n_in = op->n_inputs - 1 + room.min + (int32_t)cnri_dice_below(dice, 4);
     if (d->n_in > CNRI_CHECK_PORTS) d->n_in = CNRI_CHECK_PORTS;
     d->n_out = 0;
@@ -227,13 +241,16 @@ void cnri_draft_attrs(cnri_draft *d, cnri_dice *dice) {
         draw_attr(d, i, dice, NULL);
 }
 
-void cnri_draft_fresh(cnri_draft *d, const cnr_op *op, cnri_dice *dice) {
+void cnri_draft_fresh(cnri_draft *d, const cnr_op *op, bool small, cnri_dice *dice) {
     static const int32_t sizes[] = {300, 2000, 2000, 6000, 6000, 40000, 150000};
+    static const int32_t smaller[] = {30, 100, 300, 300, 1000, 1000, 4000};
     memset(d, 0, sizeof *d);
     d->op = op;
-    d->elements = sizes[cnri_dice_below(dice, CNRI_COUNT(sizes))];
+    d->known = small;
+    d->elements = (small ? smaller : sizes)[cnri_dice_below(dice, CNRI_COUNT(sizes))];
     d->data_seed = cnri_dice_next(dice);
     d->chain_seed = cnri_dice_chance(dice, 60) ? cnri_dice_next(dice) | 1 : 0;
+    d->settled = cnri_dice_chance(dice, 30);
     draw_count(d, dice);
     for (int32_t i = 0; i < d->n_in; i++) draw_input(d, i, dice);
     cnri_draft_attrs(d, dice);
@@ -252,13 +269,57 @@ static bool has_word(const char *text, const char *word) {
     return false;
 }
 
+/* "want 5 along axis 2": 5 behind "want"; -1: there is none. */
+static int64_t number_behind(const char *text, const char *word) {
+    const size_t n = strlen(word);
+    for (const char *at = text; (at = strstr(at, word)); at += n) {
+        if (at[n] != ' ' || at[n + 1] < '0' || at[n + 1] > '9') continue;
+        const long long v = strtoll(at + n + 1, NULL, 10);
+        return v < 5000 ? v : -1;
+    }
+    return -1;
+}
+
+static bool letter(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+/* The letters of a word go into the digest; "u8" is a type and says which. */
+static void take_word(cnri_hints *h, const char *word, size_t n) {
+    char name[8];
+    int32_t type = CNR_DTYPE_NONE;
+    size_t all = n;
+    while (word[all] >= '0' && word[all] <= '9') all++;
+    if (all < sizeof name && !letter(word[all])) {
+        memcpy(name, word, all);
+        name[all] = 0;
+        type = cnr_dtype_of(name);
+    }
+    if (type && h->n_types < (int32_t)CNRI_COUNT(h->types)) h->types[h->n_types++] = type;
+    for (size_t i = 0; i < n && !type; i++)
+        h->text = (h->text ^ (uint8_t)word[i]) * 1099511628211u;
+}
+
 void cnri_hints_read(cnri_hints *h, const cnr_op *op, const char *text) {
     cnr_port room;
-    *h = (cnri_hints){.text = 1469598103934665603u, .input = -1};
+    *h = (cnri_hints){.text = 1469598103934665603u, .input = -1, .attr = -1,
+                      .want = number_behind(text, "want"), .axis = number_behind(text, "axis"),
+                      .rank = number_behind(text, "rank")};
+    for (int32_t i = 0; i < op->n_attrs && i < CNRI_CHECK_ATTRS && h->attr < 0; i++) {
+        cnr_attr_spec row;
+        if (has_word(text, cnri_spec_at(op->attrs, op->attr_spec_size, i, &row)->name)) h->attr = i;
+    }
     for (int32_t i = 0; i < op->n_inputs && h->input < 0; i++)
-        if (has_word(text, port_of(op, i, &room)->name)) h->input = i;
+        if (has_word(text, cnri_check_port(op, i, &room)->name)) h->input = i;
+    h->constant = has_word(text, "constant") || has_word(text, "constants");
     while (*text) {
         int64_t v = 0;
+        const char *word = text;
+        while (letter(*text)) text++;
+        if (text > word) {
+            take_word(h, word, (size_t)(text - word));
+            continue;
+        }
         if (*text < '0' || *text > '9') {
             h->text = (h->text ^ (uint8_t)*text++) * 1099511628211u;
             continue;
@@ -269,15 +330,59 @@ void cnri_hints_read(cnri_hints *h, const cnr_op *op, const char *text) {
     }
 }
 
+/* "dimensions 5 and 7 must be equal": one that is so long becomes as long as the other. */
+static bool make_equal(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints) {
+    if (hints->n < 2) return false;
+    const int64_t k = cnri_dice_below(dice, 2);
+    const int32_t from = (int32_t)cnri_dice_below(dice, d->n_in);
+    for (int32_t i = 0; i < d->n_in; i++) {
+        cnri_draft_input *in = &d->in[(from + i) % d->n_in];
+        for (int32_t a = 0; a < in->rank; a++)
+            if (in->dim[a] == hints->at[k] && elements_of(in) <= d->elements) {
+                in->dim[a] = hints->at[1 - k];
+                return true;
+            }
+    }
+    return false;
+}
+
+/* Does to the letter what was asked for. */
+static bool follow(cnri_draft_input *in, const cnri_hints *hints) {
+    if (hints->rank >= 0 && hints->rank <= CNR_MAX_RANK) {
+        for (int32_t i = in->rank; i < hints->rank; i++)
+            if (in->dim[i] < 1) in->dim[i] = 1;
+        in->rank = (int32_t)hints->rank;
+    } else if (hints->want >= 0 && hints->axis >= 0 && hints->axis < in->rank)
+        in->dim[hints->axis] = hints->want;
+    else if (hints->want >= 0 && in->rank == 1) in->dim[0] = hints->want;
+    else return false;
+    return true;
+}
+
 /* "input dy: want 5 along axis 2": what it says, as far as it can be guessed. */
 static bool repair(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints) {
-    if (!hints || hints->n == 0 || hints->input < 0 || hints->input >= d->n_in) return false;
+    if (hints->input < 0) return make_equal(d, dice, hints);
+    if (hints->input >= d->n_in) return false;
     cnri_draft_input *in = &d->in[hints->input];
+    if (hints->constant && !in->constant) return in->constant = true;
+    if (hints->n_types > 0 && (hints->n == 0 || cnri_dice_chance(dice, 60))) {
+        const int32_t type = hints->types[cnri_dice_below(dice, hints->n_types)];
+        in->dtype = type != in->dtype ? type : draw_dtype(dice);
+        return true;
+    }
+    if (hints->n == 0) { /* its data, most likely */
+        const bool middle = cnri_dice_chance(dice, 40);
+        if (in->values == CNRI_VALUES_LIST) return false;
+        in->values = middle ? CNRI_VALUES_MIDDLE : draw_values(dice);
+        return true;
+    }
     const int64_t a = hints->at[cnri_dice_below(dice, hints->n)];
     const int64_t b = hints->at[cnri_dice_below(dice, hints->n)];
     in->made = false;
+    if (cnri_dice_chance(dice, 60) && follow(in, hints)) return true;
     if (cnri_dice_chance(dice, 25) && a <= CNR_MAX_RANK) in->rank = (int32_t)a;
-    else if (b < in->rank) in->dim[b] = a;
+    else if (b < in->rank && cnri_dice_chance(dice, 70)) in->dim[b] = a;
+    else if (in->rank > 0) in->dim[cnri_dice_below(dice, in->rank)] = a;
     if (elements_of(in) > 4 * d->elements) in->rank = 1;
     return true;
 }
@@ -301,6 +406,32 @@ static void change_list(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints)
     in->list[k] = likely(d, dice, hints);
 }
 
+static void leave_out(cnri_draft *d, int32_t attr) {
+    cnr_attr_spec room;
+    if (!(cnri_spec_at(d->op->attrs, d->op->attr_spec_size, attr, &room)->flags & CNR_ATTR_REQUIRED))
+        d->attrs[attr].given = false;
+}
+
+/* Lists with a number for each spatial axis follow the first input's rank. */
+static void fit_spatial(cnri_draft *d) {
+    const int32_t spatial = d->n_in > 0 && d->in[0].rank > 2 ? d->in[0].rank - 2 : 1;
+    for (int32_t i = 0; i < d->op->n_attrs && i < CNRI_CHECK_ATTRS; i++) {
+        cnr_attr_spec room;
+        cnri_draft_attr *a = &d->attrs[i];
+        const cnr_attr_spec *row = cnri_spec_at(d->op->attrs, d->op->attr_spec_size, i, &room);
+        if (!(row->flags & (CNR_ATTR_SPATIAL | CNR_ATTR_SPATIAL_PAIRS)) || a->n < 1) continue;
+        const int32_t n = row->flags & CNR_ATTR_SPATIAL_PAIRS ? 2 * spatial : spatial;
+        while (a->n < n && a->n < CNRI_CHECK_LIST) a->ints[a->n++] = a->ints[0];
+        if (a->n > n) a->n = n;
+    }
+}
+
+/* Much is asked only of what is known beforehand. */
+static void settle(cnri_draft *d) {
+    d->settled = true;
+    for (int32_t i = 1; i < d->n_in; i++) d->in[i].constant = true;
+}
+
 static void change_shape(cnri_draft *d, cnri_dice *dice) {
     cnri_draft_input *in = &d->in[cnri_dice_below(dice, d->n_in)];
     const cnri_draft_input *from = &d->in[cnri_dice_below(dice, d->n_in)];
@@ -321,13 +452,19 @@ static void change_shape(cnri_draft *d, cnri_dice *dice) {
     }
 }
 
-void cnri_draft_mutate(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints) {
+static bool mutate(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints) {
     const int32_t n_attrs = d->op->n_attrs < CNRI_CHECK_ATTRS ? d->op->n_attrs : CNRI_CHECK_ATTRS;
     const int64_t way = cnri_dice_below(dice, 100);
-    if (cnri_dice_chance(dice, 40) && repair(d, dice, hints)) return;
+    if (hints->attr >= 0 && cnri_dice_chance(dice, 30)) {
+        draw_attr(d, hints->attr, dice, hints);
+        if (cnri_dice_chance(dice, 30)) leave_out(d, hints->attr);
+        return true;
+    }
+    if (cnri_dice_chance(dice, 40) && repair(d, dice, hints)) return true;
     if (d->n_in == 0 || (way < 30 && n_attrs > 0)) {
         if (n_attrs > 0) draw_attr(d, (int32_t)cnri_dice_below(dice, n_attrs), dice, hints);
-    } else if (way < 62) change_dim(d, dice, hints);
+    } else if (way < 34 && !d->settled) settle(d);
+    else if (way < 62) change_dim(d, dice, hints);
     else if (way < 72) change_list(d, dice, hints);
     else if (way < 84) change_shape(d, dice);
     else if (way < 97) draw_input(d, (int32_t)cnri_dice_below(dice, d->n_in), dice);
@@ -335,4 +472,11 @@ void cnri_draft_mutate(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints) 
         d->data_seed = cnri_dice_next(dice);
         d->chain_seed = cnri_dice_chance(dice, 60) ? cnri_dice_next(dice) | 1 : 0;
     }
+    return false;
+}
+
+bool cnri_draft_mutate(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints) {
+    const bool aimed = mutate(d, dice, hints);
+    fit_spatial(d);
+    return aimed;
 }

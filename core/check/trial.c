@@ -135,6 +135,30 @@ bool cnri_trial_ask(cnri_trial *t, const cnr_device *device, const cnr_kernel *k
     return false;
 }
 
+/* ---- the layouts in words ---- */
+
+static void layout_text(const cnri_trial *t, const char *what, int32_t i, int32_t block,
+                        int32_t memory_class, bool *begun, cnri_text *out) {
+    if (block <= 1 && memory_class == 0) return;
+    cnri_text_add(out, "%s%s %d:", *begun ? ", " : " {", what, (int)i);
+    *begun = true;
+    if (block > 1) cnri_text_add(out, " blocks of %d channels", (int)block);
+    if (memory_class != 0)
+        cnri_text_add(out, "%s %s", block > 1 ? " in" : "", t->device->memory[memory_class].name);
+}
+
+void cnri_trial_text(const cnri_trial *t, cnri_text *out) {
+    bool begun = false;
+    for (int32_t i = 0; i < t->n_in; i++)
+        if (t->inputs[i] && !cnri_trial_prepared(t, i))
+            layout_text(t, "input", i, t->in_block[i], t->in_class[i], &begun, out);
+    for (int32_t i = 0; i < t->n_out; i++)
+        layout_text(t, "output", i, t->out_block[i], t->out_class[i], &begun, out);
+    if (begun) cnri_text_add(out, "}");
+    if (t->c->n_chain > t->links)
+        cnri_text_add(out, " (the kernel takes %d of what follows)", (int)t->links);
+}
+
 /* ---- stages ---- */
 
 static bool prepare(cnri_stage *s, cnri_text *why) {
@@ -251,14 +275,10 @@ static bool fill_input(cnri_stage *s, int32_t i, const cnr_region *r, cnri_text 
 
 /* What of input i an output range may read. */
 static cnr_region region_of(const cnri_trial *t, int32_t i, const cnri_way *way) {
-    cnr_region r = {.axis = -1};
-    const cnr_op *op = t->node.desc;
-    if (way->axis < 0 || i >= t->c->node.n_inputs || !t->inputs[i]) return r;
-    if (t->in[i].flags & CNR_TENSOR_CONST || t->in[i].encoding || t->in_block[i] > 1) return r;
-    if (CNRI_HAS(op, region)) op->region(&t->c->node, way->axis, way->begin, way->end, i, &r);
-    else if (op->flags & CNR_OP_ELEMENTWISE && cnr_same_shape(&t->in[i], &t->c->out[0]))
-        r = (cnr_region){way->axis, way->begin, way->end};
-    return r;
+    const cnr_region all = {.axis = -1};
+    if (way->axis < 0 || i >= t->c->node.n_inputs || !t->inputs[i]) return all;
+    if (t->in[i].flags & CNR_TENSOR_CONST || t->in[i].encoding || t->in_block[i] > 1) return all;
+    return cnri_ways_region(&t->c->node, i, way->axis, way->begin, way->end);
 }
 
 static bool fill(cnri_stage *s, const cnri_way *way, cnri_text *why) {
@@ -386,35 +406,17 @@ static bool all_elementwise(const cnri_trial *t, bool head) {
 
 /* An input whose bytes the output may take, as plans have it; -1. */
 static int32_t in_place_of(const cnri_trial *t) {
-    cnr_alias found[16];
-    const cnr_op *op = t->node.desc;
     const int32_t own = t->c->node.n_inputs;
-    int32_t n = CNRI_HAS(op, aliases_of) ? op->aliases_of(&t->c->node, found, 16) : 0;
     if (t->n_out != 1 || (t->links && !all_elementwise(t, true))) return -1;
     for (int32_t i = 0; i < own; i++) {
-        const cnr_tensor *x = t->inputs[i];
-        if (!x || x->flags & (CNR_TENSOR_CONST | CNR_TENSOR_DYNAMIC)) continue;
-        bool may = op->flags & CNR_OP_ELEMENTWISE && cnr_same_shape(x, &t->out[0]) &&
-                   (i == 0 || own <= 2);
-        for (int32_t k = 0; k < n && k < 16 && !t->links; k++)
-            if (found[k].kind == CNR_ALIAS_INPLACE && found[k].input == i) may = true;
-        if (!may || x->bytes != cnr_dense_bytes(&t->out[0])) continue;
+        if (!t->inputs[i] || (t->links && i > 0 && own > 2)) continue;
+        if (!cnri_ways_in_place(&t->c->node, i, 0)) continue;
+        if (t->inputs[i]->bytes != cnr_dense_bytes(&t->out[0])) continue;
         if (t->in_block[i] != t->out_block[0] || t->in_class[i] != t->out_class[0]) continue;
         const uint32_t flags = t->device->memory[t->in_class[i]].flags;
         if (flags & CNR_MEMORY_PARTS && !(flags & CNR_MEMORY_IMAGE)) return i;
     }
     return -1;
-}
-
-/* How ranges on an axis must be aligned; 0: the core never asks for them. */
-static int64_t alignment_of(const cnri_trial *t, int32_t axis) {
-    cnr_split_axis axes[CNR_MAX_RANK];
-    const cnr_op *op = t->node.desc;
-    if (!CNRI_HAS(op, split_axes)) return op->flags & CNR_OP_ELEMENTWISE ? 1 : 0;
-    const int32_t n = op->split_axes(&t->c->node, axes, CNR_MAX_RANK);
-    for (int32_t i = 0; i < n && i < CNR_MAX_RANK; i++)
-        if (axes[i].axis == axis) return axes[i].alignment;
-    return 0;
 }
 
 static bool takes_ranges(const cnri_trial *t) {
@@ -429,14 +431,14 @@ static bool takes_ranges(const cnri_trial *t) {
 static bool run_ranges(cnri_stage *s, cnri_text *why) {
     const cnri_trial *t = s->t;
     for (int32_t axis = 0; axis < t->out[0].rank; axis++) {
-        const int64_t step = t->answer.ranges >> axis & 1 ? alignment_of(t, axis) : 0;
-        const int64_t extent = t->out[0].dim[axis];
-        if (step < 1 || extent < 2 * step) continue;
-        const int64_t half = (extent / step + 1) / 2 * step, cuts[] = {0, step, half, extent};
-        for (int32_t k = 0; k < 3; k++) {
+        const bool asked = t->answer.ranges >> axis & 1;
+        int64_t cuts[4];
+        const int32_t n = cnri_ways_cut(
+            t->out[0].dim[axis], asked ? cnri_ways_alignment(&t->c->node, axis) : 0, cuts);
+        for (int32_t k = 0; k < n; k++) {
             const cnri_way way = {.poison = 0xff, .in_place = -1, .axis = axis, .begin = cuts[k],
                                   .end = cuts[k + 1]};
-            if (way.begin < way.end && !run_way(s, &way, why)) return false;
+            if (!run_way(s, &way, why)) return false;
         }
     }
     return true;

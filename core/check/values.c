@@ -18,13 +18,14 @@ static double draw_float(cnri_values values, cnri_dice *dice) {
     const double u = (double)cnri_dice_below(dice, 16384) / 4096 - 2; /* -2 to 2 */
     if (values == CNRI_VALUES_POSITIVE) return u < 0 ? 0.1 - u : 0.1 + u;
     if (values == CNRI_VALUES_SPARSE && cnri_dice_chance(dice, 70)) return 0;
-    return u;
+    return values == CNRI_VALUES_MIDDLE ? 0 : u;
 }
 
 static double draw_integer(int32_t dtype, cnri_values values, cnri_dice *dice) {
     const int32_t bits = (int32_t)cnr_dtype_bits(dtype);
     const bool negative = dtype == CNR_i4 || dtype == CNR_i8 || dtype == CNR_i16 ||
                           dtype == CNR_i32 || dtype == CNR_i64;
+    if (values == CNRI_VALUES_MIDDLE) return negative || bits > 16 ? 0 : (double)(1 << (bits - 1));
     if (dtype == CNR_bool) return (double)cnri_dice_below(dice, 2);
     if (values == CNRI_VALUES_WIDE && bits <= 8) {
         const int64_t span = (int64_t)1 << bits;

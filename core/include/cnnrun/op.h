@@ -63,7 +63,9 @@ typedef struct cnr_attr_spec {
     int64_t default_i, fill;    /* INT, BOOL, DTYPE; each missing entry of a spatial list */
     double default_f;           /* FLOAT */
     const char *default_s;      /* ENUM, STRING; NULL: "" */
-    const char *const *choices; /* ENUM: NULL-terminated */
+    /* ENUM: NULL-terminated. STRING (optional; since 1.2): texts that make sense, likewise, for help
+     * and for who draws nodes; others are welcome. */
+    const char *const *choices;
 } cnr_attr_spec;
 
 /* ---- nodes --------------------------------------------------------------------------------- */
