@@ -126,12 +126,11 @@ static cnr_status keep_part(cnri_planner *p, const cnri_pick *pick, const cnri_c
     return cnri_plan_copy(p, scratch, home, (cnr_region){pick->axis, c->begin, c->end}, err);
 }
 
-static cnr_status emit_part(cnri_planner *p, int32_t node, const cnri_choice *c, cnr_error *err) {
+/* `homes`: of the inputs, which are there; then room for the outputs. The step owns it. */
+static cnr_status emit_part(cnri_planner *p, int32_t node, const cnri_choice *c, int32_t *homes,
+                            cnr_error *err) {
     const cnri_pick *pick = &p->picks[node];
-    int32_t *homes = cnri_alloc((size_t)(pick->n_in + pick->n_out + 1) * sizeof *homes);
-    if (!homes) return cnri_no_memory(err);
-    cnr_status status = part_inputs(p, node, c, homes, err);
-    if (!status) status = part_outputs(p, node, c, homes + pick->n_in, err);
+    cnr_status status = part_outputs(p, node, c, homes + pick->n_in, err);
     cnri_step *s = status ? NULL : cnri_push(&p->plan->steps);
     if (!s) {
         cnri_free(homes);
@@ -161,18 +160,44 @@ static cnr_status emit_part(cnri_planner *p, int32_t node, const cnri_choice *c,
     return status;
 }
 
-/* Parts on devices that work by themselves are queued first, so that the others work meanwhile. */
-static cnr_status emit_node(cnri_planner *p, int32_t node, cnr_error *err) {
+/* Whether the part is computed in this of two passes: devices that work by themselves begin first,
+ * so that the others work meanwhile. */
+static bool in_pass(const cnri_planner *p, const cnri_pick *pick, const cnri_choice *c,
+                    int32_t pass) {
+    if (pick->axis >= 0 && c->begin >= c->end) return false;
+    return cnri_is_async(p->plan->devices[c->device]) == (pass == 0);
+}
+
+/* What a part needs of other devices is queued before any part begins: behind a kernel in its queue
+ * it would come when that has ended. What the host waits for goes first. */
+static cnr_status gather(cnri_planner *p, int32_t node, int32_t **homes, cnr_error *err) {
     const cnri_pick *pick = &p->picks[node];
-    for (int32_t pass = 0; pass < 2; pass++)
+    for (int32_t pass = 1; pass >= 0; pass--)
         for (int32_t i = 0; i < pick->n_parts; i++) {
-            const cnri_choice *c = &pick->parts[i];
-            if (cnri_is_async(p->plan->devices[c->device]) != (pass == 0)) continue;
-            if (pick->axis >= 0 && c->begin >= c->end) continue;
-            const cnr_status status = emit_part(p, node, c, err);
+            if (!in_pass(p, pick, &pick->parts[i], pass)) continue;
+            homes[i] = cnri_alloc((size_t)(pick->n_in + pick->n_out + 1) * sizeof **homes);
+            const cnr_status status = homes[i]
+                                          ? part_inputs(p, node, &pick->parts[i], homes[i], err)
+                                          : cnri_no_memory(err);
             if (status) return status;
         }
     return CNR_OK;
+}
+
+static cnr_status emit_node(cnri_planner *p, int32_t node, cnr_error *err) {
+    const cnri_pick *pick = &p->picks[node];
+    int32_t **homes = cnri_alloc_zero((size_t)(pick->n_parts + 1) * sizeof *homes);
+    if (!homes) return cnri_no_memory(err);
+    cnr_status status = gather(p, node, homes, err);
+    for (int32_t pass = 0; pass < 2; pass++)
+        for (int32_t i = 0; i < pick->n_parts && !status; i++)
+            if (in_pass(p, pick, &pick->parts[i], pass)) {
+                status = emit_part(p, node, &pick->parts[i], homes[i], err);
+                homes[i] = NULL;
+            }
+    for (int32_t i = 0; i < pick->n_parts; i++) cnri_free(homes[i]);
+    cnri_free(homes);
+    return status;
 }
 
 static cnr_status emit_outputs(cnri_planner *p, cnr_error *err) {

@@ -40,6 +40,18 @@ static void flush_all(cnr_session *s) {
         if (s->pending[i]) flush(s, i);
 }
 
+/* Step `other` of the device has run when this returns; where only all can be waited for, all that was
+ * queued up to `upto` has. */
+static cnr_status await(cnr_session *s, int32_t device, int32_t other, int32_t upto,
+                        cnr_error *err) {
+    const cnr_device *d = s->streams[device].device;
+    if (!s->calls[other].event || !CNRI_HAS(d->cls, await)) return sync_device(s, device, upto, err);
+    flush(s, device);
+    const cnr_status status = d->cls->await(d, s->calls[other].event, err);
+    if (!status && other > s->finished[device]) s->finished[device] = other;
+    return status;
+}
+
 /* ---- one step ---- */
 
 static cnr_status wait_for(cnr_session *s, int32_t index, cnr_error *err) {
@@ -54,7 +66,7 @@ static cnr_status wait_for(cnr_session *s, int32_t index, cnr_error *err) {
             flush(s, device);
             status = stream->device->cls->wait(stream, s->calls[other].event, err);
         } else {
-            status = sync_device(s, device, index - 1, err);
+            status = await(s, device, other, index - 1, err);
         }
         if (status) return status;
     }

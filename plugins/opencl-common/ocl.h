@@ -106,6 +106,7 @@ void ocl_unmap(cnr_stream *stream, const cnr_mem *mem, void *address);
 cnr_status ocl_sync(cnr_stream *stream, cnr_error *err);
 cnr_status ocl_record(cnr_stream *stream, void **event, cnr_error *err);
 cnr_status ocl_wait(cnr_stream *stream, void *event, cnr_error *err);
+cnr_status ocl_await(const cnr_device *device, void *event, cnr_error *err);
 void ocl_event_free(const cnr_device *device, void *event);
 int64_t ocl_elapsed(const cnr_device *device, void *from, void *to);
 void ocl_flush(cnr_stream *stream);
@@ -115,7 +116,7 @@ void ocl_flush(cnr_stream *stream);
     .close = ocl_device_close, .alloc = ocl_alloc, .free = ocl_free, .map = ocl_map,            \
     .unmap = ocl_unmap, .write = ocl_write, .read = ocl_read, .copy = ocl_copy,                 \
     .stream_open = ocl_stream_open, .stream_close = ocl_stream_close, .sync = ocl_sync,         \
-    .record = ocl_record, .wait = ocl_wait, .event_free = ocl_event_free,                       \
+    .record = ocl_record, .wait = ocl_wait, .await = ocl_await, .event_free = ocl_event_free,   \
     .elapsed = ocl_elapsed, .flush = ocl_flush
 
 /* What a plugin exports that registers `device_class` and the kernels for it. */

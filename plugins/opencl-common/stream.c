@@ -179,6 +179,12 @@ cnr_status ocl_wait(cnr_stream *stream, void *event, cnr_error *err) {
     return code == CL_SUCCESS ? CNR_OK : ocl_fail(err, stream->device->name, "wait", code);
 }
 
+cnr_status ocl_await(const cnr_device *device, void *event, cnr_error *err) {
+    cl_event e = event;
+    const cl_int code = ocl_cl.clWaitForEvents(1, &e);
+    return code == CL_SUCCESS ? CNR_OK : ocl_fail(err, device->name, "await", code);
+}
+
 void ocl_event_free(const cnr_device *device, void *event) {
     (void)device;
     if (event) ocl_cl.clReleaseEvent(event);

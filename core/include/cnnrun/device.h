@@ -121,6 +121,9 @@ typedef struct cnr_device_class {
      * machine, told without waking any driver: while better devices are known, or another is asked
      * for by its name, count is not called. */
     int32_t (*most)(void);
+    /* (optional: sync; since 1.2) Returns when what was queued before the mark has run; what was
+     * queued behind it may go on. */
+    cnr_status (*await)(const cnr_device *device, void *event, cnr_error *err);
 } cnr_device_class;
 
 #ifdef __cplusplus

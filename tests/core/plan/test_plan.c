@@ -125,6 +125,32 @@ static void devices(void) {
     cnri_graph_free(g);
 }
 
+/* What the host's part of a layer waits for was queued before the other part began, in whose queue it
+ * would else stand behind that. */
+static void side_by_side(const cnr_graph *g) {
+    cnri_part parts[] = {{"near", 0.5}, {"far:0", 0.5}};
+    cnri_placement w[] = {{.node = (char *)"*", .n_parts = 2, .axis = 2, .parts = parts}};
+    const cnri_plan_options o = {.device = "near", .placements = w, .n_placements = 1};
+    cnr_plan *plan;
+    int32_t waited = 0, behind = 0;
+    lab_check(g, &o, &plan, "every layer in two parts");
+    for (int32_t i = 0; i < plan->steps.n; i++) {
+        const cnri_step *s = &plan->steps.at[i];
+        if (s->kind != CNRI_STEP_KERNEL || strcmp(plan->devices[s->device]->name, "near") != 0)
+            continue;
+        for (int32_t k = 0; k < s->n_waits; k++)
+            for (int32_t begun = 0; begun < i; begun++) {
+                const cnri_step *other = &plan->steps.at[begun];
+                if (other->node != s->node || other->device == s->device) continue;
+                waited++;
+                behind += s->waits[k] > begun;
+            }
+    }
+    ok(waited > 0 && behind == 0, "%d parts on the host wait, %d of them for what was queued behind "
+       "the other part", (int)waited, (int)behind);
+    cnri_plan_free(plan);
+}
+
 static void splits(void) {
     cnr_graph *g = chain_net();
     cnr_plan *plan;
@@ -158,6 +184,7 @@ static void splits(void) {
         lab_check(g, &o, &plan, "a reference that takes no ranges computes all and keeps its part");
         cnri_plan_free(plan);
     }
+    side_by_side(g);
     for (int32_t promised = 0; promised < 2; promised++) {
         static const char *const references[] = {"f_affine=reference", "f_sum=reference", NULL};
         static const char *const off[] = {"fuse", NULL};

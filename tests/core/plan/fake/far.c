@@ -15,6 +15,7 @@ typedef struct command {
 typedef struct queue {
     command *at;
     int64_t n, room, done;
+    int64_t before; /* commands of earlier turns, which are gone: marks count from the first of all */
 } queue;
 
 typedef struct mark {
@@ -167,6 +168,7 @@ static cnr_status sync(cnr_stream *stream, cnr_error *err) {
     queue *q = stream->state;
     (void)err;
     run_until(q, q->n);
+    q->before += q->n;
     q->n = q->done = 0;
     return CNR_OK;
 }
@@ -181,18 +183,26 @@ static void stream_close(cnr_stream *stream) {
 static cnr_status record(cnr_stream *stream, void **event, cnr_error *err) {
     mark *m = fake_host->alloc(sizeof *m);
     if (!m) return fake_host->fail(err, CNR_E_MEMORY, "far", "out of memory");
-    *m = (mark){stream->state, ((queue *)stream->state)->n};
+    queue *q = stream->state;
+    *m = (mark){q, q->before + q->n};
     *event = m;
     return CNR_OK;
 }
 
 static void do_wait(void *arg) {
     const mark *m = arg;
-    run_until(m->queue, m->upto < m->queue->n ? m->upto : m->queue->n);
+    run_until(m->queue, m->upto - m->queue->before);
 }
 
 static cnr_status wait(cnr_stream *stream, void *event, cnr_error *err) {
     return fake_queue(stream, do_wait, event, sizeof(mark), err);
+}
+
+static cnr_status await(const cnr_device *device, void *event, cnr_error *err) {
+    (void)device;
+    (void)err;
+    do_wait(event);
+    return CNR_OK;
 }
 
 static void event_free(const cnr_device *device, void *event) {
@@ -205,4 +215,4 @@ const cnr_device_class fake_far = {
     .summary = "memory of its own", .count = count, .describe = describe, .open = open_it,
     .close = close_it, .alloc = allocate, .free = release, .view = view, .unview = unview,
     .write = put, .read = get, .stream_open = stream_open, .stream_close = stream_close,
-    .sync = sync, .record = record, .wait = wait, .event_free = event_free};
+    .sync = sync, .record = record, .wait = wait, .await = await, .event_free = event_free};
