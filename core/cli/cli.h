@@ -155,6 +155,8 @@ const char *const *cnri_args_no_rewrite(const cnri_args *args);
 /* --cache, else CNNRUN_CACHE; NULL: none. */
 const char *cnri_args_cache(const cnri_args *args);
 cnr_status cnri_args_open(const cnri_args *args, cnr_runtime **rt, cnr_error *err);
+/* Whether a runtime opened for `was` won't do for `now`; what can still be changed of it is. */
+bool cnri_args_reopen(const cnri_args *was, const cnri_args *now, cnr_runtime *rt);
 /* Loads a net as the options say and sets its preprocessing from the flags. */
 cnr_status cnri_args_load(const cnri_args *args, cnr_runtime *rt, const char *path,
                           cnr_model **out, cnr_error *err);

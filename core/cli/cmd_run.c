@@ -229,13 +229,13 @@ static bool run_operand(run *r, const char *word, int *code) {
     return go_on;
 }
 
-static int run_pictures(cnri_args *args, run *r) {
-    cnr_runtime *rt = NULL;
+/* rt NULL: yet to be opened */
+static int run_pictures(cnri_args *args, run *r, cnr_runtime *rt) {
     cnr_model *model;
     cnr_error err = CNR_ERROR_INIT;
     int code = 0;
     r->args = args;
-    cnr_status status = cnri_args_open(args, &rt, &err);
+    cnr_status status = rt ? CNR_OK : cnri_args_open(args, &rt, &err);
     if (!status) status = cnri_args_load(args, rt, args->operands.at[0], &model, &err);
     if (!status) status = cnri_runner_open(&r->runner, model, cnri_watch(&r->watching, args), &err);
     if (status) code = cnri_complain(args, &err);
@@ -243,52 +243,64 @@ static int run_pictures(cnri_args *args, run *r) {
         if (!run_operand(r, args->operands.at[i], &code)) break;
     cnri_runner_close(&r->runner);
     cnri_free(r->scores);
+    if (rt) cnri_lua_drop(rt);
     cnr_close(rt);
     return code;
 }
 
-/* ---- scripts with a main ---- */
-
-/* *is: `path` was such a script and has run; *code is its exit code. */
-static cnr_status try_main(const cnri_args *args, const char *path, int argc, char **argv, bool *is,
-                           int *code, cnr_error *err) {
-    cnr_runtime *rt = NULL;
-    cnr_status status = cnri_args_open(args, &rt, err);
-    if (!status) status = cnri_lua_is_main(rt, path, is, err);
-    if (!status && *is) {
-        cnri_signals_patient(); /* a file that is being written is written to its end */
-        status = cnri_lua_main(rt, path, argc, argv, args->common.trust, cnri_cancelled, code, err);
-    }
-    cnr_close(rt);
-    return status;
-}
+/* ---- scripts, whose top level says what they are ---- */
 
 static bool is_script(const char *path) {
     const size_t n = strlen(path);
     return n > 4 && strcmp(path + n - 4, ".lua") == 0;
 }
 
+/* Runs the script's top level. False: that was all, *code is the exit code; else it is a net, which
+ * *rt holds to be loaded. */
+static bool begin_script(const cnri_args *args, int argc, char **argv, cnr_runtime **rt, int *code) {
+    cnri_lua_program *p = NULL;
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_status status = cnri_args_open(args, rt, &err);
+    if (!status)
+        status = cnri_lua_open(*rt, argv[0], argc - 1, argv + 1, args->common.trust, cnri_cancelled,
+                               &p, &err);
+    if (!status && !cnri_lua_is_main(p)) {
+        cnri_lua_hold(*rt, argv[0], p);
+        return true;
+    }
+    if (!status) {
+        cnri_signals_patient(); /* a file that is being written is written to its end */
+        status = cnri_lua_main(p, code, &err);
+    }
+    if (status) *code = cnri_complain(args, &err);
+    cnri_lua_close(p);
+    cnr_close(*rt);
+    *rt = NULL;
+    return false;
+}
+
 int cnri_cmd_run(int argc, char **argv) {
     run r = {.top = 5};
-    cnri_args args;
+    cnri_args early, args;
+    cnr_runtime *rt = NULL;
     int code = 0, first;
     /* Words behind an experiment are its own; so options end at the first operand for now. */
-    if (!cnri_args_parse_leading(&args, &syntax, argc, argv, &r, &first, &code)) return code;
-    if (first < argc && is_script(argv[first]) && access(argv[first], R_OK) == 0) {
-        cnr_error err = CNR_ERROR_INIT;
-        bool is_main = false;
-        const cnr_status status = try_main(&args, argv[first], argc - first - 1, argv + first + 1,
-                                           &is_main, &code, &err);
-        if (status) code = cnri_complain(&args, &err);
-        if (status || is_main) {
-            cnri_args_free(&args);
-            return code;
-        }
+    if (!cnri_args_parse_leading(&early, &syntax, argc, argv, &r, &first, &code)) return code;
+    if (first < argc && is_script(argv[first]) && access(argv[first], R_OK) == 0 &&
+        !begin_script(&early, argc - first, argv + first, &rt, &code)) {
+        cnri_args_free(&early);
+        return code;
     }
-    cnri_args_free(&args);
     r = (run){.top = 5};
-    if (!cnri_args_parse(&args, &syntax, argc, argv, &r, &code)) return code;
-    code = run_pictures(&args, &r);
+    const bool good = cnri_args_parse(&args, &syntax, argc, argv, &r, &code);
+    if (rt && (!good || cnri_args_reopen(&early, &args, rt))) {
+        cnri_lua_drop(rt);
+        cnr_close(rt);
+        rt = NULL;
+    }
+    cnri_args_free(&early);
+    if (!good) return code;
+    code = run_pictures(&args, &r, rt);
     cnri_args_free(&args);
     return code;
 }

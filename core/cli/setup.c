@@ -70,6 +70,22 @@ cnr_status cnri_args_open(const cnri_args *args, cnr_runtime **rt, cnr_error *er
     return cnr_open(rt, &options, err);
 }
 
+static bool same_words(const cnri_words *a, const cnri_words *b) {
+    bool same = a->n == b->n;
+    for (int32_t i = 0; i < a->n && same; i++) same = strcmp(a->at[i], b->at[i]) == 0;
+    return same;
+}
+
+bool cnri_args_reopen(const cnri_args *was, const cnri_args *now, cnr_runtime *rt) {
+    const cnri_common *a = &was->common, *b = &now->common;
+    if (!same_words(&a->plugin_dirs, &b->plugin_dirs) || a->trust != b->trust) return true;
+    if (a->cache != b->cache || rt->devices.n > 0) /* the texts are argv's: the same or not given */
+        return a->cache != b->cache || a->threads != b->threads;
+    rt->options.threads = rt->devices.options.threads = (int32_t)b->threads;
+    cnri_log_to(print_log, NULL, b->quiet ? CNR_LOG_ERROR : CNR_LOG_WARN + b->verbose);
+    return false;
+}
+
 /* ---- load options ---- */
 
 typedef struct symbols { const char **names; int64_t *values; char *text; } symbols;

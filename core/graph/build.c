@@ -54,6 +54,7 @@ void cnri_graph_free(cnr_graph *g) {
     cnri_free(g->meta.texts);
     cnri_map_free(&g->value_names);
     cnri_map_free(&g->node_names);
+    cnri_calibration_free(g);
     if (g->file.at) cnri_unmap_file(&g->file);
     cnri_free(g->seals.at);
     cnri_free(g->seals.file);

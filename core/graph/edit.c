@@ -130,4 +130,5 @@ void cnri_graph_install(cnr_host *host) {
     host->graph_remove = cnri_graph_remove;
     host->graph_insert_before = cnri_graph_insert_before;
     host->graph_symbol_name = cnri_graph_symbol_name;
+    cnri_calibration_install(host);
 }

@@ -57,6 +57,7 @@ typedef struct cnr_graph {
     bool out_of_memory;
     bool renames; /* while hooks and rewrites add nodes: a name that is taken gets a suffix */
     cnri_map value_names, node_names; /* name -> index + 1; see build.c */
+    struct cnri_calibration *calibration; /* NULL: nobody asks for whole numbers */
 } cnr_graph;
 
 /* A type that is not known yet, or never will be since the node that makes it failed. */
@@ -139,6 +140,19 @@ cnr_status cnri_graph_bind(cnr_graph *g, const cnr_tensor *const *input_types, i
 cnr_status cnri_graph_rewrite(cnr_graph *g, const char *const *off, cnr_error *err);
 /* Names and summaries of all, for --help: false past the end. */
 bool cnri_rewrite_at(int32_t index, const char **name, const char **summary);
+
+/* ---- calibration.c ---- */
+typedef struct cnri_range { double low, high; bool seen; } cnri_range;
+typedef struct cnri_quantised_value { /* as host->graph_quantised tells */
+    cnr_value real, stored;
+    double scale, zero, low;
+} cnri_quantised_value;
+/* Rewrites are to quantise the nodes that `wanted` holds by index, by `ranges` of all values that
+ * there are now, which must outlive the graph. */
+cnr_status cnri_graph_ask_quantise(cnr_graph *g, const bool *wanted, const cnri_range *ranges,
+                                   cnr_error *err);
+void cnri_calibration_free(cnr_graph *g); /* nobody asks any more; NULL: nothing */
+const cnri_quantised_value *cnri_graph_quantised_at(const cnr_graph *g, int32_t index); /* NULL: end */
 
 /* ---- dump.c ---- */
 void cnri_graph_dot(const cnr_graph *g, cnri_text *out);

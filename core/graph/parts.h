@@ -56,6 +56,12 @@ double cnri_random_deviation(const cnri_value *v);
 /* For each value the deviation that it should have as a weight, by what its reader gets. */
 cnr_status cnri_graph_spread(const cnr_graph *g, uint64_t seed, double *deviation, cnr_error *err);
 
+/* ---- calibration.c ---- */
+void cnri_calibration_install(cnr_host *host);
+/* Into metadata for a rewrite older than 1.2, and its answers out of it, which is left clean. */
+cnr_status cnri_calibration_put(cnr_graph *g);
+cnr_status cnri_calibration_take(cnr_graph *g, cnr_error *err);
+
 /* ---- fold_affine.c ---- */
 int32_t cnri_fold_affine(cnr_graph *g, cnr_error *err);
 

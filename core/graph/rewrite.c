@@ -138,10 +138,21 @@ static int32_t sorted(const char *const *off, const cnr_rewrite **list) {
     return n;
 }
 
+/* Calibration was metadata until ABI 1.2. */
+static int32_t call(cnr_graph *g, const cnr_rewrite *r, cnr_error *err) {
+    const cnri_plugin *plugin = g->calibration ? cnri_owner(r) : NULL;
+    if (!plugin || !plugin->desc || plugin->desc->abi >= (1u << 16 | 2u)) return r->apply(g, err);
+    cnr_status status = cnri_calibration_put(g);
+    if (status) return cnri_fail(err, status, g->name, "can't be asked to quantise");
+    const int32_t changes = r->apply(g, err);
+    status = cnri_calibration_take(g, err);
+    return status && changes >= 0 ? status : changes;
+}
+
 static int32_t apply(cnr_graph *g, const cnr_rewrite *r, cnr_error *err) {
     const int32_t problems = g->problems.n;
     g->renames = true;
-    const int32_t changes = r->apply(g, err);
+    const int32_t changes = call(g, r, err);
     g->renames = false;
     g->insert_before = -1;
     if (changes < 0) return cnri_told(err, changes, g->name, r->name);

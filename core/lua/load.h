@@ -12,6 +12,8 @@ typedef struct cnri_lua_built {
     char place[256]; /* of c.net */
 } cnri_lua_built;
 
+/* The script's result is on top: leaves the net on top. `wanted` may be NULL. Raises. */
+void cnri_lua_pick_net(lua_State *L, const char *wanted);
 /* Builds out->graph (made by the caller) from the net at `net`; mistakes become its problems. */
 void cnri_lua_build(lua_State *L, int net, cnri_lua_built *out);
 /* CNR_OK, or the mistakes, in the order of their lines. */

@@ -47,8 +47,7 @@ static void no_such_net(lua_State *L, int table, const char *wanted) {
     luaL_error(L, "the script holds several nets, of which one is wanted (--net): %s", list);
 }
 
-/* The script's result is on top: leaves the net on top. `wanted` may be NULL. Raises. */
-static void pick_net(lua_State *L, const char *wanted) {
+void cnri_lua_pick_net(lua_State *L, const char *wanted) {
     const int result = lua_gettop(L);
     if (luaL_testudata(L, result, CNRI_NET_TYPE)) {
         lua_getiuservalue(L, result, 1);
@@ -210,39 +209,19 @@ cnr_status cnri_lua_verdict(cnr_graph *g, const char *path, cnr_error *err) {
 
 /* ---- the loader ---- */
 
-typedef struct job {
-    const char *net;
-    cnri_lua_built built;
-} job;
-
-static int run_and_build(lua_State *L) {
-    job *j = lua_touserdata(L, 1);
-    const char *path = cnri_script_of(L)->path;
-    cnri_lua_load_file(L, path, path);
-    lua_call(L, 0, 1);
-    pick_net(L, j->net);
-    cnri_lua_build(L, -1, &j->built);
-    return 0;
-}
-
 cnr_status cnri_lua_load(cnr_runtime *rt, const char *path, const cnr_load_options *options,
                          cnr_graph **out, cnr_error *err) {
-    cnri_script s;
-    job j = {.net = options && CNRI_HAS(options, net) ? options->net : NULL};
-    *out = NULL;
+    cnri_lua_program *p = NULL;
     const bool trust = rt && rt->options.trust_scripts;
-    cnr_status status = cnri_script_open(&s, rt, path, trust, err);
-    if (status) return status;
-    j.built.graph = cnri_graph_new("");
-    if (!j.built.graph) status = cnri_fail(err, CNR_E_MEMORY, path, "out of memory");
-    if (!status) status = cnri_script_guard(&s, run_and_build, &j, 0, err);
-    cnri_script_close(&s);
-    if (!status) status = cnri_lua_verdict(j.built.graph, path, err);
-    if (!status) status = cnri_lua_fill(&j.built, options, err);
-    cnri_lua_built_free(&j.built);
-    if (!status) *out = j.built.graph;
-    else cnri_graph_free(j.built.graph);
-    return status;
+    cnr_status status = CNR_OK;
+    *out = NULL;
+    if (rt && rt->begun.loader) { /* this file, as the caller saw to */
+        p = rt->begun.state;
+        memset(&rt->begun, 0, sizeof rt->begun);
+    } else {
+        status = cnri_lua_open(rt, path, 0, NULL, trust, NULL, &p, err);
+    }
+    return status ? status : cnri_lua_graph(p, options, out, err);
 }
 
 static bool holds(const uint8_t *head, size_t bytes, const char *word) {
@@ -257,7 +236,19 @@ static int32_t accepts(const char *path, const uint8_t *head, size_t head_bytes)
            !holds(head, head_bytes, "\033Lua") ? 40 : 0;
 }
 
+static const cnri_loader loader = {"lua", accepts, cnri_lua_load};
+
 void cnri_lua_install(void) {
-    static const cnri_loader loader = {"lua", accepts, cnri_lua_load};
     cnri_loader_add(&loader);
+}
+
+void cnri_lua_hold(cnr_runtime *rt, const char *path, cnri_lua_program *p) {
+    rt->begun.loader = p ? &loader : NULL;
+    rt->begun.path = path;
+    rt->begun.state = p;
+}
+
+void cnri_lua_drop(cnr_runtime *rt) {
+    if (rt->begun.loader == &loader) cnri_lua_close(rt->begun.state);
+    memset(&rt->begun, 0, sizeof rt->begun);
 }

@@ -1,11 +1,13 @@
-/* Experiments: scripts that return a function main(args). */
+/* Scripts whose top level has run: experiments, which return a function main(args), and nets. */
+#include "core/lua/load.h"
 #include "core/lua/model.h"
 #include <string.h>
 
-typedef struct job {
-    bool only_look, is_main;
+struct cnri_lua_program {
+    cnri_script script;
+    bool is_main;
     int exit_code;
-} job;
+};
 
 static void push_args(lua_State *L, const cnri_script *s) {
     lua_createtable(L, s->n_args, 1);
@@ -17,48 +19,92 @@ static void push_args(lua_State *L, const cnri_script *s) {
     }
 }
 
-static int run_main(lua_State *L) {
-    job *j = lua_touserdata(L, 1);
-    cnri_script *s = cnri_script_of(L);
-    cnri_lua_load_file(L, s->path, s->path);
+static const char result; /* its address: where the registry has what the top level returned */
+
+static int run_top(lua_State *L) {
+    cnri_lua_program *p = lua_touserdata(L, 1);
+    cnri_lua_load_file(L, p->script.path, p->script.path);
     lua_call(L, 0, 1);
-    j->is_main = lua_isfunction(L, -1);
-    if (!j->is_main || j->only_look) return 0;
+    p->is_main = lua_isfunction(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &result);
+    return 0;
+}
+
+static int run_main(lua_State *L) {
+    cnri_lua_program *p = lua_touserdata(L, 1);
+    cnri_script *s = &p->script;
     s->experiment = true;
     if (!s->stopped) s->budget = CNRI_MAIN_INSTRUCTIONS;
     s->cpu_limit_ns = UINT64_MAX;
     s->limit = CNRI_MAIN_BYTES;
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &result);
     push_args(L, s);
     lua_call(L, 1, 1);
-    if (lua_isinteger(L, -1)) j->exit_code = (int)lua_tointeger(L, -1);
+    if (lua_isinteger(L, -1)) p->exit_code = (int)lua_tointeger(L, -1);
     return 0;
 }
 
-cnr_status cnri_lua_main(cnr_runtime *rt, const char *path, int argc, char **argv, bool trust,
-                         bool (*cancelled)(void), int *exit_code, cnr_error *err) {
-    cnri_script s;
-    job j = {0};
-    cnr_status status = cnri_script_open(&s, rt, path, trust, err);
-    if (status) return status;
-    s.args = (const char *const *)argv;
-    s.n_args = argc;
-    s.cancelled = cancelled;
-    status = cnri_script_guard(&s, run_main, &j, 0, err);
-    cnri_script_close(&s);
-    if (status) return status;
-    if (exit_code) *exit_code = j.exit_code;
-    if (j.is_main) return CNR_OK;
-    return cnri_fail(err, CNR_E_NOT_FOUND, path, "no experiment: it returns no function main(args)");
+cnr_status cnri_lua_open(cnr_runtime *rt, const char *path, int argc, char **argv, bool trust,
+                         bool (*cancelled)(void), cnri_lua_program **out, cnr_error *err) {
+    cnri_lua_program *p = *out = cnri_alloc_zero(sizeof *p);
+    if (!p) return cnri_fail(err, CNR_E_MEMORY, path, "out of memory");
+    cnr_status status = cnri_script_open(&p->script, rt, path, trust, err);
+    p->script.args = (const char *const *)argv;
+    p->script.n_args = argc;
+    p->script.cancelled = cancelled;
+    if (!status) status = cnri_script_guard(&p->script, run_top, p, 0, err);
+    if (!status) return CNR_OK;
+    cnri_lua_close(p);
+    *out = NULL;
+    return status;
 }
 
-cnr_status cnri_lua_is_main(cnr_runtime *rt, const char *path, bool *out, cnr_error *err) {
-    cnri_script s;
-    job j = {.only_look = true};
-    *out = false;
-    cnr_status status = cnri_script_open(&s, rt, path, false, err);
-    if (status) return status;
-    status = cnri_script_guard(&s, run_main, &j, 0, err);
-    cnri_script_close(&s);
-    *out = j.is_main;
+void cnri_lua_close(cnri_lua_program *p) {
+    if (!p) return;
+    cnri_script_close(&p->script);
+    cnri_free(p);
+}
+
+bool cnri_lua_is_main(const cnri_lua_program *p) {
+    return p->is_main;
+}
+
+cnr_status cnri_lua_main(cnri_lua_program *p, int *exit_code, cnr_error *err) {
+    if (!p->is_main)
+        return cnri_fail(err, CNR_E_NOT_FOUND, p->script.path,
+                         "no experiment: it returns no function main(args)");
+    const cnr_status status = cnri_script_guard(&p->script, run_main, p, 0, err);
+    if (!status && exit_code) *exit_code = p->exit_code;
+    return status;
+}
+
+typedef struct building {
+    const char *net;
+    cnri_lua_built built;
+} building;
+
+static int build(lua_State *L) {
+    building *b = lua_touserdata(L, 1);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &result);
+    cnri_lua_pick_net(L, b->net);
+    cnri_lua_build(L, -1, &b->built);
+    return 0;
+}
+
+cnr_status cnri_lua_graph(cnri_lua_program *p, const cnr_load_options *options, cnr_graph **out,
+                        cnr_error *err) {
+    const char *path = p->script.path;
+    building b = {.net = options && CNRI_HAS(options, net) ? options->net : NULL};
+    cnr_status status = CNR_OK;
+    *out = NULL;
+    b.built.graph = cnri_graph_new("");
+    if (!b.built.graph) status = cnri_fail(err, CNR_E_MEMORY, path, "out of memory");
+    if (!status) status = cnri_script_guard(&p->script, build, &b, 0, err);
+    cnri_lua_close(p); /* before weights come, which may be large */
+    if (!status) status = cnri_lua_verdict(b.built.graph, path, err);
+    if (!status) status = cnri_lua_fill(&b.built, options, err);
+    cnri_lua_built_free(&b.built);
+    if (!status) *out = b.built.graph;
+    else cnri_graph_free(b.built.graph);
     return status;
 }

@@ -14,16 +14,22 @@ void cnri_lua_install(void);
 cnr_status cnri_lua_load(cnr_runtime *rt, const char *path, const cnr_load_options *options,
                          cnr_graph **out, cnr_error *err);
 
-/* Runs the experiment at `path`: a script that returns a function main(args). args[0] is the path,
- * args[1] .. the words of argv. E_NOT_FOUND, with nothing run but the script's top level, when it
- * returns something else (a net). `trust`: any file may be read and written, and no limit of
- * instructions holds; else only paths that argv names. *exit_code (may be NULL): the whole number
- * that main returned, else 0. `cancelled` (may be NULL) is asked now and then: true ends it, between
- * two calls of ours, with E_CANCELLED. */
-cnr_status cnri_lua_main(cnr_runtime *rt, const char *path, int argc, char **argv, bool trust,
-                         bool (*cancelled)(void), int *exit_code, cnr_error *err);
-
-/* Whether `path` is an experiment, by running its top level. */
-cnr_status cnri_lua_is_main(cnr_runtime *rt, const char *path, bool *out, cnr_error *err);
+/* A script whose top level has run, once: an experiment, which returns a function main(args), or nets.
+ * args[0] is the path, args[1] .. the words of argv; both must outlive it. `trust`: any file may be read
+ * and written, and no limit of instructions holds; else only paths that argv names. `cancelled` (may be
+ * NULL) is asked now and then: true ends it, between two calls of ours, with E_CANCELLED. */
+typedef struct cnri_lua_program cnri_lua_program;
+cnr_status cnri_lua_open(cnr_runtime *rt, const char *path, int argc, char **argv, bool trust,
+                         bool (*cancelled)(void), cnri_lua_program **out, cnr_error *err);
+void cnri_lua_close(cnri_lua_program *p);
+bool cnri_lua_is_main(const cnri_lua_program *p);
+/* *exit_code (may be NULL): the whole number that main returned, else 0. */
+cnr_status cnri_lua_main(cnri_lua_program *p, int *exit_code, cnr_error *err);
+/* The next load of `path` takes the program over instead of running the script again. */
+void cnri_lua_hold(cnr_runtime *rt, const char *path, cnri_lua_program *p);
+void cnri_lua_drop(cnr_runtime *rt); /* closes one that nothing loaded */
+/* The net, as cnri_lua_load gives it. Closes the program. */
+cnr_status cnri_lua_graph(cnri_lua_program *p, const cnr_load_options *options, cnr_graph **out,
+                          cnr_error *err);
 
 #endif

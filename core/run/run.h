@@ -43,6 +43,8 @@ struct cnr_runtime {
     CNRI_VEC(cnr_model *) models;
     void *lock;  /* guards lists and plan caches; held while nothing is planned or compiled */
     int64_t pid; /* a child after fork has none of the devices' threads */
+    struct { const cnri_loader *loader; const char *path; void *state; } begun; /* this loader has
+                    begun with this file: the next load of it goes on from there, unopened */
 };
 
 struct cnr_model {

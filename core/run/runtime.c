@@ -152,10 +152,12 @@ cnr_status cnri_load_graph(cnr_runtime *rt, const char *path, const cnr_load_opt
     int32_t score = 0;
     if (!options) options = &defaults;
     *out = NULL;
-    cnr_status status = cnri_file_head(path, &head, err);
+    const bool begun = rt && rt->begun.loader && strcmp(rt->begun.path, path) == 0;
+    cnr_status status = begun ? CNR_OK : cnri_file_head(path, &head, err);
     if (status) return status;
-    const cnri_loader *loader = best_loader(path, &head, &score);
-    const cnr_importer *importer = cnri_importer_for(path, &head, &score); /* if it is surer */
+    const cnri_loader *loader = begun ? rt->begun.loader : best_loader(path, &head, &score);
+    const cnr_importer *importer =
+        begun ? NULL : cnri_importer_for(path, &head, &score); /* if it is surer */
     if (!loader && !importer) return nobody(path, err);
     status = importer ? import(importer, path, options, out, err)
                       : loader->load(rt, path, options, out, err);

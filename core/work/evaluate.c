@@ -164,9 +164,9 @@ cnr_status cnr_evaluate(cnr_model *model, const cnr_evaluate_options *options,
     cnr_evaluation got = {.size = sizeof got};
     cnri_samples samples;
     CNRI_TAKE(o, options);
-    if (!model || !o.data || !out || out->size < sizeof got)
-        return cnri_fail(err, CNR_E_ARG, "cnr_evaluate", "want a model, data, a result with its size");
-    cnr_status status = cnri_samples_open(o.data, o.split ? o.split : "eval", &samples, err);
+    cnr_status status = cnri_given(err, "model", model, "options.data", o.data, "out", out, NULL);
+    if (!status) status = CNRI_ROOM(out, got, err);
+    if (!status) status = cnri_samples_open(o.data, o.split ? o.split : "eval", &samples, err);
     if (status) return status;
     status = cnri_evaluate(model, &samples, &o, observer, &got, err);
     cnri_samples_close(&samples);

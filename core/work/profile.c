@@ -130,12 +130,13 @@ cnr_status cnr_profile(cnr_model *model, const cnr_profile_options *options,
     cnr_timing got = {.size = sizeof got};
     job j = {.observer = observer};
     CNRI_TAKE(j.o, options);
-    if (!model || !out || out->size < sizeof got)
-        return cnri_fail(err, CNR_E_ARG, "cnr_profile", "want a model and a result with its size");
+    cnr_status status = cnri_given(err, "model", model, "out", out, NULL);
+    if (!status) status = CNRI_ROOM(out, got, err);
+    if (status) return status;
     if (j.o.batch <= 0) j.o.batch = 1;
     if (j.o.runs <= 0) j.o.runs = 20;
     j.o.warm = j.o.warm < 0 ? 0 : j.o.warm ? j.o.warm : 2;
-    cnr_status status = prepare(&j, model, err);
+    status = prepare(&j, model, err);
     if (!status) status = measure(&j, err);
     if (!status) status = take(&j, &got, err);
     cnr_session_close(j.session);

@@ -13,6 +13,11 @@
         (to) = (__typeof__(to)){.size = sizeof(to)};                                         \
         if (from) memcpy(&(to), (from), (from)->size < sizeof(to) ? (from)->size : sizeof(to)); \
     } while (0)
+/* The caller says how large its result is. */
+#define CNRI_ROOM(out, got, err)                                                             \
+    ((out)->size >= sizeof(got)                                                              \
+         ? CNR_OK                                                                            \
+         : cnri_fail(err, CNR_E_INVALID, #out, "its size is to be set before the call"))
 bool cnri_stopped(const cnr_observer *o);
 /* Progress and events on their way; false: stop now. */
 bool cnri_tell_progress(const cnr_observer *o, const cnr_progress *p);
@@ -92,5 +97,31 @@ typedef struct cnri_tuned {
 } cnri_tuned;
 cnr_status cnri_tune_model(cnr_model *model, const cnri_tune_options *options,
                            const cnr_observer *observer, cnri_tuned *out, cnr_error *err);
+
+/* ---- quantise.c ---- */
+typedef struct cnri_quantise_options {
+    const char *data;      /* calibrated on its "train" part, checked on "eval" */
+    const char *layers;    /* a pattern of names: only those; NULL: all */
+    int64_t limit, check;  /* pictures (0: 100); to compare both nets on (-1: as limit, 0: don't) */
+    double least;          /* decibels: a layer with less signal to noise stays float */
+    const cnr_load_options *how; /* of all nets that are run; NULL: as they come */
+} cnri_quantise_options;
+typedef struct cnri_quantised_layer {
+    const char *name;
+    double low, high, decibels; /* what its output was seen to hold; signal to noise */
+    bool quantised;
+} cnri_quantised_layer;
+typedef struct cnri_quantising {
+    cnr_graph *quantized;  /* borrows from `net`, which borrows from what was given */
+    cnr_graph *net;        /* as plans would have it */
+    cnri_quantised_layer *layers; /* those that could be; names are net's */
+    int32_t n_layers, n_quantised;
+    int64_t checked;       /* pictures; the next three are of those: before, after */
+    double top1[2], ms[2]; /* parts of 1 (NaN without labels); of a picture */
+    double agree;          /* part with the same answer */
+} cnri_quantising;
+cnr_status cnri_quantise(cnr_runtime *rt, const cnr_graph *net, const cnri_quantise_options *options,
+                         const cnr_observer *observer, cnri_quantising *out, cnr_error *err);
+void cnri_quantising_free(cnri_quantising *q);
 
 #endif

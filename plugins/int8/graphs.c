@@ -1,7 +1,6 @@
 /* What the rewrites share: looking at graphs, adding quantised nodes, numbers in metadata. */
 #include "graphs.h"
 
-#include <math.h>
 #include <stdio.h>
 
 int graph_passes(const cnr_node *node) {
@@ -59,30 +58,4 @@ cnr_value graph_add(graph *g, const char *op, const char *name, const cnr_node *
     const cnr_status status =
         int8_host->graph_node(g, op, name, NULL, in, n_in, attrs, n, &out, 1);
     return status == CNR_OK ? out : -1;
-}
-
-int graph_number(const char **text, double *out) {
-    const char *p = *text;
-    double value = 0, sign = 1;
-    int digits = 0, point = 0, exponent = 0, power = 0, down = 0;
-    if (*p == '-' || *p == '+') sign = *p++ == '-' ? -1 : 1;
-    for (; (*p >= '0' && *p <= '9') || (*p == '.' && !point); p++) {
-        if (*p == '.') {
-            point = 1;
-            continue;
-        }
-        value = value * 10 + (*p - '0');
-        digits++;
-        exponent -= point;
-    }
-    if (!digits) return 0;
-    if (*p == 'e' || *p == 'E') {
-        p++;
-        if (*p == '-' || *p == '+') down = *p++ == '-';
-        for (; *p >= '0' && *p <= '9' && power < 10000; p++) power = power * 10 + (*p - '0');
-        exponent += down ? -power : power;
-    }
-    *out = sign * value * pow(10, exponent);
-    *text = p;
-    return isfinite(*out);
 }

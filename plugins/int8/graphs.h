@@ -22,7 +22,5 @@ cnr_value graph_bytes(graph *g, const char *stem, const char *suffix, int32_t dt
  * its output, or -1. */
 cnr_value graph_add(graph *g, const char *op, const char *name, const cnr_node *like,
                     const cnr_value *in, int32_t n_in);
-/* A real number behind text[*at], and what follows it; 0 when there is none. Any locale. */
-int graph_number(const char **text, double *out);
 
 #endif

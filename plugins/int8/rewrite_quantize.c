@@ -1,6 +1,6 @@
 /* quantize-layers: float layers with calibrated inputs and outputs become layers of whole numbers.
  *
- * Off unless the graph's metadata asks (see cnr_rewrite in import.h). Weights are i8, symmetric,
+ * Off unless the graph is asked to (see cnr_rewrite in import.h). Weights are i8, symmetric,
  * one scale an output channel; activations u8, one scale a value; a bias is i32.
  *
  *     y = conv(x, w, b)  ->  y = dequantize(qlinear_conv(quantize(x), ..))
@@ -35,15 +35,6 @@ typedef struct work {
 } work;
 
 /* ---- which layers ---- */
-
-static int is_listed(const char *text, const char *name) {
-    const size_t n = strlen(name);
-    for (const char *line = text; line; line = strchr(line, '\n')) {
-        if (*line == '\n') line++;
-        if (strncmp(line, name, n) == 0 && (line[n] == '\n' || line[n] == 0)) return 1;
-    }
-    return 0;
-}
 
 static int constant_f32(const cnr_tensor *t, int32_t rank) {
     return t && t->dtype == CNR_f32 && !t->encoding && t->data && (t->flags & CNR_TENSOR_CONST) &&
@@ -134,15 +125,6 @@ static void make_groups(work *w) {
     }
 }
 
-static int range_of(const graph *g, cnr_value v, double *low, double *high) {
-    char key[300];
-    snprintf(key, sizeof key, "range.%.280s", int8_host->graph_value_name(g, v));
-    const char *text = int8_host->graph_meta(g, key);
-    if (!text || !graph_number(&text, low) || *text++ != ',') return 0;
-    if (!graph_number(&text, high)) return 0;
-    return *low <= *high;
-}
-
 /* The hull of what the members were seen to hold, and 0. */
 static void measure_groups(work *w) {
     for (int32_t v = 0; v < w->n_values; v++)
@@ -150,7 +132,7 @@ static void measure_groups(work *w) {
     for (int32_t v = 0; v < w->n_values; v++) {
         value_group *group = &w->groups[find(w, v)];
         double low, high;
-        if (w->cut[v] || !range_of(w->g, v, &low, &high)) continue;
+        if (w->cut[v] || !int8_host->graph_range(w->g, v, &low, &high) || !(low <= high)) continue;
         group->low = fmin(group->low, low);
         group->high = fmax(group->high, high);
         group->known = 1;
@@ -257,26 +239,6 @@ static int add_weights(work *w, const char *name, int32_t rank, const int64_t *d
     return good;
 }
 
-/* "quantized.VALUE" for who asked; metadata knows no locale. */
-static cnr_status tell(work *w, cnr_value real, cnr_value stored, const value_group *group) {
-    char key[300], text[400];
-    const char *name = int8_host->graph_value_name(w->g, stored);
-    snprintf(key, sizeof key, "quantized.%.280s", int8_host->graph_value_name(w->g, real));
-    const int n = snprintf(text, sizeof text, "%.250s,", name);
-    char *p = text + n;
-    const double low = -(double)group->zero * (double)group->scale;
-    const double numbers[] = {(double)group->scale, group->zero, low};
-    for (int i = 0; i < 3; i++) {
-        char *begin = p;
-        p += snprintf(p, 40, "%.9g", numbers[i]);
-        for (char *c = begin; c < p; c++)
-            if (!strchr("+-.e", *c) && (*c < '0' || *c > '9')) *c = '.';
-        if (i < 2) *p++ = ',';
-    }
-    *p = 0;
-    return int8_host->graph_set_meta(w->g, key, text);
-}
-
 /* Three nodes before `index` do what it did; itself goes. */
 static cnr_status quantise(work *w, int32_t index) {
     const cnr_value *nin, *nout;
@@ -306,7 +268,9 @@ static cnr_status quantise(work *w, int32_t index) {
     const cnr_value real = stored < 0 ? -1
                                       : graph_add(w->g, "dequantize_linear", NULL, NULL, ys, 3);
     if (real < 0) return CNR_E_STATE;
-    INT8_TRY(tell(w, y, stored, &w->groups[find(w, y)]));
+    const value_group *group = &w->groups[find(w, y)];
+    const double zero_point = group->zero, step = (double)group->scale;
+    INT8_TRY(int8_host->graph_quantised(w->g, y, stored, step, zero_point, -zero_point * step));
     INT8_TRY(int8_host->graph_replace(w->g, y, real));
     return int8_host->graph_remove(w->g, index + 3);
 }
@@ -371,8 +335,10 @@ static int prepare(work *w) {
 }
 
 static int32_t apply(graph *g, cnr_error *err) {
-    const char *listed = int8_host->graph_meta(g, "quantize");
-    if (!listed) return 0;
+    int asked = 0;
+    for (int32_t i = 0; i < int8_host->graph_node_count(g) && !asked; i++)
+        asked = int8_host->graph_quantise_asked(g, i);
+    if (!asked) return 0;
     work w = {.g = g, .n_nodes = int8_host->graph_node_count(g), .n_values = count_values(g)};
     int32_t changes = 0;
     if (!prepare(&w)) {
@@ -381,7 +347,7 @@ static int32_t apply(graph *g, cnr_error *err) {
     }
     for (int32_t i = 0; i < w.n_nodes; i++) {
         const cnr_node *node = int8_host->graph_node_at(g, i, NULL, NULL);
-        w.layer[i] = (uint8_t)(is_listed(listed, node->name) && can_quantise(node));
+        w.layer[i] = (uint8_t)(int8_host->graph_quantise_asked(g, i) && can_quantise(node));
     }
     do {
         make_groups(&w);
@@ -389,15 +355,13 @@ static int32_t apply(graph *g, cnr_error *err) {
     } while (withdraw(&w));
     changes = quantise_all(&w, err);
     release(&w);
-    if (changes < 0) return changes;
-    const cnr_status status = int8_host->graph_set_meta(g, "quantize", NULL);
-    return status != CNR_OK ? status : changes;
+    return changes;
 }
 
 const cnr_rewrite int8_quantize_layers = {
     .size = sizeof(cnr_rewrite),
     .order = 50,
     .name = "quantize-layers",
-    .summary = "makes layers work on whole numbers where the net's metadata asks for it",
+    .summary = "makes layers work on whole numbers where that is asked for",
     .apply = apply,
 };

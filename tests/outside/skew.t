@@ -101,5 +101,22 @@ ok $? "and sees which weights a net of ours wants"
 run "$build/cnnrun" plugins --plugin-dir "$work/now-1.1.so"
 grep -q frozen-meter "$work/out" && grep -q frozen-knob "$work/out"
 ok $? "its meter and its knob register"
+
+# Calibration was metadata then; now it is numbers in the host table.
+compile 1.1 quantise.c quantise; ok $? "a rewrite that quantises builds by the headers of 1.1"
+cat >"$work/conv.lua" <<'END'
+local c = require "cnnrun"
+return c.net { name = "conv", input = { "x", shape = { 1, 1, 28, 28 }, scale = 1 / 255 },
+  c.conv2d { "one", out = 4, kernel = 3 }, c.relu {}, c.conv2d { "two", out = 2, kernel = 5 }, c.flatten {} }
+END
+echo "$digit 3" >"$work/list"
+run "$build/cnnrun" quantize --json --no-rewrite quantize-layers --plugin-dir "$work/quantise.so" \
+    --weights random:1 --layers 'o*' --data "images:$work/list" -o "$work/conv.cnr" "$work/conv.lua"
+grep -q '"layer":"one".*"snr_db":[2-9][0-9]\..*"quantized":true' "$work/out" &&
+    grep -q '"layers":1,' "$work/out"
+ok $? "it is asked, told what values hold, and its answer is heard"
+run "$build/cnnrun" show --json "$work/conv.cnr" && grep -q '"op":"quantize_linear"' "$work/out" &&
+    ! grep -aq 'range\.\|quantized\.' "$work/conv.cnr"
+ok $? "and what was spoken is not kept with the net"
 echo "1..$count"
 exit $failed

@@ -47,11 +47,10 @@ typedef struct cnr_exporter {
 /* A change of a graph that keeps its outputs. Run to a fixed point before planning, in order of
  * `order`, unless switched off by name.
  *
- * One that quantises does so only where metadata asks for it, and then keeps them nearly:
- *     "quantize"         the names of the nodes meant, one a line; removed by who quantised them
- *     "range.VALUE"      "low,high": what the value of that name was seen to hold
- *     "quantized.VALUE"  its answer, "NAME,scale,zero,low": the whole numbers of value NAME now stand
- *                        for VALUE where that is above low, as scale * (NAME - zero) */
+ * One that quantises does so only where the graph is asked to (host->graph_quantise_asked), keeps the
+ * outputs nearly, and answers by host->graph_quantised. Rewrites of plugins older than 1.2 are asked
+ * and answer by metadata: "quantize" (names, one a line), "range.VALUE" ("low,high") and
+ * "quantized.VALUE" ("NAME,scale,zero,low"). */
 typedef struct cnr_rewrite {
     uint32_t size;
     int32_t order;

@@ -158,6 +158,18 @@ typedef struct cnr_host {
     /* Releases it. status CNR_OK: the file takes its place. Else it is removed, and the same status
      * returned with err as it was. */
     cnr_status (*output_end)(struct cnr_output *output, int32_t status, cnr_error *err);
+
+    /* ---- calibration (since 1.2): what a rewrite that quantises is asked, and answers ---- */
+
+    /* 1: this node is to work on whole numbers, if it can. */
+    int32_t (*graph_quantise_asked)(const struct cnr_graph *graph, int32_t node);
+    /* What the value was seen to hold. 0: it was not seen. */
+    int32_t (*graph_range)(const struct cnr_graph *graph, cnr_value value, double *low,
+                           double *high);
+    /* The answer: the whole numbers of `stored` now stand for what `real` was, where that is above
+     * `low`, as scale * (stored - zero). */
+    cnr_status (*graph_quantised)(struct cnr_graph *graph, cnr_value real, cnr_value stored,
+                                  double scale, double zero, double low);
 } cnr_host;
 
 /* What a plugin says of itself. */

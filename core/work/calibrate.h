@@ -1,26 +1,20 @@
-/* Inside the room: a net watched while it runs on pictures, before and after quantising. What is
- * asked and answered through metadata is told at cnr_rewrite, in import.h. */
+/* Inside the room: a net watched while it runs on pictures, before and after quantising. */
 #ifndef CNRI_CALIBRATE_H
 #define CNRI_CALIBRATE_H
 
-#include "core/cli/cli.h"
-
-typedef struct cnri_range { double low, high; bool seen; } cnri_range;
+#include "core/work/work.h"
 
 /* One value that whole numbers stand for now, and how well. */
 typedef struct cnri_answer {
-    cnr_value real;   /* in the net as it was */
-    cnr_value stored; /* in the quantised one */
-    double scale, zero, low;
-    double signal, noise; /* sums of squares */
-    float *kept;          /* of the picture under way */
+    cnri_quantised_value as; /* real: of the net as it was; stored: of the quantised one */
+    double signal, noise;    /* sums of squares */
+    float *kept;             /* of the picture under way */
     int64_t n;
 } cnri_answer;
-
-typedef CNRI_VEC(cnri_answer) cnri_answers;
+typedef struct cnri_answers { cnri_answer *at; int32_t n, room; } cnri_answers;
 
 typedef struct cnri_calibration {
-    const cnri_args *args;
+    cnr_load_options how; /* of all nets that are made */
     const cnr_observer *observer;
     cnr_runtime *rt;
     cnri_samples samples;
@@ -40,11 +34,9 @@ cnr_status cnri_quantized(const cnri_calibration *c, const bool *wanted, cnr_gra
 cnr_status cnri_compare(cnri_calibration *c, const cnr_graph *quantized, cnri_answers *answers,
                         int64_t most, cnr_error *err);
 double cnri_decibels(const cnri_answer *a); /* infinite without noise */
-/* Removes what was asked and answered. */
-void cnri_quantized_clean(cnr_graph *g);
 void cnri_answers_free(cnri_answers *answers);
-/* A model of a copy of `g`, with its own or no fusing of steps. */
-cnr_status cnri_model_of(const cnri_args *args, cnr_runtime *rt, const cnr_graph *g, bool fuse,
-                         cnr_model **out, cnr_error *err);
+/* A model of a copy of `g`, with or without fusing of steps. */
+cnr_status cnri_calibration_model(const cnri_calibration *c, const cnr_graph *g, bool fuse,
+                                  cnr_model **out, cnr_error *err);
 
 #endif

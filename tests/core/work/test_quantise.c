@@ -1,0 +1,112 @@
+/* Quantising: what it tells of layers and of both nets; typed asking and answering; stopping. */
+#include "../../guests/guests.h"
+#include "core/work/work.h"
+#include <unistd.h>
+
+static char list[] = "/tmp/cnnrun-work-XXXXXX", spec[64];
+
+static int32_t count_down(void *arg, const cnr_progress *p) {
+    (void)p;
+    return --*(int64_t *)arg <= 0;
+}
+
+static void quantised(const cnr_graph *net) {
+    const cnr_load_options how = {.size = sizeof how, .device = "cpu"};
+    cnri_quantise_options o = {.data = spec, .limit = 10, .check = -1, .least = 10, .how = &how};
+    cnri_quantising q;
+    cnr_error err = CNR_ERROR_INIT;
+    if (!ok(!cnri_quantise(guests_rt, net, &o, NULL, &q, &err), "quantises: %s", err.text)) return;
+    is_int(q.n_quantised, 4, "four layers of whole numbers");
+    bool sane = q.n_layers == 4;
+    for (int32_t i = 0; i < q.n_layers; i++)
+        sane = sane && q.layers[i].quantised && q.layers[i].low < 0 && q.layers[i].high > 0 &&
+               q.layers[i].decibels > 20;
+    ok(sane, "each with what it was seen to hold, and its noise");
+    ok(q.checked == 10 && q.agree == 1 && q.top1[0] == 1 && q.top1[1] == 1 && q.ms[1] > 0,
+       "both nets read all digits");
+    ok(!q.quantized->calibration && !cnri_graph_meta(q.quantized, "quantize"),
+       "nothing of the asking stays with the net");
+    cnri_quantising_free(&q);
+    o.least = 38; /* above what the least exact layers reach */
+    ok(!cnri_quantise(guests_rt, net, &o, NULL, &q, &err) && q.n_quantised < 4 && q.n_layers == 4,
+       "a layer with too much noise stays float: %d", (int)q.n_quantised);
+    ok(q.n_layers == 4 && q.layers[0].quantised == (q.layers[0].decibels >= 38), "and is told");
+    cnri_quantising_free(&q);
+    o.layers = "ip*";
+    o.least = 10;
+    o.check = 0;
+    ok(!cnri_quantise(guests_rt, net, &o, NULL, &q, &err) && q.n_quantised == 2 && q.checked == 0,
+       "only layers of such names, and no check");
+    cnri_quantising_free(&q);
+}
+
+static void stopped(const cnr_graph *net) {
+    cnri_quantise_options o = {.data = spec, .limit = 10, .check = -1, .least = 10};
+    cnri_quantising q;
+    cnr_error err = CNR_ERROR_INIT;
+    for (int64_t at = 1; at <= 15; at += 7) { /* calibrating, and checking */
+        int64_t left = at;
+        const cnr_observer observer = {.size = sizeof observer, .arg = &left,
+                                       .progress = count_down};
+        ok(cnri_quantise(guests_rt, net, &o, &observer, &q, &err) == CNR_E_CANCELLED && left == 0 &&
+           !q.quantized, "stopped at call %d", (int)at);
+    }
+    o.data = "/nowhere/at/all";
+    ok(cnri_quantise(guests_rt, net, &o, NULL, &q, &err) == CNR_E_NOT_FOUND, "no data: %s", err.text);
+}
+
+/* The host table, as a rewrite sees it. */
+static void asked(const cnr_graph *net) {
+    cnr_graph *g = cnri_graph_copy(net);
+    bool *wanted = cnri_alloc_zero((size_t)g->nodes.n);
+    cnri_range *ranges = cnri_alloc_zero((size_t)g->values.n * sizeof *ranges);
+    cnr_error err = CNR_ERROR_INIT;
+    double low = 0, high = 0;
+    const cnr_value v = g->nodes.at[1]->out[0];
+    ok(!cnri_host.graph_quantise_asked(g, 1) && !cnri_host.graph_range(g, v, &low, &high),
+       "nobody asks");
+    ok(cnri_host.graph_quantised(g, v, v, 1, 0, 0) == CNR_E_ARG, "so nobody answers");
+    wanted[1] = true;
+    ranges[v] = (cnri_range){-0.1, 1.0 / 3, true};
+    cnri_graph_ask_quantise(g, wanted, ranges, &err);
+    ok(cnri_host.graph_quantise_asked(g, 1) == 1 && !cnri_host.graph_quantise_asked(g, 0) &&
+       !cnri_host.graph_quantise_asked(g, g->nodes.n) && !cnri_host.graph_quantise_asked(g, -1),
+       "one node is asked");
+    ok(cnri_host.graph_range(g, v, &low, &high) == 1 && low == -0.1 && high == 1.0 / 3,
+       "numbers come as they are");
+    ok(!cnri_host.graph_range(g, 0, &low, &high) && !cnri_host.graph_range(g, -1, &low, &high) &&
+       !cnri_host.graph_range(g, g->values.n, &low, &high), "of others nothing is known");
+    ok(cnri_host.graph_quantised(g, v, g->values.n, 1, 0, 0) == CNR_E_ARG &&
+       cnri_host.graph_quantised(g, -1, v, 1, 0, 0) == CNR_E_ARG &&
+       cnri_host.graph_quantised(g, v, v, 0, 0, 0) == CNR_E_ARG, "answers that are none");
+    ok(!cnri_host.graph_quantised(g, v, 0, 0.5, 3, -1.5) && cnri_graph_quantised_at(g, 0)->zero == 3 &&
+       !cnri_graph_quantised_at(g, 1), "an answer");
+    cnri_graph_free(g);
+    cnri_free(wanted);
+    cnri_free(ranges);
+}
+
+int main(void) {
+    static const char *const names[] = {"zero", "one", "two",   "three", "four",
+                                        "five", "six", "seven", "eight", "nine"};
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_graph *net = NULL;
+    const int fd = mkstemp(list);
+    FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
+    for (int i = 0; f && i < 10; i++)
+        fprintf(f, "%s/scripts/nets/digits/%s.png %d\n", CNRT_SOURCE_DIR, names[i], i);
+    if (f) fclose(f);
+    snprintf(spec, sizeof spec, "images:%s", list);
+    if (guests_open(2, &err) || cnri_load_graph(guests_rt, CNRT_SOURCE_DIR "/scripts/nets/lenet5.lua",
+                                                NULL, &net, &err)) {
+        ok(0, "a net: %s", err.text);
+        return done();
+    }
+    quantised(net);
+    stopped(net);
+    asked(net);
+    unlink(list);
+    cnri_graph_free(net);
+    cnr_close(guests_rt);
+    return done();
+}
