@@ -135,17 +135,50 @@ void cnri_hex(const uint8_t *data, size_t bytes, char *out /* 2 * bytes + 1 */);
 void cnri_fingerprint(const void *data, uint64_t bytes, uint8_t out[16]);
 bool cnri_same_fingerprint(const void *data, uint64_t bytes, const uint8_t print[16]);
 
-/* ---- file.c ---- */
-typedef struct cnri_mapping { void *at; uint64_t bytes; } cnri_mapping;
-cnr_status cnri_map_file(const char *path, cnri_mapping *out, cnr_error *err); /* read-only */
+/* ---- read.c: regular files only; pipes and devices are refused, never waited for ---- */
+struct stat;
+int cnri_open_file(const char *path, struct stat *info, cnr_error *err); /* -1: not opened */
+typedef struct cnri_mapping { void *at; uint64_t bytes; bool copied; } cnri_mapping;
+/* Read-only: mapped when nobody but us (and root) may write the file, else copied, since cutting a
+ * mapped file short kills whoever reads on. */
+cnr_status cnri_map_file(const char *path, cnri_mapping *out, cnr_error *err);
 void cnri_unmap_file(cnri_mapping *m);
 /* The whole file, NUL added past its end; at most `limit` bytes. Release with cnri_free. */
 cnr_status cnri_read_file(const char *path, uint64_t limit, char **out, size_t *bytes,
                           cnr_error *err);
+/* The first bytes, at most `room`. */
+cnr_status cnri_read_head(const char *path, void *out, size_t room, size_t *bytes,
+                          cnr_error *err);
+/* What was kept between runs is believed (blobs go to kernels as they are), so this is the one rule
+ * for all of it: file and folder are ours or root's, nobody else may write them, and neither is a
+ * symbolic link. CNR_E_STATE tells which. */
+cnr_status cnri_map_kept(const char *path, cnri_mapping *out, cnr_error *err);
+cnr_status cnri_read_kept(const char *path, uint64_t limit, char **out, size_t *bytes,
+                          cnr_error *err);
+cnr_status cnri_kept_check(const char *folder, cnr_error *err); /* the folder's half of it */
+bool cnri_only_ours(const struct stat *info);
+
+/* ---- kept.c: what plugins keep, in the folder CNNRUN_CACHE, else ~/.cache/cnnrun ---- */
+/* Makes a folder of that sort, with those above it, and checks it. */
+cnr_status cnri_kept_make(const char *folder, cnr_error *err);
+/* *data by cnri_alloc, a NUL behind it. CNR_E_NOT_FOUND: there is none. */
+cnr_status cnri_kept_load(const char *name, uint64_t limit, void **data, uint64_t *bytes,
+                          cnr_error *err);
+cnr_status cnri_kept_save(const char *name, const void *data, uint64_t bytes, cnr_error *err);
+
+/* ---- path.c ---- */
 char *cnri_path_join(const char *directory, const char *name);
 char *cnri_path_dir(const char *path); /* "." when there is none */
 char *cnri_executable_dir(void);
-/* "PATH: what: " and what errno says, with the status that goes with it. */
+/* Is `name` a relative path that, links apart, stays below where it begins? */
+bool cnri_path_is_inside(const char *name);
+/* With links followed, `path` is `given` or lies below it; either may be yet to be made. */
+bool cnri_path_leads_below(const char *path, const char *given);
+/* A file that another one, `from`, names. Links are followed, and lead to a file in the folder of
+ * `from`, or in the one that `from` itself is a link into and of the same owner (caches of downloads
+ * are made of such links). *out: where that is; cnri_free. CNR_E_FORMAT: it leads out. */
+cnr_status cnri_path_beside(const char *from, const char *name, char **out, cnr_error *err);
+/* "PATH: what: " and what errno says, with the status that goes with it. (error.c) */
 cnr_status cnri_fail_errno(cnr_error *err, const char *path, const char *what);
 
 /* ---- output.c: the one way in which files are written ----

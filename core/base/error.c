@@ -1,6 +1,8 @@
 /* Fills cnr_error records. */
 #include "core/base/base.h"
 #include <cnnrun/cnnrun.h>
+#include <errno.h>
+#include <string.h>
 
 cnr_status cnri_failv(cnr_error *err, int32_t code, const char *where, const char *format,
                       va_list args) {
@@ -55,4 +57,11 @@ cnr_status cnri_fail(cnr_error *err, int32_t code, const char *where, const char
     cnri_failv(err, code, where, format, args);
     va_end(args);
     return (cnr_status)code;
+}
+
+cnr_status cnri_fail_errno(cnr_error *err, const char *path, const char *what) {
+    const int code = errno;
+    const cnr_status status = code == ENOENT ? CNR_E_NOT_FOUND
+                              : code == ENOMEM ? CNR_E_MEMORY : CNR_E_IO;
+    return cnri_fail(err, status, path, "%s: %s", what, strerror(code));
 }

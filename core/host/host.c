@@ -1,5 +1,6 @@
 /* The host table: all that a plugin may call. */
 #include "core/host/internal.h"
+#include <sys/stat.h>
 
 static cnr_status add(struct cnr_registrar *registrar, int32_t kind, const void *descriptor) {
     return cnri_registrar_add(registrar, kind, descriptor);
@@ -52,6 +53,23 @@ static cnr_status output_end(cnr_output *output, int32_t status, cnr_error *err)
     return (cnr_status)status;
 }
 
+static cnr_status file_read(const char *path, uint64_t limit, void **data, uint64_t *bytes,
+                            cnr_error *err) {
+    char *text = NULL;
+    size_t n = 0;
+    const cnr_status status = cnri_read_file(path, limit, &text, &n, err);
+    *data = text;
+    *bytes = n;
+    return status;
+}
+
+static int file_open(const char *path, uint64_t *bytes, cnr_error *err) {
+    struct stat info;
+    const int fd = cnri_open_file(path, &info, err);
+    if (bytes) *bytes = fd < 0 ? 0 : (uint64_t)info.st_size;
+    return fd;
+}
+
 cnr_host cnri_host = {
     .size = sizeof(cnr_host),
     .abi = CNR_ABI,
@@ -69,6 +87,11 @@ cnr_host cnri_host = {
     .output_begin = output_begin,
     .output_write = output_write,
     .output_end = output_end,
+    .file_read = file_read,
+    .file_open = file_open,
+    .file_beside = cnri_path_beside,
+    .kept_load = cnri_kept_load,
+    .kept_save = cnri_kept_save,
 };
 
 cnr_host *cnri_host_mutable(void) {

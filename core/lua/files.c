@@ -7,7 +7,7 @@
 
 #define HOLDER_TYPE "cnnrun holder"
 
-/* `path` is `given`, or lies below the directory `given`. */
+/* `path` is `given`, or lies below the directory `given`: as it is written. */
 static bool below(const char *path, const char *given) {
     const size_t n = strlen(given);
     if (strcmp(path, given) == 0) return true;
@@ -16,16 +16,24 @@ static bool below(const char *path, const char *given) {
     return cnri_path_is_inside(path + n + (path[n] == '/'));
 }
 
+/* ... and with links followed: one beside what was given may lead anywhere. *out: it does. */
+static bool allowed(const char *path, const char *given, bool *out) {
+    if (!below(path, given)) return false;
+    if (strcmp(path, given) == 0 || cnri_path_leads_below(path, given)) return true;
+    *out = true;
+    return false;
+}
+
 /* ... or by a part of the word `given`: "--output=FILE", "net.cfg,net.weights". */
-static bool named_by(const char *path, const char *given) {
-    if (below(path, given)) return true;
+static bool named_by(const char *path, const char *given, bool *out) {
+    if (allowed(path, given, out)) return true;
     for (const char *p = given; *p; p++) {
         const size_t n = strcspn(p, ",=");
         char part[PATH_MAX];
         if (n > 0 && n < sizeof part) {
             memcpy(part, p, n);
             part[n] = 0;
-            if (below(path, part)) return true;
+            if (allowed(path, part, out)) return true;
         }
         p += n;
         if (!*p) break;
@@ -37,18 +45,26 @@ void cnri_lua_check_file(lua_State *L, const char *path, bool write) {
     const cnri_script *s = cnri_script_of(L);
     if (s->trust) return;
     if (!s->experiment) luaL_error(L, "'%s': a net's script touches no files", path);
+    bool out = false;
     for (int32_t i = 0; i < s->n_args; i++)
-        if (named_by(path, s->args[i])) return;
-    if (!write && (below(path, s->dir) || (strcmp(s->dir, ".") == 0 && cnri_path_is_inside(path))))
-        return;
-    luaL_error(L, "'%s' may not be %s: it is none of the paths on the command line (--trust lifts "
-               "this)", path, write ? "written" : "read");
+        if (named_by(path, s->args[i], &out)) return;
+    const bool here = strcmp(s->dir, ".") == 0 && cnri_path_is_inside(path);
+    if (!write && (here ? cnri_path_leads_below(path, ".") : allowed(path, s->dir, &out))) return;
+    luaL_error(L, "'%s' may not be %s: it %s the paths on the command line (--trust lifts this)",
+               path, write ? "written" : "read",
+               out || (here && !write) ? "is a link that leads out of" : "is none of");
 }
 
 const char *cnri_lua_push_beside(lua_State *L, const char *name) {
     const cnri_script *s = cnri_script_of(L);
+    cnr_error err = CNR_ERROR_INIT;
+    char *real = NULL;
     if (name[0] == '/' && s->trust) return lua_pushstring(L, name);
-    if (!s->trust && !cnri_path_is_inside(name)) {
+    /* what is not there is missed by whoever opens it */
+    const cnr_status status = s->trust ? CNR_OK : cnri_path_beside(s->path, name, &real, &err);
+    cnri_free(real);
+    if (status == CNR_E_MEMORY) cnri_script_raise(L, &err);
+    if (status && status != CNR_E_NOT_FOUND) {
         lua_pushnil(L);
         return NULL;
     }

@@ -93,7 +93,7 @@ static void add_labels(lua_State *L, cnr_graph *g, int args, const char *place) 
         size_t bytes;
         void **held = cnri_lua_push_holder(L);
         const char *path = cnri_lua_push_beside(L, lua_tostring(L, top + 1));
-        if (!path) cnri_graph_problem(g, place, "labels: '%s' lies outside the script's folder",
+        if (!path) cnri_graph_problem(g, place, "labels: '%s' lies outside the script's folder, or leads there",
                                       lua_tostring(L, top + 1));
         else if (cnri_read_file(path, CNRI_SCRIPT_FILE_BYTES, &text, &bytes, &err))
             cnri_graph_problem(g, place, "labels: %s: %s", err.where, err.text);

@@ -75,16 +75,6 @@ void cnri_lua_load_file(lua_State *L, const char *path, const char *name) {
     lua_remove(L, -2);
 }
 
-bool cnri_path_is_inside(const char *name) {
-    if (!*name || *name == '/') return false;
-    for (const char *p = name; *p;) {
-        const size_t n = strcspn(p, "/");
-        if (n == 2 && p[0] == '.' && p[1] == '.') return false;
-        p += n + (p[n] == '/');
-    }
-    return true;
-}
-
 /* ---- require ---- */
 
 /* "blocks", "lib.blocks": words with dots between. */
@@ -103,10 +93,17 @@ static bool is_plain(const char *name) {
 /* Pushes the path of the file `name` in `directory` and how messages call it; false: not there. */
 static bool find_in(lua_State *L, const char *directory, const char *name, bool own) {
     struct stat info;
+    const cnri_script *s = cnri_script_of(L);
     const char *path = lua_pushfstring(L, "%s/%s", directory, name);
     if (stat(path, &info) != 0 || !S_ISREG(info.st_mode)) {
         lua_pop(L, 1);
         return false;
+    }
+    if (own && !s->trust) {
+        cnr_error err = CNR_ERROR_INIT;
+        char *real;
+        if (cnri_path_beside(s->path, name, &real, &err)) cnri_script_raise(L, &err);
+        cnri_free(real);
     }
     lua_pushstring(L, own && strcmp(directory, ".") == 0 ? name : path);
     return true;

@@ -71,8 +71,6 @@ void cnri_lua_open_require(lua_State *L);
 /* Loads the text file `path` as a function with its own _ENV and pushes it; `name` is shown in
  * messages. Raises. */
 void cnri_lua_load_file(lua_State *L, const char *path, const char *name);
-/* Is `name` a relative path that stays below where it begins? */
-bool cnri_path_is_inside(const char *name);
 /* module.c: pushes the table that require "cnnrun" gives. */
 void cnri_lua_open_module(lua_State *L);
 

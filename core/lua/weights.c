@@ -22,7 +22,7 @@ static void add_file(lua_State *L, cnri_lua_built *out, int at) {
     if (path) keep(out, &out->files, path);
     else if (name)
         cnri_graph_problem(out->graph, out->place, "weights: '%s' lies outside the script's "
-                           "folder: give it with --weights, or trust the script (--trust)", name);
+                           "folder, or leads there: give it with --weights, or trust the script (--trust)", name);
     else
         cnri_graph_problem(out->graph, out->place, "weights: want a file's name, or a list of "
                            "such, got a %s value", luaL_typename(L, at));

@@ -1,15 +1,33 @@
 /* Choice by measured time: the record of times, the key under which a node is found in it, and the
  * small net in which its kernels are timed. */
 #include "core/plan/planner.h"
+#include <stdlib.h>
 
 /* ---- the record ---- */
 
+/* Rows are in the order of key and kernel, so that a record of any size is looked up quickly. */
+static int compare(const cnri_timed *row, const char *key, const char *kernel) {
+    const int order = strcmp(row->key, key);
+    return order ? order : strcmp(row->kernel, kernel);
+}
+
+/* The first row that is not before (key, kernel). */
+static int32_t place_of(const cnri_tuning *t, const char *key, const char *kernel) {
+    int32_t low = 0, high = t->rows.n;
+    while (low < high) {
+        const int32_t middle = low + (high - low) / 2;
+        if (compare(&t->rows.at[middle], key, kernel) < 0) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+/* kernel "": of any. */
 static cnri_timed *find(const cnri_tuning *t, const char *key, const char *kernel) {
-    for (int32_t i = 0; i < t->rows.n; i++)
-        if (strcmp(t->rows.at[i].key, key) == 0 &&
-            (!kernel || strcmp(t->rows.at[i].kernel, kernel) == 0))
-            return &t->rows.at[i];
-    return NULL;
+    const int32_t i = place_of(t, key, kernel);
+    cnri_timed *row = i < t->rows.n ? &t->rows.at[i] : NULL;
+    return row && strcmp(row->key, key) == 0 && (!*kernel || strcmp(row->kernel, kernel) == 0)
+               ? row : NULL;
 }
 
 double cnri_tuning_ns(const cnri_tuning *t, const char *key, const char *kernel) {
@@ -21,7 +39,11 @@ cnr_status cnri_tuning_set(cnri_tuning *t, const char *key, const char *kernel, 
                            cnr_error *err) {
     cnri_timed *row = find(t, key, kernel);
     if (!row && strlen(key) < sizeof row->key && strlen(kernel) < sizeof row->kernel) {
-        if (!(row = cnri_push(&t->rows))) return cnri_no_memory(err);
+        const int32_t at = place_of(t, key, kernel);
+        if (!cnri_push(&t->rows)) return cnri_no_memory(err);
+        row = &t->rows.at[at];
+        memmove(row + 1, row, (size_t)(t->rows.n - 1 - at) * sizeof *row);
+        memset(row, 0, sizeof *row);
         snprintf(row->key, sizeof row->key, "%s", key);
         snprintf(row->kernel, sizeof row->kernel, "%s", kernel);
     }
@@ -29,7 +51,12 @@ cnr_status cnri_tuning_set(cnri_tuning *t, const char *key, const char *kernel, 
     return CNR_OK;
 }
 
+/* Behind the rows stands what tells whether they are all there, as they were. */
+static const char seal[] = "{\"sha256\":\"";
+enum { SEAL = sizeof seal - 1 + 64 + 3 };
+
 void cnri_tuning_print(const cnri_tuning *t, cnri_text *out) {
+    const size_t begin = out->n;
     for (int32_t i = 0; i < t->rows.n; i++) {
         char number[64];
         cnri_print_double(number, sizeof number, t->rows.at[i].ns);
@@ -39,6 +66,12 @@ void cnri_tuning_print(const cnri_tuning *t, cnri_text *out) {
         cnri_text_json(out, t->rows.at[i].kernel);
         cnri_text_add(out, ",\"ns\":%s}\n", number);
     }
+    uint8_t digest[32];
+    char hex[65];
+    if (out->failed) return;
+    cnri_sha256_of(out->at + begin, out->n - begin, digest);
+    cnri_hex(digest, sizeof digest, hex);
+    cnri_text_add(out, "%s%s\"}\n", seal, hex);
 }
 
 /* Copies the text behind `before` up to the next quote; false when it does not stand there. */
@@ -53,20 +86,42 @@ static bool quoted(const char **at, const char *before, char *out, size_t room) 
     return true;
 }
 
+static bool parse_row(const char *at, cnri_timed *row) {
+    const char *end;
+    return quoted(&at, "{\"key\":\"", row->key, sizeof row->key) &&
+           quoted(&at, ",\"kernel\":\"", row->kernel, sizeof row->kernel) &&
+           strncmp(at, ",\"ns\":", 6) == 0 && cnri_parse_double(at + 6, &end, &row->ns) &&
+           *end == '}' && row->ns > 0 && row->ns < 1e15;
+}
+
+static int by_name(const void *a, const void *b) {
+    const cnri_timed *x = a, *y = b;
+    return compare(x, y->key, y->kernel);
+}
+
+static bool sealed(const char *text, size_t n) {
+    uint8_t digest[32];
+    char hex[65];
+    if (n < SEAL || memcmp(text + n - SEAL, seal, sizeof seal - 1) != 0) return false;
+    cnri_sha256_of(text, n - SEAL, digest);
+    cnri_hex(digest, sizeof digest, hex);
+    return memcmp(text + n - SEAL + sizeof seal - 1, hex, 64) == 0;
+}
+
 cnr_status cnri_tuning_parse(cnri_tuning *t, const char *text, cnr_error *err) {
-    while (*text) {
-        cnri_timed row;
-        const char *at = text, *end;
-        text += strcspn(text, "\n");
-        text += *text == '\n';
-        if (!quoted(&at, "{\"key\":\"", row.key, sizeof row.key) ||
-            !quoted(&at, ",\"kernel\":\"", row.kernel, sizeof row.kernel) ||
-            strncmp(at, ",\"ns\":", 6) != 0 || !cnri_parse_double(at + 6, &end, &row.ns) ||
-            *end != '}' || !(row.ns > 0 && row.ns < 1e15))
-            continue;
-        const cnr_status status = cnri_tuning_set(t, row.key, row.kernel, row.ns, err);
-        if (status) return status;
+    const size_t n = strlen(text);
+    if (!sealed(text, n))
+        return cnri_fail(err, CNR_E_FORMAT, "", "its digest is missing or wrong: it was changed or "
+                         "cut short");
+    for (const char *end = text + n - SEAL; text < end;) {
+        cnri_timed row = {.ns = 0}, *slot;
+        const char *line = text;
+        text += strcspn(text, "\n") + 1;
+        if (!parse_row(line, &row)) continue;
+        if (!(slot = cnri_push(&t->rows))) return cnri_no_memory(err);
+        *slot = row;
     }
+    if (t->rows.n) qsort(t->rows.at, (size_t)t->rows.n, sizeof *t->rows.at, by_name);
     return CNR_OK;
 }
 
@@ -189,6 +244,6 @@ cnr_status cnri_tuning_begin(cnri_planner *p, int32_t node, int32_t device, cnr_
     p->key[0] = 0;
     if (!t || p->options->deterministic || p->told || p->picks[node].axis >= 0) return CNR_OK;
     const cnr_status status = make_key(p, node, device, err);
-    if (status || !t->measure || find(t, p->key, NULL)) return status;
+    if (status || !t->measure || find(t, p->key, "")) return status;
     return measure(p, node, device, err);
 }

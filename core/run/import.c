@@ -1,7 +1,6 @@
 /* Importers: which of them reads a file, what it builds, and weights for a net out of its files. */
 #include "core/run/run.h"
 #include "core/store/store.h"
-#include <errno.h>
 #include <sys/stat.h>
 
 /* ---- which ---- */
@@ -10,12 +9,8 @@ cnr_status cnri_file_head(const char *path, cnri_head *out, cnr_error *err) {
     struct stat info;
     out->n = 0;
     if (stat(path, &info) != 0) return cnri_fail(err, CNR_E_NOT_FOUND, path, "no such file");
-    if (!S_ISREG(info.st_mode)) return CNR_OK;
-    FILE *file = fopen(path, "rb");
-    if (!file) return cnri_fail(err, CNR_E_IO, path, "can't be opened: %s", strerror(errno));
-    out->n = fread(out->at, 1, sizeof out->at, file);
-    fclose(file);
-    return CNR_OK;
+    if (S_ISDIR(info.st_mode)) return CNR_OK;
+    return cnri_read_head(path, out->at, sizeof out->at, &out->n, err);
 }
 
 const cnr_importer *cnri_importer_for(const char *path, const cnri_head *head, int32_t *score) {

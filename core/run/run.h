@@ -110,7 +110,7 @@ cnr_status cnri_load_graph(cnr_runtime *rt, const char *path, const cnr_load_opt
 
 /* ---- import.c: what plugins' importers make of files ---- */
 typedef struct cnri_head { uint8_t at[4096]; size_t n; } cnri_head;
-/* The first bytes of a file; none of what is no regular one. */
+/* The first bytes of a file; none of a folder. */
 cnr_status cnri_file_head(const char *path, cnri_head *out, cnr_error *err);
 /* The importer that is surest of a file, if it is surer than *score, which becomes its own. */
 const cnr_importer *cnri_importer_for(const char *path, const cnri_head *head, int32_t *score);

@@ -4,13 +4,8 @@
 
 /* The first bytes when `spec` is a regular file; else -1. */
 static int64_t head_of(const char *spec, uint8_t *head, size_t room) {
-    struct stat about;
-    if (stat(spec, &about) != 0 || !S_ISREG(about.st_mode)) return -1;
-    FILE *file = fopen(spec, "rb");
-    if (!file) return -1;
-    const size_t n = fread(head, 1, room, file);
-    fclose(file);
-    return (int64_t)n;
+    size_t n;
+    return cnri_read_head(spec, head, room, &n, NULL) == CNR_OK ? (int64_t)n : -1;
 }
 
 static cnr_status nothing_reads(const char *spec, bool exists, cnr_error *err) {

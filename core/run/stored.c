@@ -158,7 +158,7 @@ static cnr_status store(const cnr_model *m, cnr_plan *plan, const char *path, co
     cnri_text_add(&choices, "%s", "");
     cnri_memo_print(plan, &choices);
     if (!status && choices.failed) status = cnri_fail(err, CNR_E_MEMORY, path, "out of memory");
-    if (!status) status = cnri_cache_folder(m->cache, err);
+    if (!status) status = cnri_kept_make(m->cache, err);
     if (!status)
         status = cnri_cached_write(path, identity, choices.at, blobs.at, blobs.n, read_blob, &r,
                                    err);

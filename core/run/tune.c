@@ -1,23 +1,24 @@
 /* Where the record of times is kept that planning goes by. */
 #include "core/run/run.h"
 #include "core/store/store.h"
-#include <unistd.h>
 
-enum { MOST_RECORD = 64 << 20 };
+enum { MOST_RECORD = 16 << 20 };
 static const char record_name[] = "tuning.jsonl";
 
 cnr_status cnri_tuning_load(const char *folder, cnri_tuning *out, uint8_t print[16],
                             cnr_error *err) {
     const int64_t before = cnri_alloc_failures();
     char *path = cnri_path_join(folder, record_name), *text = NULL;
+    cnr_error why = CNR_ERROR_INIT;
     size_t bytes = 0;
     memset(print, 0, 16);
     if (!path) return cnri_fail(err, CNR_E_MEMORY, folder, "out of memory");
-    cnr_status status = CNR_OK;
-    if (access(path, F_OK) == 0) status = cnri_read_file(path, MOST_RECORD, &text, &bytes, err);
-    if (!status && text) status = cnri_tuning_parse(out, text, err);
-    if (!status && text) cnri_fingerprint(text, bytes, print);
-    status = cnri_alloc_verdict(before, status, path, err);
+    cnr_status status = cnri_read_kept(path, MOST_RECORD, &text, &bytes, &why);
+    if (!status) status = cnri_tuning_parse(out, text, &why);
+    if (!status) cnri_fingerprint(text, bytes, print);
+    if (status == CNR_E_NOT_FOUND) status = CNR_OK; /* there is none yet */
+    status = cnri_alloc_verdict(before, status, path, &why);
+    if (status) cnri_fail(err, status, *why.where ? why.where : path, "%s", why.text);
     cnri_free(text);
     cnri_free(path);
     return status;
@@ -30,7 +31,7 @@ cnr_status cnri_tuning_save(const char *folder, const cnri_tuning *t, cnr_error 
     cnri_text_add(&text, "%s", "");
     cnri_tuning_print(t, &text);
     cnr_status status = path && !text.failed
-                            ? cnri_cache_folder(folder, err)
+                            ? cnri_kept_make(folder, err)
                             : cnri_fail(err, CNR_E_MEMORY, folder, "out of memory");
     if (!status) status = cnri_write_begin(&w, path, CNRI_WRITE_PRIVATE, err);
     if (!status && (status = cnri_write(&w, text.at, text.n, err)) != CNR_OK)

@@ -41,19 +41,6 @@ static cnr_status damaged(cnr_error *err, const char *path, const char *what) {
     return cnri_fail(err, CNR_E_FORMAT, path, "damaged: %s", what);
 }
 
-/* Prepared blobs are read as they are, so a file that others can write is none of ours. */
-static cnr_status check_owner(const char *path, cnr_error *err) {
-    struct stat info;
-    if (stat(path, &info) != 0)
-        return cnri_fail(err, errno == ENOENT ? CNR_E_NOT_FOUND : CNR_E_IO, path, "%s",
-                         strerror(errno));
-    if (info.st_uid != geteuid() && info.st_uid != 0)
-        return cnri_fail(err, CNR_E_STATE, path, "belongs to another user");
-    if (info.st_mode & S_IWOTH)
-        return cnri_fail(err, CNR_E_STATE, path, "can be written by anyone");
-    return CNR_OK;
-}
-
 static cnr_status check_header(const uint8_t *h, uint64_t bytes, const char *path, cnr_error *err) {
     uint8_t digest[32];
     if (bytes < HEADER) return damaged(err, path, "it ends within the header");
@@ -114,8 +101,7 @@ static cnr_status read_directory(cnri_cached *c, const char *path, cnr_error *er
 
 cnr_status cnri_cached_open(const char *path, cnri_cached *out, cnr_error *err) {
     *out = (cnri_cached){0};
-    cnr_status status = check_owner(path, err);
-    if (!status) status = cnri_map_file(path, &out->file, err);
+    cnr_status status = cnri_map_kept(path, &out->file, err);
     if (!status) status = check_header(out->file.at, out->file.bytes, path, err);
     if (!status) status = read_directory(out, path, err);
     if (status) cnri_cached_close(out);
@@ -215,15 +201,6 @@ cnr_status cnri_cached_write(const char *path, const char *identity, const char 
 }
 
 /* ---- the folder ---- */
-
-cnr_status cnri_cache_folder(const char *folder, cnr_error *err) {
-    struct stat info;
-    if (mkdir(folder, 0700) != 0 && errno != EEXIST)
-        return cnri_fail(err, CNR_E_IO, folder, "can't be made: %s", strerror(errno));
-    if (stat(folder, &info) != 0 || !S_ISDIR(info.st_mode))
-        return cnri_fail(err, CNR_E_IO, folder, "is no folder");
-    return CNR_OK;
-}
 
 void cnri_cache_touch(const char *path) {
     (void)!utimensat(AT_FDCWD, path, NULL, 0); /* a folder that is read-only just keeps its order */

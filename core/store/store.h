@@ -45,8 +45,6 @@ cnr_status cnri_cached_write(const char *path, const char *identity, const char 
                              cnri_cached_blob *blobs, int32_t n, cnri_cached_fn data, void *arg,
                              cnr_error *err);
 
-/* The folder, made if need be. */
-cnr_status cnri_cache_folder(const char *folder, cnr_error *err);
 /* Removes the plans that were used longest ago until the rest take at most `limit` bytes; `keep`,
  * the name of a file in there, stays. */
 void cnri_cache_trim(const char *folder, uint64_t limit, const char *keep);

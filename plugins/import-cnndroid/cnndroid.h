@@ -56,7 +56,8 @@ void cd_read_weights(cd_net *net);
 /* The input's size as the layers tell it: rank 0 when they do not. */
 int32_t cd_find_size(const cd_net *net, int64_t dim[3], int *open);
 cnr_value cd_add_layer(cd_net *net, int32_t layer, cnr_value x);
-/* `name` beside the NetFile; 0 with a problem when it lies outside or is too long. */
-int cd_beside(const cd_net *net, const char *name, char *out, size_t room);
+/* Where `name` lies beside the NetFile, by host->alloc; NULL with a problem when it leads elsewhere,
+ * or is not there and `must` be. */
+char *cd_beside(cd_net *net, const char *name, int must);
 
 #endif

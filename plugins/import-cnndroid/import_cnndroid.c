@@ -2,7 +2,6 @@
 #include "cnndroid.h"
 
 #include <stdio.h>
-#include <unistd.h>
 
 /* What the NetFile says about running it becomes the plan's defaults: its memory in megabytes for
  * weights, "sequential" for the processor alone, auto_tuning off for no measuring. */
@@ -30,19 +29,18 @@ static void plan_defaults(cd_net *net) {
 /* The mean image: option mean_file, else mean.msg beside the NetFile where there is one. */
 static void read_mean(cd_net *net, cd_array *mean) {
     const char *given = imp_option(net->args, "mean_file");
-    char path[1024];
+    char *beside = given ? NULL : cd_beside(net, "mean.msg", 0);
+    const char *path = given ? given : beside;
     int32_t n = 0;
     cnr_error why = CNR_ERROR_INIT;
-    if (!given && !cd_beside(net, "mean.msg", path, sizeof path)) return;
-    if (!given && access(path, F_OK) != 0) return;
-    if (cd_message_read(given ? given : path, mean, 1, &n, &why)) {
+    if (path && cd_message_read(path, mean, 1, &n, &why)) {
         if (why.code == CNR_E_MEMORY) net->b.status = CNR_E_MEMORY;
-        else imp_host->graph_problem(net->b.graph, given ? given : path, "%s", why.text);
+        else imp_host->graph_problem(net->b.graph, path, "%s", why.text);
     } else if (n == 1 && mean->rank != 3) {
-        imp_host->graph_problem(net->b.graph, given ? given : path,
-                                "wants a picture [channel][row][column]");
+        imp_host->graph_problem(net->b.graph, path, "wants a picture [channel][row][column]");
         cd_message_free(mean, 1);
     }
+    imp_host->free(beside);
 }
 
 static cnr_value add_input(cd_net *net, const cd_array *mean) {

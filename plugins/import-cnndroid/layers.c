@@ -10,22 +10,14 @@ static void problem(cd_net *net, int32_t layer, const char *text) {
                             cd_text(net->file, layer, "name", "(no name)"), text);
 }
 
-int cd_beside(const cd_net *net, const char *name, char *out, size_t room) {
-    const char *slash = strrchr(net->b.path, '/');
-    const size_t folder = slash ? (size_t)(slash - net->b.path) + 1 : 0;
-    int inside = name[0] && name[0] != '/';
-    for (const char *at = name; inside && at; at = strchr(at, '/')) {
-        at += *at == '/';
-        inside = strncmp(at, "..", 2) != 0 || (at[2] && at[2] != '/');
-    }
-    if (!inside || folder + strlen(name) + 1 > room) {
-        imp_host->graph_problem(net->b.graph, net->b.path,
-                                "\"%.200s\" does not lie in the NetFile's folder", name);
-        return 0;
-    }
-    memcpy(out, net->b.path, folder);
-    memcpy(out + folder, name, strlen(name) + 1);
-    return 1;
+char *cd_beside(cd_net *net, const char *name, int must) {
+    cnr_error why = CNR_ERROR_INIT;
+    char *path;
+    const cnr_status status = imp_host->file_beside(net->b.path, name, &path, &why);
+    if (status == CNR_E_MEMORY) net->b.status = CNR_E_MEMORY;
+    else if (status && (must || status != CNR_E_NOT_FOUND))
+        imp_host->graph_problem(net->b.graph, net->b.path, "%s %s", why.where, why.text);
+    return path;
 }
 
 /* ---- weights ---- */
@@ -38,7 +30,7 @@ void cd_read_weights(cd_net *net) {
     for (int32_t i = 1; i < net->file->n_layers && !net->b.status; i++) {
         const int conv = is_kind(net, i, "Convolution");
         const char *name = cd_text(net->file, i, "parameters_file", NULL);
-        char path[1024];
+        char *path;
         int32_t n = 0;
         cnr_error why = CNR_ERROR_INIT;
         if (!conv && !is_kind(net, i, "FullyConnected")) continue;
@@ -46,7 +38,7 @@ void cd_read_weights(cd_net *net) {
             problem(net, i, "parameters_file is missing");
             continue;
         }
-        if (!cd_beside(net, name, path, sizeof path)) continue;
+        if (!(path = cd_beside(net, name, 1))) continue;
         cd_array *a = net->weights[i];
         if (cd_message_read(path, a, 2, &n, &why)) {
             if (why.code == CNR_E_MEMORY) net->b.status = CNR_E_MEMORY;
@@ -58,6 +50,7 @@ void cd_read_weights(cd_net *net) {
                                          : "wants weights, then biases that divide them");
             cd_message_free(a, 2);
         }
+        imp_host->free(path);
     }
 }
 

@@ -17,29 +17,12 @@ void imp_library_free(void *context, void *block) {
 }
 
 cnr_status imp_read_file(const char *path, uint8_t **out, size_t *bytes, cnr_error *err) {
-    FILE *file = fopen(path, "rb");
-    *out = NULL;
-    *bytes = 0;
-    if (!file) return imp_host->fail(err, CNR_E_IO, path, "cannot be opened");
-    cnr_status status = CNR_OK;
-    long end = -1;
-    if (fseek(file, 0, SEEK_END) == 0) end = ftell(file);
-    rewind(file);
-    if (end < 0 || end == __LONG_MAX__) /* a folder's end is that */
-        status = imp_host->fail(err, CNR_E_IO, path, "is not a regular file");
-    else if (!(*out = (uint8_t *)imp_host->alloc((size_t)end + 1)))
-        status = imp_host->fail(err, CNR_E_MEMORY, path, "out of memory for %ld bytes", end);
-    else if (fread(*out, 1, (size_t)end, file) != (size_t)end)
-        status = imp_host->fail(err, CNR_E_IO, path, "could not be read whole");
-    fclose(file);
-    if (status) {
-        imp_host->free(*out);
-        *out = NULL;
-        return status;
-    }
-    (*out)[end] = 0;
-    *bytes = (size_t)end;
-    return CNR_OK;
+    void *data;
+    uint64_t n;
+    const cnr_status status = imp_host->file_read(path, SIZE_MAX / 4, &data, &n, err);
+    *out = (uint8_t *)data;
+    *bytes = (size_t)n;
+    return status;
 }
 
 int imp_is_text(const uint8_t *head, size_t n) {

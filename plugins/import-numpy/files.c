@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <zip.h>
 
 enum { MOST_ARRAYS = 1 << 14, MOST_SOURCES = 1 << 14 };
@@ -90,10 +91,21 @@ static source *add_source(np_set *s, const char *path) {
 
 typedef struct stream { FILE *file; zip_file_t *member; } stream;
 
+static cnr_status not_opened(const cnr_error *err) {
+    return err && err->code ? (cnr_status)err->code : CNR_E_IO;
+}
+
+static FILE *open_file(const char *path, uint64_t *bytes, cnr_error *err) {
+    const int fd = imp_host->file_open(path, bytes, err);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "rb");
+    if (fd >= 0 && !file) close(fd);
+    return file;
+}
+
 static int stream_open(stream *in, const source *from, zip_uint64_t member) {
     *in = (stream){0};
     if (from->zip) in->member = zip_fopen_index(from->zip, member, 0);
-    else in->file = fopen(from->path, "rb");
+    else in->file = open_file(from->path, NULL, NULL);
     return in->member || in->file;
 }
 
@@ -203,8 +215,11 @@ static cnr_status add_archive(np_set *s, imp_net *net, const char *path, cnr_err
     int code;
     source *from = add_source(s, path);
     if (!from) return no_memory(path, err);
-    from->zip = zip_open(path, ZIP_RDONLY, &code);
+    const int fd = imp_host->file_open(path, NULL, err);
+    if (fd < 0) return not_opened(err);
+    from->zip = zip_fdopen(fd, 0, &code);
     if (from->zip) return add_members(s, net, from->zip, path, err);
+    close(fd);
     zip_error_t why;
     zip_error_init_with_code(&why, code);
     const cnr_status status = imp_host->fail(err, CNR_E_FORMAT, path, "as a zip archive: %s",
@@ -214,12 +229,13 @@ static cnr_status add_archive(np_set *s, imp_net *net, const char *path, cnr_err
 }
 
 static cnr_status add_file(np_set *s, imp_net *net, const char *path, cnr_error *err) {
-    struct stat info;
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode))
-        return imp_host->fail(err, CNR_E_IO, path, "is no file that can be read");
+    uint64_t bytes;
+    const int fd = imp_host->file_open(path, &bytes, err);
+    if (fd < 0) return not_opened(err);
+    close(fd);
     if (!add_source(s, path)) return no_memory(path, err);
-    return add_array(s, net, name, without_ending(name), 0, (uint64_t)info.st_size, err);
+    return add_array(s, net, name, without_ending(name), 0, bytes, err);
 }
 
 static cnr_status add_folder(np_set *s, imp_net *net, const char *path, cnr_error *err) {
@@ -252,8 +268,11 @@ cnr_status np_set_add(np_set *s, imp_net *net, const char *path, cnr_error *err)
     struct stat info;
     char first[2] = "";
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) return add_folder(s, net, path, err);
-    FILE *file = fopen(path, "rb");
-    if (!file) return imp_host->fail(err, CNR_E_NOT_FOUND, path, "cannot be opened");
+    cnr_error why = CNR_ERROR_INIT;
+    FILE *file = open_file(path, NULL, &why);
+    if (!file)
+        return imp_host->fail(err, why.code ? why.code : CNR_E_IO, path, "%s",
+                              why.code ? why.text : "cannot be opened");
     const size_t n = fread(first, 1, sizeof first, file);
     fclose(file);
     return n == 2 && memcmp(first, "PK", 2) == 0 ? add_archive(s, net, path, err)

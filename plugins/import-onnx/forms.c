@@ -181,7 +181,7 @@ static void constant(onnx_job *j) {
     cnr_error err = CNR_ERROR_INIT;
     j->done = 1;
     if (value && value->t) {
-        if (onnx_tensor(value->t, j->net->folder, j->name, &t, &err)) {
+        if (onnx_tensor(value->t, j->net->imp.path, j->name, &t, &err)) {
             onnx_problem(j, "%s", err.text);
             return;
         }
@@ -210,7 +210,7 @@ static void constant_of_shape(onnx_job *j) {
     if (!value || !value->t) return;
     cnr_tensor t;
     cnr_error err = CNR_ERROR_INIT;
-    if (onnx_tensor(value->t, j->net->folder, j->name, &t, &err)) {
+    if (onnx_tensor(value->t, j->net->imp.path, j->name, &t, &err)) {
         onnx_problem(j, "%s", err.text);
         return;
     }

@@ -46,7 +46,7 @@ static void add_initializer(onnx_net *net, const Onnx__TensorProto *p) {
     cnr_tensor t;
     cnr_error err = CNR_ERROR_INIT;
     const char *name = p->name ? p->name : "";
-    const cnr_status status = onnx_tensor(p, net->folder, name, &t, &err);
+    const cnr_status status = onnx_tensor(p, net->imp.path, name, &t, &err);
     cnr_value v = -1;
     if (status == CNR_E_MEMORY)
         net->imp.status = status;
@@ -141,17 +141,7 @@ static cnr_status import_model(const char *path, const uint8_t *data, size_t byt
             net.opset = model->opset_import[i]->version;
     }
     keep_properties(&net, model);
-    const char *slash = strrchr(path, '/');
-    const size_t n = slash ? (size_t)(slash - path) : 1;
-    net.folder = (char *)imp_host->alloc(n + 2);
-    if (net.folder) {
-        memcpy(net.folder, slash ? path : ".", n);
-        net.folder[n] = 0;
-        if (slash == path) memcpy(net.folder, "/", 2);
-        if (!net.imp.status) build(&net, model->graph);
-    } else {
-        net.imp.status = CNR_E_MEMORY;
-    }
+    if (!net.imp.status) build(&net, model->graph);
     if (net.imp.status)
         imp_host->fail(err, net.imp.status, path,
                        net.imp.status == CNR_E_MEMORY ? "out of memory"
@@ -159,7 +149,6 @@ static cnr_status import_model(const char *path, const uint8_t *data, size_t byt
     onnx_names_free(&net.values);
     onnx_names_free(&net.nodes);
     onnx_branches_free(&net);
-    imp_host->free(net.folder);
     onnx__model_proto__free_unpacked(model, &onnx_allocator);
     return net.imp.status;
 }
@@ -171,7 +160,7 @@ static cnr_status import_tensor(const char *path, const uint8_t *data, size_t by
     cnr_tensor t;
     if (!p) return imp_host->fail(err, CNR_E_FORMAT, path, "is no TensorProto");
     const char *name = p->name && *p->name ? p->name : "tensor";
-    cnr_status status = onnx_tensor(p, ".", path, &t, err);
+    cnr_status status = onnx_tensor(p, path, path, &t, err);
     if (!status) {
         const cnr_value v = imp_host->graph_constant(graph, name, &t);
         status = imp_host->graph_output(graph, v, name);

@@ -25,7 +25,6 @@ void onnx_names_free(onnx_names *names);
 /* The import under way. */
 typedef struct onnx_net {
     imp_net imp;
-    char *folder; /* where external data lies */
     int64_t opset;
     onnx_names values, nodes;
     struct onnx_branch {
@@ -87,7 +86,7 @@ void onnx_branches_free(onnx_net *net);
 int32_t onnx_dtype(int32_t data_type);
 const char *onnx_dtype_name(int32_t data_type);
 /* The tensor with its data in memory of host->alloc (out->data, free it). where: for messages. */
-cnr_status onnx_tensor(const Onnx__TensorProto *proto, const char *folder, const char *where,
+cnr_status onnx_tensor(const Onnx__TensorProto *proto, const char *model, const char *where,
                        cnr_tensor *out, cnr_error *err);
 
 #endif

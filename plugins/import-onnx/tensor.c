@@ -1,8 +1,9 @@
 /* TensorProto: typed fields, raw bytes or external files, into a tensor of ours. */
 #include "onnx.h"
 
-#include <stdio.h>
+#include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* TensorProto.DataType, by its value */
 static const struct {
@@ -32,49 +33,49 @@ static const char *entry(const Onnx__TensorProto *p, const char *key) {
     return NULL;
 }
 
-/* A plain relative path that stays below the model's folder: no "..", no root. */
-static int is_below(const char *location) {
-    if (!*location || *location == '/' || strchr(location, '\\')) return 0;
-    for (const char *at = location; at; at = strchr(at, '/')) {
-        if (*at == '/') at++;
-        if (strncmp(at, "..", 2) == 0 && (at[2] == '/' || at[2] == 0)) return 0;
+/* The n bytes from `offset` on; 0 when they are not there. */
+static int read_at(int fd, uint8_t *out, uint64_t n, uint64_t offset) {
+    while (n > 0) {
+        const ssize_t got = pread(fd, out, n < 1 << 30 ? (size_t)n : 1 << 30, (off_t)offset);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) return 0;
+        out += got;
+        n -= (uint64_t)got;
+        offset += (uint64_t)got;
     }
     return 1;
 }
 
-static cnr_status read_external(const Onnx__TensorProto *p, const char *folder, const char *where,
+static cnr_status read_range(int fd, uint64_t have, const char *path, const char *where,
+                             const char *from, cnr_tensor *out, cnr_error *err) {
+    const long long offset = from ? strtoll(from, NULL, 10) : 0;
+    if (offset < 0 || (uint64_t)offset > have || out->bytes > have - (uint64_t)offset)
+        return imp_host->fail(err, CNR_E_FORMAT, where,
+                              "external data %s has %llu bytes, %llu are wanted from %lld on", path,
+                              (unsigned long long)have, (unsigned long long)out->bytes, offset);
+    if (!(out->data = imp_host->alloc((size_t)out->bytes + 1)))
+        return imp_host->fail(err, CNR_E_MEMORY, where, "out of memory");
+    if (read_at(fd, (uint8_t *)out->data, out->bytes, (uint64_t)offset)) return CNR_OK;
+    return imp_host->fail(err, CNR_E_IO, where, "external data %s cannot be read", path);
+}
+
+static cnr_status read_external(const Onnx__TensorProto *p, const char *model, const char *where,
                                 cnr_tensor *out, cnr_error *err) {
-    const char *location = entry(p, "location"), *text = entry(p, "offset");
-    char path[4096], real[4096], root[4096];
-    if (!location || !is_below(location))
-        return imp_host->fail(err, CNR_E_FORMAT, where,
-                              "external data must lie in the model's own folder, not at \"%s\"",
-                              location ? location : "");
-    const long long offset = text ? strtoll(text, NULL, 10) : 0;
-    snprintf(path, sizeof path, "%s/%s", folder, location);
-    if (!realpath(path, real) || !realpath(folder, root))
-        return imp_host->fail(err, CNR_E_IO, where, "external data %s is not there", path);
-    const size_t n = strlen(root);
-    if (strncmp(real, root, n) != 0 || (real[n] != '/' && strcmp(root, "/") != 0))
-        return imp_host->fail(err, CNR_E_FORMAT, where,
-                              "external data %s leads out of the model's folder", path);
-    FILE *file = fopen(real, "rb");
-    cnr_status status = CNR_OK;
-    if (!file)
-        return imp_host->fail(err, CNR_E_IO, where, "external data %s cannot be opened", path);
-    long end = -1;
-    if (fseek(file, 0, SEEK_END) == 0) end = ftell(file);
-    if (end < 0 || offset < 0 || (uint64_t)offset > (uint64_t)end ||
-        out->bytes > (uint64_t)end - (uint64_t)offset)
-        status = imp_host->fail(err, CNR_E_FORMAT, where,
-                                "external data %s has %ld bytes, %llu are wanted from %lld on",
-                                path, end, (unsigned long long)out->bytes, offset);
-    if (!status && !(out->data = imp_host->alloc((size_t)out->bytes + 1)))
-        status = imp_host->fail(err, CNR_E_MEMORY, where, "out of memory");
-    if (!status && (fseek(file, (long)offset, SEEK_SET) != 0 ||
-                    fread(out->data, 1, (size_t)out->bytes, file) != (size_t)out->bytes))
-        status = imp_host->fail(err, CNR_E_IO, where, "external data %s cannot be read", path);
-    fclose(file);
+    const char *location = entry(p, "location");
+    cnr_error why = CNR_ERROR_INIT;
+    uint64_t bytes;
+    char *path;
+    if (!location)
+        return imp_host->fail(err, CNR_E_FORMAT, where, "its external data has no location");
+    cnr_status status = imp_host->file_beside(model, location, &path, &why);
+    const int fd = status ? -1 : imp_host->file_open(path, &bytes, &why);
+    if (fd < 0)
+        status = imp_host->fail(err, why.code, where, "external data %s %s", why.where, why.text);
+    else {
+        status = read_range(fd, bytes, path, where, entry(p, "offset"), out, err);
+        close(fd);
+    }
+    imp_host->free(path);
     return status;
 }
 
@@ -92,7 +93,7 @@ static void narrow(const Onnx__TensorProto *p, cnr_tensor *out, int64_t n) {
     }
 }
 
-cnr_status onnx_tensor(const Onnx__TensorProto *p, const char *folder, const char *where,
+cnr_status onnx_tensor(const Onnx__TensorProto *p, const char *model, const char *where,
                        cnr_tensor *out, cnr_error *err) {
     memset(out, 0, sizeof *out);
     out->size = sizeof *out;
@@ -113,7 +114,7 @@ cnr_status onnx_tensor(const Onnx__TensorProto *p, const char *folder, const cha
     out->bytes = cnr_dense_bytes(out);
     if (n < 0 || out->bytes == UINT64_MAX)
         return imp_host->fail(err, CNR_E_FORMAT, where, "the dimensions are too large");
-    if (p->data_location == 1) return read_external(p, folder, where, out, err);
+    if (p->data_location == 1) return read_external(p, model, where, out, err);
     const unsigned bits = cnr_dtype_bits(out->dtype);
     const int64_t slots = bits == 4 ? (n + 1) / 2 : n; /* of int32_data */
     const void *typed = NULL;

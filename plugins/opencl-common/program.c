@@ -30,23 +30,16 @@ static char *override_of(const ocl_source *source) {
     char path[1024], line[1100];
     if (!folder || !*folder) return NULL;
     snprintf(path, sizeof path, "%s/%s", folder, source->path);
-    FILE *file = fopen(path, "rbe");
-    if (!file) return NULL;
     const int n = snprintf(line, sizeof line, "#line 1 \"%s\"\n", path);
-    char *text = NULL;
-    if (fseek(file, 0, SEEK_END) == 0 && n > 0) {
-        const long bytes = ftell(file);
-        rewind(file);
-        if (bytes > 0 && bytes < 1 << 24) text = ocl_host->alloc((size_t)n + (size_t)bytes + 1);
-        if (text && fread(text + n, 1, (size_t)bytes, file) == (size_t)bytes) {
-            memcpy(text, line, (size_t)n);
-            text[(size_t)n + (size_t)bytes] = 0;
-        } else {
-            ocl_host->free(text);
-            text = NULL;
-        }
+    void *data = NULL;
+    uint64_t bytes = 0;
+    if (ocl_host->file_read(path, 1 << 24, &data, &bytes, NULL)) return NULL;
+    char *text = ocl_host->alloc((size_t)n + (size_t)bytes + 1);
+    if (text) {
+        memcpy(text, line, (size_t)n);
+        memcpy(text + n, data, (size_t)bytes + 1);
     }
-    fclose(file);
+    ocl_host->free(data);
     return text;
 }
 

@@ -17,33 +17,11 @@ int img_has_picture_name(const char *path) {
 }
 
 cnr_status img_read_file(const char *path, uint8_t **data, size_t *n, cnr_error *err) {
-    struct stat about;
-    *data = NULL;
-    FILE *file = fopen(path, "rb");
-    if (!file || fstat(fileno(file), &about) != 0) {
-        const cnr_status status =
-            img_host->fail(err, errno == ENOENT ? CNR_E_NOT_FOUND : CNR_E_IO, path, "%s",
-                           strerror(errno));
-        if (file) fclose(file);
-        return status;
-    }
-    cnr_status status = CNR_OK;
-    if (!S_ISREG(about.st_mode) || about.st_size < 0 || (uint64_t)about.st_size > IMG_MAX_FILE) {
-        status = img_host->fail(err, CNR_E_LIMIT, path, "no file, or larger than %llu MB",
-                                (unsigned long long)(IMG_MAX_FILE >> 20));
-    } else {
-        *n = (size_t)about.st_size;
-        *data = img_host->alloc(*n + 1);
-        if (!*data) status = img_host->fail(err, CNR_E_MEMORY, path, "out of memory");
-        else if (fread(*data, 1, *n, file) != *n)
-            status = img_host->fail(err, CNR_E_IO, path, "can't read the whole file");
-        else (*data)[*n] = 0;
-    }
-    fclose(file);
-    if (status) {
-        img_host->free(*data);
-        *data = NULL;
-    }
+    void *all;
+    uint64_t bytes;
+    const cnr_status status = img_host->file_read(path, IMG_MAX_FILE, &all, &bytes, err);
+    *data = all;
+    *n = (size_t)bytes;
     return status;
 }
 

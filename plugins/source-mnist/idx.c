@@ -2,7 +2,7 @@
 #include "idx.h"
 #include <errno.h>
 #include <stdio.h>
-#include <sys/stat.h>
+#include <unistd.h>
 #include <zlib.h>
 
 enum { UNSIGNED_BYTE = 8, MAX_RATIO = 1040 };
@@ -51,16 +51,22 @@ static cnr_status read_header(gzFile file, const char *path, int32_t rank, int64
 }
 
 cnr_status mnist_idx_read(const char *path, int32_t rank, mnist_idx *out, cnr_error *err) {
-    struct stat about;
+    cnr_error why_not = CNR_ERROR_INIT;
+    uint64_t bytes;
     char text[128];
     int64_t count = 0;
     memset(out, 0, sizeof *out);
-    gzFile file = stat(path, &about) == 0 && S_ISREG(about.st_mode) ? gzopen(path, "rb") : NULL;
-    if (!file) return mnist_host->fail(err, CNR_E_NOT_FOUND, path, "can't open this file");
+    const int fd = mnist_host->file_open(path, &bytes, &why_not);
+    if (fd < 0) return mnist_host->fail(err, why_not.code, path, "%s", why_not.text);
+    gzFile file = gzdopen(fd, "rb"); /* which closes it from now on */
+    if (!file) {
+        close(fd);
+        return mnist_host->fail(err, CNR_E_MEMORY, path, "out of memory");
+    }
     gzbuffer(file, 1 << 17);
     const int64_t ratio = gzdirect(file) ? 1 : MAX_RATIO;
     cnr_status status =
-        read_header(file, path, rank, (int64_t)about.st_size * ratio, out, &count, err);
+        read_header(file, path, rank, (int64_t)bytes * ratio, out, &count, err);
     if (!status) {
         out->data = mnist_host->alloc((size_t)count);
         if (!out->data) status = mnist_host->fail(err, CNR_E_MEMORY, path, "out of memory");

@@ -277,7 +277,7 @@ static void lies(const char *device) {
     spill(path, good.at, good.n);
     chmod(path, 0666);
     look now;
-    ok(fresh(device, 2, 1, &now) && begins(&now, "stale: can be written by anyone"),
+    ok(fresh(device, 2, 1, &now) && begins(&now, "stale: can be written by others"),
        "and a file that anyone may have written: %s", now.origin);
     free(b.at);
     free(good.at);

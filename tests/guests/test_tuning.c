@@ -94,6 +94,15 @@ static void deterministic(void) {
     cnri_plan_free(plan);
 }
 
+/* What tells that a record is whole, behind its rows; cnri_free. */
+static char *sealed(const char *rows) {
+    uint8_t digest[32];
+    char hex[65];
+    cnri_sha256_of(rows, strlen(rows), digest);
+    cnri_hex(digest, sizeof digest, hex);
+    return cnri_format("%s{\"sha256\":\"%s\"}\n", rows, hex);
+}
+
 static void malformed(void) {
     static const char text[] =
         "{\"key\":\"ab\",\"kernel\":\"k\",\"ns\":5}\nnonsense\n{\"key\":\"ab\"\n"
@@ -101,12 +110,46 @@ static void malformed(void) {
         "{\"key\":\"cd\",\"kernel\":\"k\",\"ns\":-1}\n"
         "{\"key\":\"cd\",\"kernel\":\"k\",\"ns\":nan}\n"
         "{\"key\":\"cd\",\"kernel\":\"k\",\"ns\":1e300}\n"
-        "{\"key\":\"ef\",\"kernel\":\"k\",\"ns\":7}";
+        "{\"key\":\"ef\",\"kernel\":\"k\",\"ns\":7}\n";
     cnri_tuning t = {0};
     cnr_error err = CNR_ERROR_INIT;
-    ok(!cnri_tuning_parse(&t, text, &err) && t.rows.n == 2 &&
+    char *whole = sealed(text);
+    ok(!cnri_tuning_parse(&t, whole, &err) && t.rows.n == 2 &&
        cnri_tuning_ns(&t, "ab", "k") == 5 && cnri_tuning_ns(&t, "ef", "k") == 7,
        "lines that are malformed are passed over");
+    cnri_vec_free(&t.rows);
+    whole[30] ^= 1;
+    is_int(cnri_tuning_parse(&t, whole, &err), CNR_E_FORMAT, "a record that was changed is refused");
+    is_int(cnri_tuning_parse(&t, text, &err), CNR_E_FORMAT, "so is one that was cut short");
+    is_int(cnri_tuning_parse(&t, "", &err), CNR_E_FORMAT, "and an empty one");
+    ok(t.rows.n == 0, "nothing of them is believed");
+    cnri_free(whole);
+}
+
+/* A record of any size is read and looked up without looking at each row for each other: this one
+ * took half an hour when it was. */
+static void large(void) {
+    enum { ROWS = 150000 };
+    cnri_text text = {0};
+    cnri_tuning t = {0};
+    cnr_error err = CNR_ERROR_INIT;
+    int64_t right = 0;
+    char key[20];
+    for (int i = ROWS - 1; i >= 0; i--) /* the order that is worst for whoever inserts */
+        cnri_text_add(&text, "{\"key\":\"%08d\",\"kernel\":\"k\",\"ns\":%d}\n", i, i + 1);
+    char *whole = sealed(text.at);
+    is_int(cnri_tuning_parse(&t, whole, &err), CNR_OK, "150,000 rows are read");
+    for (int i = 0; i < ROWS; i++) {
+        snprintf(key, sizeof key, "%08d", i);
+        right += cnri_tuning_ns(&t, key, "k") == i + 1;
+    }
+    is_int(right, ROWS, "and each is found");
+    ok(!cnri_tuning_set(&t, "00000007x", "a", 1, &err) && t.rows.n == ROWS + 1 &&
+       !cnri_tuning_set(&t, "00000007x", "a", 2, &err) && t.rows.n == ROWS + 1 &&
+       cnri_tuning_ns(&t, "00000007x", "a") == 2 && cnri_tuning_ns(&t, "00000008", "k") == 9,
+       "another takes its place among them");
+    cnri_free(whole);
+    cnri_text_free(&text);
     cnri_vec_free(&t.rows);
 }
 
@@ -166,6 +209,7 @@ int main(void) {
     decides("near_blur", "near_blur_block");
     deterministic();
     malformed();
+    large();
     measured();
     cnr_close(lab_rt);
     return done();

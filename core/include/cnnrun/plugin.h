@@ -170,6 +170,28 @@ typedef struct cnr_host {
      * `low`, as scale * (stored - zero). */
     cnr_status (*graph_quantised)(struct cnr_graph *graph, cnr_value real, cnr_value stored,
                                   double scale, double zero, double low);
+
+    /* ---- reading files (since 1.2): regular ones only. Pipes and devices are refused and never
+     * waited for, so nothing else should open what a user or a model names. ---- */
+
+    /* The whole file, at most `limit` bytes, a NUL behind them; data passes to the caller. */
+    cnr_status (*file_read)(const char *path, uint64_t limit, void **data, uint64_t *bytes,
+                            cnr_error *err);
+    /* A descriptor to read from, which the caller closes, for files that are not wanted whole and
+     * libraries that take one; -1: not opened. bytes (may be NULL): how large it is. */
+    int (*file_open)(const char *path, uint64_t *bytes, cnr_error *err);
+    /* Where a file lies that the file `from` names: a relative path that, links followed, stays in
+     * from's folder (or in the one that `from` is a link into, and of the same owner). The path
+     * passes to the caller. CNR_E_NOT_FOUND: there is none. CNR_E_FORMAT: it leads out. */
+    cnr_status (*file_beside)(const char *from, const char *name, char **path, cnr_error *err);
+
+    /* ---- what is kept between runs (since 1.2): blocks by name ("0123ab.clbin") in the user's own
+     * folder. What comes back is what was kept, whole: a file that others could have written, or
+     * that is damaged, is refused. CNR_E_NOT_FOUND: there is none. ---- */
+
+    cnr_status (*kept_load)(const char *name, uint64_t limit, void **data, uint64_t *bytes,
+                            cnr_error *err);
+    cnr_status (*kept_save)(const char *name, const void *data, uint64_t bytes, cnr_error *err);
 } cnr_host;
 
 /* What a plugin says of itself. */

@@ -516,6 +516,7 @@ OP_UNUSED void op_open(void) {
         .size = sizeof(cnr_host), .abi = CNR_ABI, .add = op_add, .intern = cnri_intern,
         .name_of = cnri_name, .alloc = cnri_alloc, .resize = cnri_resize, .free = cnri_free,
         .fail = cnri_fail, .log = cnri_log, .now_ns = cnri_now_ns, .sha256 = cnri_sha256_of,
+        .file_read = cnri_host.file_read, .kept_load = cnri_kept_load, .kept_save = cnri_kept_save,
         .find_op = op_find, .graph_constant = op_graph_constant, .graph_node = op_graph_node,
         .graph_type = op_graph_type};
     if (query(CNR_ABI)->init(&op_state.host, NULL, &err) != CNR_OK) {
