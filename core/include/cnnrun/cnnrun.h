@@ -68,7 +68,11 @@ typedef struct cnr_top {
 cnr_status cnr_open(cnr_runtime **out, const cnr_open_options *options, cnr_error *err);
 /* Frees everything made from it, models and sessions included. */
 void cnr_close(cnr_runtime *rt);
-/* .cnr, .lua, or whatever an importer recognises. Owned by rt; cnr_release lets go earlier. */
+/* .cnr, .lua, or whatever an importer recognises. Owned by rt; cnr_release lets go earlier.
+ * A .cnr of the caller's own stays mapped while the model lives: put another in its place by renaming
+ * (as all writers here do), since cutting it short or writing into it would end the process by SIGBUS
+ * or change weights. The library installs no signal handlers. A file that others than the caller and
+ * root may write is copied, and may then change as it likes. */
 cnr_status cnr_load(cnr_runtime *rt, const char *path, const cnr_load_options *options,
                     cnr_model **out, cnr_error *err);
 void cnr_release(cnr_model *model);

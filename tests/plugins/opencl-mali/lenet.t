@@ -157,6 +157,13 @@ my ($third, $log) = built();
 ok($third == 3 && $log =~ /damaged/, "damaged files are misses ($third)");
 my ($fourth) = built();
 ok($fourth == 0, "and are replaced");
+chmod 0666, $kept[0];
+my $given = chown 65534, 65534, $kept[1]; # only root gives files away
+($third, $log) = built();
+ok($third == 1 + $given && $log =~ /others could have written it/,
+   "what others could have written is not run ($third)");
+($fourth) = built();
+ok($fourth == 0, "and replaced too");
 
 mkdir "$dir/kernels";
 mkdir "$dir/kernels/common";
