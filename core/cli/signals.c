@@ -22,6 +22,20 @@ static void on_alarm(int number) {
     _exit(-CNR_E_CANCELLED);
 }
 
+/* A mapped model was cut short, or its disk failed: an error like any other that ends the program.
+ * The library can't do this for those who embed it: see cnr_load. */
+static void on_bus(int number, siginfo_t *info, void *context) {
+    static const char text[] = "cnnrun: a model's file was cut short or can't be read any more\n";
+    (void)context;
+    if (info->si_code != BUS_ADRERR) {
+        signal(number, SIG_DFL); /* our own fault: it is done again, and ends the process */
+        return;
+    }
+    cnri_write_drop_all();
+    if (write(STDERR_FILENO, text, sizeof text - 1) < 0) _exit(1);
+    _exit(-CNR_E_IO);
+}
+
 void cnri_signals_install(void) {
     struct sigaction action;
     memset(&action, 0, sizeof action);
@@ -32,6 +46,9 @@ void cnri_signals_install(void) {
     sigaction(SIGTERM, &action, NULL);
     action.sa_handler = on_alarm;
     sigaction(SIGALRM, &action, NULL);
+    action.sa_flags = SA_SIGINFO;
+    action.sa_sigaction = on_bus;
+    sigaction(SIGBUS, &action, NULL);
 }
 
 bool cnri_cancelled(void) {

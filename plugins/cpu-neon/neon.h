@@ -23,10 +23,6 @@ static inline void neon_parallel(cnr_stream *stream, int64_t n,
         for (int64_t i = 0; i < n; i++) fn(arg, i, 0);
 }
 
-static inline int neon_cancelled(const cnr_stream *stream) {
-    return stream->cancel && *stream->cancel;
-}
-
 static inline int64_t neon_min(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t neon_max(int64_t a, int64_t b) { return a > b ? a : b; }
 static inline int64_t neon_div_up(int64_t a, int64_t b) { return (a + b - 1) / b; }

@@ -163,7 +163,7 @@ static void whole_image(void *arg, int64_t i, int32_t thread) {
     const conv_state *s = job->s;
     const int64_t image = job->part.image0 + i;
     float *padded = job->images + thread * s->image_floats;
-    if (neon_cancelled(job->run->stream)) return;
+    if (cnr_cancelled(job->run->stream)) return;
     for (int64_t c = 0; c < s->cin; c++)
         neon_pad(s->pad, job->x + (image * s->cin + c) * s->pad->in, 0.0f,
                  padded + c * s->pad->plane);
@@ -177,7 +177,7 @@ static void one_block(void *arg, int64_t i, int32_t thread) {
     const neon_grid *grid = &job->s->grid;
     const int64_t row = i % grid->rows, column = i / grid->rows % grid->columns;
     const int64_t rest = i / grid->rows / grid->columns;
-    if (neon_cancelled(job->run->stream)) return;
+    if (cnr_cancelled(job->run->stream)) return;
     conv_block(job, job->images, job->image + rest / job->s->group, rest % job->s->group, row,
                column, job->rooms + thread * job->s->room);
 }

@@ -142,7 +142,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
         job.images = neon_min(s->images, s->batch - job.image);
         if (s->images > 1) neon_parallel(run->stream, job.m1 - job.m0, gather_row, &job);
         for (job.channel = 0; job.channel < cg; job.channel += s->channels) {
-            if (neon_cancelled(run->stream)) return CNR_OK;
+            if (cnr_cancelled(run->stream)) return CNR_OK;
             job.channels = neon_min(s->channels, cg - job.channel);
             job.tiles = neon_div_up(job.channels * s->pad->taps, neon_uk->dot_n);
             neon_parallel(run->stream, s->group * job.channels, gather_channel, &job);

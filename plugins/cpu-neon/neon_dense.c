@@ -72,7 +72,7 @@ static void some_outputs(void *arg, int64_t i, int32_t thread) {
     const int64_t block = s->batch <= uk->dot_m ? neon_max(1, s->k) : SUM_BLOCK;
     const int64_t step = s->batch * s->k <= X_CACHED ? uk->dot_n : n1 - n0;
     (void)thread;
-    if (neon_cancelled(job->run->stream)) return;
+    if (cnr_cancelled(job->run->stream)) return;
     for (int64_t from = n0; from < n1; from += step)
         for (int64_t k = 0; k < s->k || k == 0; k += block)
             for (int64_t j = from; j < neon_min(n1, from + step); j += uk->dot_n)

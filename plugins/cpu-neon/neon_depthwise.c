@@ -83,7 +83,7 @@ static void one_channel(void *arg, int64_t i, int32_t thread) {
     const int64_t begin = neon_max(c * s->multiple, job->part.channel0);
     const int64_t end = neon_min((c + 1) * s->multiple, job->part.channel1);
     float *padded = (float *)job->run->workspace_data + thread * s->room;
-    if (begin >= end || neon_cancelled(job->run->stream)) return;
+    if (begin >= end || cnr_cancelled(job->run->stream)) return;
     neon_pad(s->pad, neon_floats(job->run->node->inputs[0]) + (image * s->cin + c) * s->pad->in,
              0.0f, padded);
     for (int64_t channel = begin; channel < end; channel++)

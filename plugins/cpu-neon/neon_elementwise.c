@@ -134,7 +134,7 @@ static void one_task(void *arg, int64_t i, int32_t thread) {
     const int32_t inner = s->rank - 1;
     float x_room[CHUNK], y_room[CHUNK];
     (void)thread;
-    if (neon_cancelled(job->run->stream)) return;
+    if (cnr_cancelled(job->run->stream)) return;
     for (int64_t at = job->begin + i * TASK; at < end;) {
         int64_t rest = at / s->dim[inner], x_at = 0, y_at = 0;
         const int64_t column = at % s->dim[inner];

@@ -166,7 +166,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     (void)err;
     const int64_t m0 = run->range_axis == 0 ? run->range_begin : 0;
     const int64_t m1 = run->range_axis == 0 ? run->range_end : s->m;
-    for (int64_t i = 0; i < s->outer && !neon_cancelled(run->stream); i++) {
+    for (int64_t i = 0; i < s->outer && !cnr_cancelled(run->stream); i++) {
         gemm_job job = {
             .s = s, .run = run, .a = neon_floats(run->node->inputs[0]) + s->offsets[2 * i],
             .packed = scratch + s->a_at,

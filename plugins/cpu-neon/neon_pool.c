@@ -117,7 +117,7 @@ static void one_plane(void *arg, int64_t i, int32_t thread) {
     const int64_t a_row = rank == 5 ? g->w.out[1] : 1;
     const int64_t row0 = rank == 3 ? 0 : job->part.row0 * a_row;
     const int64_t row1 = rank == 3 ? 1 : job->part.row1 * a_row;
-    if (neon_cancelled(job->run->stream)) return;
+    if (cnr_cancelled(job->run->stream)) return;
     neon_pad(g, neon_floats(node->inputs[0]) + plane * g->in,
              s->kind == NEON_WINDOW_MAX ? -__builtin_inff() : 0.0f, padded);
     neon_window_plane(g, s->kind, padded, row0, row1, y, wide);

@@ -73,7 +73,7 @@ static void one_plane(void *arg, int64_t i, int32_t thread) {
                           i % channels;
     float *room = (float *)job->run->workspace_data + thread * s->room, *rest = room + s->rest_at;
     float *dx = (float *)job->run->outputs[0]->data + plane * g->in;
-    if (neon_cancelled(job->run->stream)) return;
+    if (cnr_cancelled(job->run->stream)) return;
     memset(dx, 0, (size_t)g->in * sizeof *dx);
     const float *dy = neon_floats(job->run->node->inputs[0]) + plane * g->n;
     for (int64_t row = 0; row < g->w.out[0] * g->w.out[1]; row++) {

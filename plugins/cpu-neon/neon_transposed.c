@@ -183,7 +183,7 @@ static void task(void *arg, int64_t i, int32_t thread) {
     const int64_t o0 = neon_max(o, job->part.channel0 - group * s->each);
     const int64_t o1 = neon_min(neon_min(o + s->block, s->each),
                                 job->part.channel1 - group * s->each);
-    if (o0 < o1 && !neon_cancelled(job->run->stream))
+    if (o0 < o1 && !cnr_cancelled(job->run->stream))
         one_block(job, job->part.image0 + i / blocks / s->group, group, o0, o1, thread);
 }
 

@@ -41,9 +41,6 @@ static inline void int8_parallel(cnr_stream *stream, int64_t n,
     else
         for (int64_t i = 0; i < n; i++) fn(arg, i, 0);
 }
-static inline int int8_cancelled(const cnr_stream *stream) {
-    return stream && stream->cancel && *stream->cancel;
-}
 /* Fills the answer: plain layouts, `score`. */
 void int8_accept(const cnr_node *node, cnr_accept *out, int32_t score);
 /* One number known at planning, dense. */

@@ -278,7 +278,7 @@ static void one_task(void *arg, int64_t index, int32_t thread) {
     uint8_t *packed = j->packed + thread * s->room;
     int8_requant how = {0, 0, j->blob->layer.low, j->blob->layer.high, j->blob->layer.y_zero};
     int32_t sums[INT8_MR * INT8_NR];
-    if (int8_cancelled(j->run->stream)) return;
+    if (cnr_cancelled(j->run->stream)) return;
     for (int64_t p = p0; p < p1; p++)
         pack(s, base, p * INT8_NR, packed + (p - p0) * panel);
     for (int64_t r = part * s->row_step; r < r1; r += INT8_MR)

@@ -82,7 +82,7 @@ static void some_rows(void *arg, int64_t index, int32_t thread) {
     uint8_t *y = j->run->outputs[0]->data;
     int8_requant how = {0, 0, j->blob->layer.low, j->blob->layer.high, j->blob->layer.y_zero};
     (void)thread;
-    if (int8_cancelled(j->run->stream)) return;
+    if (cnr_cancelled(j->run->stream)) return;
     for (int64_t r = index * ROWS; r < end; r += INT8_DOT_ROWS)
         for (int64_t n = 0; n < j->samples; n++) {
             int32_t sums[INT8_DOT_ROWS];

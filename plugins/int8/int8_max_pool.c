@@ -83,7 +83,7 @@ static void one_plane(void *arg, int64_t index, int32_t thread) {
     const uint8_t flip = t->dtype == CNR_i8 ? 0x80 : 0;
     uint8_t *y = (uint8_t *)run->outputs[0]->data + index * s->out;
     uint8_t *best = (uint8_t *)run->workspace_data + thread * s->room;
-    if (int8_cancelled(run->stream)) return;
+    if (cnr_cancelled(run->stream)) return;
     memset(best, flip, (size_t)s->room); /* the least byte stands left and right of each row */
     for (int64_t row = 0; row < w->out[0] * w->out[1]; row++, y += w->out[2]) {
         rows_of(s, x, row / w->out[1], row % w->out[1], flip, best + w->pad_begin[2]);

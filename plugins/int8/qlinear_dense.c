@@ -106,7 +106,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     for (int64_t i = 0; i < y->dim[0] * m; i++) {
         const int64_t n = i / m, o = i % m, w_zero = int8_byte_at(t[INT8_W_ZERO], o);
         int64_t sum = bias ? ((const int32_t *)bias->data)[o] : 0;
-        if (int8_cancelled(run->stream)) return CNR_E_CANCELLED;
+        if (cnr_cancelled(run->stream)) return CNR_E_CANCELLED;
         for (int64_t j = 0; j < k; j++)
             sum += (int8_byte_at(x, one_x ? 0 : n * k + j) - x_zero) *
                    (int8_byte_at(w, one_w ? 0 : o * k + j) - w_zero);

@@ -223,7 +223,7 @@ static inline ops_runs ops_runs_of(const cnr_run *run) {
 }
 /* Long loops call this now and then. */
 static inline int ops_cancelled(const cnr_run *run) {
-    return run->stream && run->stream->cancel && *run->stream->cancel;
+    return cnr_cancelled(run->stream);
 }
 
 /* ---- gradients (grad.c) ---- */

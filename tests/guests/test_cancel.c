@@ -35,17 +35,16 @@ static cnr_status fill(cnr_graph *g, cnr_error *err) {
 
 /* The net's modules are looked for beside it: a folder that has them there. */
 static cnr_status load_net(const cnr_load_options *load, cnr_graph **out, cnr_error *err) {
-    char folder[] = "/tmp/cnnrun-net-XXXXXX", net[64], lib[64];
+    char folder[] = "/tmp/cnnrun-net-XXXXXX", net[64], command[4 * sizeof CNRT_SOURCE_DIR + 300];
     if (!mkdtemp(folder)) return cnri_fail(err, CNR_E_IO, folder, "can't be made");
     snprintf(net, sizeof net, "%s/vgg16.lua", folder);
-    snprintf(lib, sizeof lib, "%s/lib", folder);
-    cnr_status status = CNR_E_IO;
-    if (symlink(CNRT_SOURCE_DIR "/scripts/nets/vgg16.lua", net) == 0 &&
-        symlink(CNRT_SOURCE_DIR "/scripts/lib", lib) == 0)
-        status = cnri_load_graph(guests_rt, net, load, out, err);
-    unlink(net);
-    unlink(lib);
-    rmdir(folder);
+    snprintf(command, sizeof command, "cp '" CNRT_SOURCE_DIR "/scripts/nets/vgg16.lua' %s && "
+             "cp -r '" CNRT_SOURCE_DIR "/scripts/lib' %s", folder, folder);
+    const cnr_status status = system(command) == 0
+                                  ? cnri_load_graph(guests_rt, net, load, out, err)
+                                  : cnri_fail(err, CNR_E_IO, folder, "can't be filled");
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    if (system(command) != 0) note("%s stays", folder);
     return status;
 }
 

@@ -61,8 +61,18 @@ typedef struct cnr_stream {
      * threads, thread < concurrency; returns when all are done. NULL elsewhere. */
     void (*parallel)(struct cnr_stream *stream, int64_t n,
                      void (*fn)(void *arg, int64_t i, int32_t thread), void *arg);
-    const volatile int32_t *cancel; /* set to non-zero to ask long kernels to return early */
+    /* non-zero: long kernels are asked to return early; set by other threads: see cnr_cancelled */
+    const volatile int32_t *cancel;
 } cnr_stream;
+
+/* Whether whoever runs on the stream (may be NULL) is asked to return early. */
+static inline int cnr_cancelled(const cnr_stream *stream) {
+#if defined(__GNUC__)
+    return stream && stream->cancel && __atomic_load_n(stream->cancel, __ATOMIC_RELAXED) != 0;
+#else
+    return stream && stream->cancel && *stream->cancel != 0;
+#endif
+}
 
 typedef struct cnr_device_options {
     uint32_t size;
