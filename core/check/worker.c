@@ -13,12 +13,19 @@ typedef struct search {
 } search;
 
 /* Places to begin and steps from each; an operator among many gets fewer. */
-enum { BEGINNINGS = 60, STEPS = 250, FEW_BEGINNINGS = 8, FEW_STEPS = 60 };
+enum { BEGINNINGS = 60, STEPS = 250, FEW_BEGINNINGS = 8, FEW_STEPS = 60, CHAINS = 5 };
 
 static bool refused(search *s, const char *text, cnri_hints *hints) {
     snprintf(s->why, sizeof s->why, "%.200s", text && *text ? text : "the kernel declines");
     cnri_hints_read(hints, s->draft.op, s->why);
     return false;
+}
+
+/* On devices whose kernels are compiled while they run each chain is one program more, and compilers
+ * are slow: those of a kernel share a few. */
+static uint64_t chain_seed(const search *s) {
+    const bool compiles = !(s->device->memory[0].flags & CNR_MEMORY_HOST);
+    return compiles ? 1 + (s->w->seed + s->draft.chain_seed) % CHAINS : s->draft.chain_seed;
 }
 
 /* Does the operator take the draft, and the kernel the node? */
@@ -34,7 +41,7 @@ static bool fits(search *s, cnri_hints *hints) {
     if (!cnri_trial_ask(&s->t, s->device, s->w->kernel, &s->c, &ask, &why))
         return refused(s, why, hints);
     if (!s->draft.chain_seed) return true;
-    cnri_case_chain(&s->c, s->draft.chain_seed);
+    cnri_case_chain(&s->c, chain_seed(s));
     ask.state = s->draft.data_seed;
     if (cnri_trial_ask(&s->t, s->device, s->w->kernel, &s->c, &ask, &why)) return true;
     return refused(s, why, hints);

@@ -23,6 +23,7 @@ my %faults = (
     overrun      => qr/past the end of output 0/,
     underrun     => qr/bytes before output 0/,
     unwritten    => qr/got (nan|-nan)/,
+    blocked      => qr/\{input 0: blocks of (4|8|16) channels, output 0: blocks of \1 channels\}/,
     border       => qr/output 0: \d+ of \d+ wrong/,
     group        => qr/output 0: \d+ of \d+ wrong/,
     illegal      => qr/died of \S.* \(signal [45]\)/,
@@ -40,7 +41,7 @@ my %faults = (
 );
 my @faulty = ('--plugin-dir', $faulty, '--plugin', 'faulty', '--timeout', 2);
 for my $name (sort keys %faults) {
-    my $cases = $name eq 'endless' ? 4 : $name =~ /border|group|chain/ ? 30 : 10;
+    my $cases = $name eq 'endless' ? 4 : $name =~ /border|blocked|group|chain/ ? 30 : 10;
     my ($code, $text) = check(@faulty, '--kernel', "faulty_$name", '--cases', $cases);
     is $code, 1, "$name: exit code 1";
     like $text, qr/^not ok 1 - faulty_$name on cpu.*case \d+/m, "$name: not ok, naming a case";
@@ -49,6 +50,9 @@ for my $name (sort keys %faults) {
 my ($code, $text) = check(@faulty, '--kernel', 'faulty_sound', '--cases', 10);
 is $code, 0, 'a sound kernel passes' or diag $text;
 like $text, qr/^ok 1 - faulty_sound on cpu: \d+ cases$/m, 'and says with how many cases';
+
+($code, $text) = check(@faulty, '--kernel', 'faulty_rounded', '--cases', 1000);
+is $code, 0, 'no chain makes a fault of what rounding does' or diag $text;
 
 # ---- operators: what each promises and does not keep ----
 my %broken = (
