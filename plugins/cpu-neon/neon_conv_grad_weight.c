@@ -133,10 +133,11 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     grad_weight_job job = {.s = s, .run = run, .scratch = run->workspace_data,
                            .m0 = part.image0, .m1 = part.image1};
     (void)err;
-    if (s->batch == 0) {
+    if (s->batch == 0 || s->pad->n == 0) { /* the sum of nothing */
         const int64_t each = cnr_span(run->outputs[0], 1, run->outputs[0]->rank);
         memset((float *)run->outputs[0]->data + job.m0 * each, 0,
                (size_t)((job.m1 - job.m0) * each) * sizeof(float));
+        return CNR_OK;
     }
     for (job.image = 0; job.image < s->batch; job.image += s->images) {
         job.images = neon_min(s->images, s->batch - job.image);

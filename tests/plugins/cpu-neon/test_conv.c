@@ -105,6 +105,8 @@ static void edges(void) {
             cnr_tensor *w = draw(ws, 1);
             neon_check("conv", "", "relu", bound(27), 2, draw(xs, 0), w);
         }
+    neon_check("conv_grad_weight", "pads=1,0", "", bound(1), 3, draw("3x2x0", 0), draw("3x1x0", 0),
+               draw("2x1x3", 0)); /* no positions to sum over */
     /* several blocks of the summed axis and of columns */
     cnr_tensor *w = draw("9x70x3x3", 1);
     neon_check("conv", "pads=1", "sigmoid", bound(630), 2, draw("1x70x19x19", 0), w);
