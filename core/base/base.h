@@ -83,6 +83,8 @@ void cnri_map_free(cnri_map *map);
 /* ---- text.c ---- */
 /* The candidate nearest to `word` by edit distance, if near enough to suggest; else NULL. */
 const char *cnri_nearest(const char *word, const char *const *candidates, int32_t n);
+/* `text` is as the pattern says, in which a star stands for anything. */
+bool cnri_matches(const char *pattern, const char *text);
 /* Locale-proof: '.' always. strtod/printf never touch numbers in files. */
 bool cnri_parse_double(const char *text, const char **end, double *out);
 int32_t cnri_print_double(char *buffer, size_t room, double value); /* shortest that reads back */

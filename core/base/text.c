@@ -253,3 +253,20 @@ void cnri_text_json(cnri_text *t, const char *text) {
     }
     cnri_text_bytes(t, "\"", 1);
 }
+
+bool cnri_matches(const char *pattern, const char *text) {
+    const char *star = NULL, *after = NULL; /* of the last star, and where its match ends so far */
+    while (*text) {
+        if (*pattern == '*') {
+            star = pattern++;
+            after = text;
+        } else if (*pattern == *text) {
+            pattern++;
+            text++;
+        } else if (star) {
+            pattern = star + 1;
+            text = ++after;
+        } else return false;
+    }
+    return pattern[strspn(pattern, "*")] == 0;
+}

@@ -82,6 +82,7 @@ typedef struct cnri_syntax {
     int32_t n_options;
     bool nets;            /* takes the common options of commands that run nets too */
     int32_t min_operands, max_operands; /* max -1: any number */
+    void (*more)(void);   /* (optional) prints what only the plugins know, behind the details */
 } cnri_syntax;
 
 /* Options of every command (first four) and of those that run nets. */
@@ -96,7 +97,7 @@ typedef struct cnri_common {
     bool deterministic, no_verify, trust, letterbox;
     uint64_t memory, cache_limit;
     const char *cache;
-    const char *resize, *crop, *mean, *std, *scale;
+    const char *preset, *resize, *crop, *mean, *std, *scale;
     int32_t channels; /* 0: as the net says */
 } cnri_common;
 

@@ -6,7 +6,7 @@ int cnri_cmd_completions(int argc, char **argv) {
         "completions", "bash|zsh|fish",
         "Prints what that shell completes of this program. bash: source <(cnnrun completions bash);\n"
         "zsh: into a file _cnnrun of a folder in fpath; fish: into completions/cnnrun.fish.",
-        NULL, NULL, 0, false, 1, 1};
+        NULL, NULL, 0, false, 1, 1, NULL};
     cnri_args args;
     int code;
     if (!cnri_args_parse(&args, &syntax, argc, argv, NULL, &code)) return code;

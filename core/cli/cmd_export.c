@@ -10,7 +10,7 @@ static const cnri_option option_rows[] = {
 };
 static const cnri_syntax syntax = {
     "export", "NET -o FILE", "Writes a net in the format that FILE's name says (see cnnrun plugins).",
-    NULL, option_rows, CNRI_COUNT(option_rows), true, 1, 1};
+    NULL, option_rows, CNRI_COUNT(option_rows), true, 1, 1, NULL};
 
 static const cnr_exporter *exporter_for(const char *path) {
     const cnr_exporter *best = NULL;

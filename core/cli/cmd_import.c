@@ -16,12 +16,30 @@ static const cnri_option options[] = {
      "the importer to use (told by the content)", 0, 0, NULL, 0},
 };
 
+/* What each importer takes as --option. */
+static void list_options(void) {
+    cnr_runtime *rt = NULL;
+    const cnr_open_options quiet = {.size = sizeof quiet, .log_level = CNR_LOG_ERROR};
+    cnr_error err = CNR_ERROR_INIT;
+    if (cnr_open(&rt, &quiet, &err)) return;
+    cnri_say(stdout, "\nImporters (cnnrun plugins tells more of them), and what each takes as --option:\n");
+    for (int32_t i = 0; i < cnri_count(CNR_KIND_IMPORTER); i++) {
+        const cnr_importer *importer = cnri_at(CNR_KIND_IMPORTER, i);
+        const char *const *row = cnri_importer_options(importer);
+        cnri_say(stdout, "  %s%s\n", importer->name, row ? *row ? "" : ": none" : ": it does not say");
+        for (; row && *row; row++)
+            cnri_say(stdout, "      %-18.*s %s\n", (int)strcspn(*row, " "), *row,
+                     *row + strcspn(*row, " ") + strspn(*row + strcspn(*row, " "), " "));
+    }
+    cnr_close(rt);
+}
+
 static const cnri_syntax syntax = {
     .command = "import",
     .operands = "MODEL [WEIGHTS] -o OUT.cnr",
     .summary = "Turns a model of another program into the native file. The format is told by the\n"
                "content; the flags for pictures are kept with the net.",
-    .details = "cnnrun plugins lists the importers.",
+    .more = list_options,
     .options = options,
     .n_options = CNRI_COUNT(options),
     .nets = true,
@@ -63,6 +81,7 @@ static cnr_status find(const char *name, const char *path, const cnr_importer **
 static cnr_status set_labels(cnr_graph *graph, const char *path, cnr_error *err) {
     char *text;
     size_t bytes;
+    int64_t n = 0, named = 0;
     cnri_text clean = {0};
     cnr_status status = cnri_read_file(path, 16 << 20, &text, &bytes, err);
     if (status) return status;
@@ -74,10 +93,15 @@ static cnr_status set_labels(cnr_graph *graph, const char *path, cnr_error *err)
             line++;
             end--;
         }
-        cnri_text_add(&clean, "%s%.*s", clean.n ? "\n" : "", (int)(end - line), line);
+        cnri_text_add(&clean, "%s%.*s", n ? "\n" : "", (int)(end - line), line);
+        n++;
+        if (end > line) named = n; /* empty lines at the end are none */
     }
+    status = cnri_labels_check(graph, named, path, err);
+    if (status) goto out;
     if (clean.failed || cnri_host.graph_set_meta(graph, "labels", clean.at ? clean.at : ""))
         status = cnri_fail(err, CNR_E_MEMORY, path, "out of memory");
+out:
     cnri_text_free(&clean);
     cnri_free(text);
     return status;
@@ -104,6 +128,11 @@ static cnr_status hand_over_mean(import *im, cnri_args *args, cnr_error *err) {
     return CNR_OK;
 }
 
+static cnr_status no_mean(const import *im, cnr_error *err) {
+    return cnri_fail(err, CNR_E_UNSUPPORTED, strchr(im->mean_setting, '=') + 1,
+                     "neither a picture nor a mean image of this importer");
+}
+
 static cnr_status check_mean_taken(const import *im, const cnr_graph *graph, cnr_error *err) {
     bool taken = im->mean_setting == NULL;
     for (int32_t i = 0; i < graph->inputs.n && !taken; i++) {
@@ -112,16 +141,13 @@ static cnr_status check_mean_taken(const import *im, const cnr_graph *graph, cnr
                  graph->values.at[graph->inputs.at[i]].name);
         taken = cnri_host.graph_meta(graph, key) != NULL;
     }
-    return taken ? CNR_OK : cnri_fail(err, CNR_E_UNSUPPORTED, strchr(im->mean_setting, '=') + 1,
-                                      "neither a picture nor a mean image of this importer");
+    return taken ? CNR_OK : no_mean(im, err);
 }
 
 /* ---- the whole ---- */
 
-static cnr_status run_importer(const import *im, const cnri_args *args, cnr_graph *graph,
-                               cnr_error *err) {
-    const cnr_importer *importer;
-    const char *weights = args->common.weights;
+static cnr_status run_importer(const import *im, const cnr_importer *importer,
+                               const cnri_args *args, cnr_graph **graph, cnr_error *err) {
     const cnr_import_args how = {
         .size = sizeof how,
         .n_paths = args->operands.n,
@@ -129,13 +155,10 @@ static cnr_status run_importer(const import *im, const cnri_args *args, cnr_grap
         .n_options = args->common.settings.n,
         .options = args->common.settings.at,
     };
-    cnr_status status = find(im->format, args->operands.at[0], &importer, err);
-    const int64_t before = cnri_alloc_failures();
-    if (!status) status = importer->import(&how, graph, err);
-    status = cnri_alloc_verdict(before, status, args->operands.at[0], err);
-    if (!status) status = cnri_graph_verdict(graph, false, err);
-    graph->no_verify = args->common.no_verify;
-    return status ? status : cnri_weights_fill(graph, weights, NULL, err);
+    if (im->mean_setting && !cnri_importer_takes(importer, "mean_file")) return no_mean(im, err);
+    const cnr_status status = cnri_import(importer, &how, graph, err);
+    if (!status) (*graph)->no_verify = args->common.no_verify;
+    return status ? status : cnri_weights_fill(*graph, args->common.weights, NULL, err);
 }
 
 static void tell(const cnri_args *args, const import *im, const cnr_graph *graph) {
@@ -154,6 +177,7 @@ int cnri_cmd_import(int argc, char **argv) {
     cnri_args args;
     cnr_runtime *rt = NULL;
     cnr_graph *graph = NULL;
+    const cnr_importer *importer = NULL;
     cnr_error err = CNR_ERROR_INIT;
     int code = 0;
     if (!cnri_args_parse(&args, &syntax, argc, argv, &im, &code)) return code;
@@ -161,10 +185,9 @@ int cnri_cmd_import(int argc, char **argv) {
         code = cnri_usage_error(&args, "-o OUT.cnr is missing");
     } else {
         cnr_status status = cnri_args_open(&args, &rt, &err);
-        if (!status && !(graph = cnri_graph_new(args.operands.at[0])))
-            status = cnri_fail(&err, CNR_E_MEMORY, args.operands.at[0], "out of memory");
+        if (!status) status = find(im.format, args.operands.at[0], &importer, &err);
         if (!status) status = hand_over_mean(&im, &args, &err);
-        if (!status) status = run_importer(&im, &args, graph, &err);
+        if (!status) status = run_importer(&im, importer, &args, &graph, &err);
         if (!status) status = check_mean_taken(&im, graph, &err);
         if (!status) status = cnri_graph_verdict(graph, true, &err);
         if (!status) status = cnri_args_preprocess(&args, graph, &err);

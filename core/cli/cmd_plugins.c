@@ -51,6 +51,15 @@ static void print_item(void *arg, int32_t n, const char *name) {
     c->used += cnri_say(stdout, "%s", name);
 }
 
+static void print_options(const cnri_plugin *p) {
+    for (int32_t i = 0; i < cnri_count(CNR_KIND_IMPORTER); i++) {
+        const cnr_importer *importer = cnri_at(CNR_KIND_IMPORTER, i);
+        if (cnri_owner(importer) != p) continue;
+        const char *const *row = cnri_importer_options(importer);
+        for (; row && *row; row++) cnri_say(stdout, "    --option  %s\n", *row);
+    }
+}
+
 static void print_plugin(int32_t index) {
     const cnri_plugin *p = cnri_plugin_at(index);
     cnri_say(stdout, "%s %s\n    file      %s\n", p->name, p->version, p->path);
@@ -62,6 +71,7 @@ static void print_plugin(int32_t index) {
         columns c = {cnri_kind_name(kind), 0};
         if (each_item(index, kind, print_item, &c)) cnri_say(stdout, "\n");
     }
+    print_options(p);
 }
 
 /* ---- for programs ---- */
@@ -80,6 +90,20 @@ static void add_families(cnri_json *j, const cnri_plugin *p) {
     for (int32_t i = 0; i < cnri_count(CNR_KIND_DEVICE); i++) {
         const cnr_device_class *cls = cnri_at(CNR_KIND_DEVICE, i);
         if (cnri_owner(cls) == p) cnri_json_text(j, NULL, cls->family);
+    }
+    cnri_json_end(j);
+}
+
+/* Of importers that say what they take: {"caffe": ["shape=C,H,W ...", ...]} */
+static void add_options(cnri_json *j, const cnri_plugin *p) {
+    cnri_json_object(j, "options");
+    for (int32_t i = 0; i < cnri_count(CNR_KIND_IMPORTER); i++) {
+        const cnr_importer *importer = cnri_at(CNR_KIND_IMPORTER, i);
+        const char *const *row = cnri_importer_options(importer);
+        if (!row || cnri_owner(importer) != p) continue;
+        cnri_json_list(j, importer->name);
+        for (; *row; row++) cnri_json_text(j, NULL, *row);
+        cnri_json_end(j);
     }
     cnri_json_end(j);
 }
@@ -103,6 +127,7 @@ static cnr_status print_json(int32_t index, cnr_error *err) {
     }
     cnri_json_end(&j);
     add_families(&j, p);
+    add_options(&j, p);
     return cnri_json_print(&j, err);
 }
 

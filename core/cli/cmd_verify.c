@@ -21,7 +21,7 @@ static const cnri_syntax syntax = {
     "PATH is a folder with model.onnx and test_data_set_*/input_*.pb, output_*.pb; a folder of such\n"
     "folders; or a model X.onnx with X_output_0.pb beside it, whose input's element i is i / n.\n"
     "Shape and type must be equal, NaN only where it is expected.",
-    option_rows, CNRI_COUNT(option_rows), true, 1, -1};
+    option_rows, CNRI_COUNT(option_rows), true, 1, -1, NULL};
 
 enum { MAX_TENSORS = 64 };
 

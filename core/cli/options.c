@@ -47,6 +47,9 @@ static const cnri_option net_options[] = {
 };
 
 static const cnri_option picture_options[] = {
+    {"--preset", "NAME", CNRI_OPT_TEXT, AT(preset),
+     "mean, std, scale and channels as usual: torchvision, tf ... (what follows goes before it)", 0,
+     0, NULL, 0},
     {"--resize", "HxW|N", CNRI_OPT_TEXT, AT(resize), "scale to H x W; N: the shorter side to N", 0,
      0, NULL, 0},
     {"--crop", "HxW|N", CNRI_OPT_TEXT, AT(crop), "then cut this out of the middle", 0, 0, NULL, 0},

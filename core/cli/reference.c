@@ -88,6 +88,7 @@ static void help_command(const cnri_syntax *s, const cnri_option_group *groups, 
     printf("  -h, --help                this text\n");
     if (s->nets) printf("\nOptions for nets and pictures: cnnrun help options\n");
     if (s->details) printf("\n%s\n", s->details);
+    if (s->more) s->more();
 }
 
 /* What the commands that take nets have in common. */

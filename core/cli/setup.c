@@ -5,7 +5,8 @@
 
 int cnri_complain(const cnri_args *args, const cnr_error *err) {
     const char *command = args->syntax->command;
-    const char *what = *err->text ? err->text : cnr_status_text(err->code);
+    const char *what = *err->text ? err->text
+                       : err->code ? cnr_status_text(err->code) : "failed, and does not say why";
     char near[4096], text[sizeof err->text + sizeof near + 40];
     /* Who met with it may have taken it for something else. */
     const bool memory = cnri_alloc_failures() > 0;
@@ -266,12 +267,33 @@ static bool takes_pictures(const cnr_graph *g, cnr_value input) {
     return rank >= 2 && rank <= 4;
 }
 
+/* What the flags make of the steps: units that can't be, and a crop that is scaled afterwards. */
+static cnr_status check_steps(const cnri_common *c, const cnr_graph *graph, cnr_value input,
+                              cnr_error *err) {
+    cnri_preprocess p;
+    const char *name = graph->values.at[input].name;
+    const cnr_tensor *type = graph->values.at[input].type;
+    const cnri_axes axes = cnri_picture_axes(type);
+    cnr_status status = cnri_preprocess_read(graph, name, &p, err);
+    if (status) return status;
+    if (c->mean || c->std) status = cnri_preprocess_units(&p, "--mean, --std", err);
+    const int64_t *size = axes.height >= 0 ? type->dim + axes.height : NULL;
+    if (c->crop && size && p.crop_h > 0 && size[0] > 0 && size[1] > 0 &&
+        (p.crop_h != size[0] || p.crop_w != size[1]))
+        cnri_log(CNR_LOG_WARN, "--crop", "%lld x %lld is scaled to the net's %lld x %lld: is another "
+                 "crop meant?", (long long)p.crop_h, (long long)p.crop_w, (long long)size[0],
+                 (long long)size[1]);
+    cnri_preprocess_free(&p);
+    return status;
+}
+
 cnr_status cnri_args_preprocess(const cnri_args *args, cnr_graph *graph, cnr_error *err) {
     static const char *const orders[] = {NULL, "rgb", "bgr", "gray"};
     const cnri_common *c = &args->common;
     cnri_text mean = {0};
     cnr_status status = c->mean ? mean_text(c->mean, &mean, err) : CNR_OK;
     const struct { const char *flag, *text; } flags[] = {
+        {"--preset", c->preset}, /* first: the others change it */
         {"--resize", c->resize}, {"--crop", c->crop},   {"--mean", mean.at},
         {"--std", c->std},       {"--scale", c->scale}, {"--channels", orders[c->channels]},
         {"--letterbox", c->letterbox ? "true" : NULL},
@@ -283,6 +305,7 @@ cnr_status cnri_args_preprocess(const cnri_args *args, cnr_graph *graph, cnr_err
             if (flags[f].text)
                 status = cnri_preprocess_set(graph, graph->values.at[input].name,
                                              flags[f].flag + 2, flags[f].text, err);
+        if (!status) status = check_steps(c, graph, input, err);
     }
     cnri_text_free(&mean);
     return status;

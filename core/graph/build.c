@@ -340,14 +340,21 @@ failed:
 
 /* ---- the verdict ---- */
 
+/* The error names the net itself; its file need not stand in each problem again. */
+static bool is_net(const cnr_graph *g, const char *where) {
+    const char *slash = strrchr(where, '/');
+    return strcmp(where, g->name) == 0 || (slash && strcmp(slash + 1, g->name) == 0);
+}
+
 cnr_status cnri_graph_verdict(const cnr_graph *g, bool filled, cnr_error *err) {
     if (g->out_of_memory) return cnri_fail(err, CNR_E_MEMORY, g->name, "out of memory");
     if (g->problems.n > 0) {
         cnri_text all = {0};
         for (int32_t i = 0; i < g->problems.n; i++) {
             const cnri_problem *p = &g->problems.at[i];
-            cnri_text_add(&all, "%s%s%s%s", i ? "\n" : "", p->where, p->where[0] ? ": " : "",
-                          p->text);
+            const bool named = p->where[0] && !is_net(g, p->where);
+            cnri_text_add(&all, "%s%s%s%s", i ? "\n" : "", named ? p->where : "",
+                          named ? ": " : "", p->text);
         }
         const char *told = all.at ? all.at : "", *plural = g->problems.n == 1 ? "" : "s";
         if (err && all.n + 64 <= sizeof err->text) {

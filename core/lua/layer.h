@@ -80,6 +80,9 @@ void cnri_lua_compile(lua_State *L, int net, cnr_graph *g);
  * or what was wanted instead. */
 const char *cnri_lua_set_place(lua_State *L, cnr_graph *g, const char *layer);
 
+/* Some node is called so, or as the pattern says. */
+bool cnri_lua_place_names(const cnr_graph *g, const char *layer);
+
 /* ---- source.c: values without inputs. `args` is the table that their constructor was given. -1
  * after a mistake, which is the graph's problem. ---- */
 cnr_value cnri_lua_add_input(lua_State *L, cnr_graph *g, int args, const char *name,

@@ -132,6 +132,19 @@ static void add_name(lua_State *L, cnr_graph *g, int args) {
     g->name = own;
 }
 
+static void complain_of_place(cnr_graph *g, const char *place, const char *layer) {
+    CNRI_VEC(const char *) names = {0};
+    for (int32_t i = 0; i < g->nodes.n; i++) {
+        const char **slot = g->nodes.at[i]->name ? cnri_push(&names) : NULL;
+        if (slot) *slot = g->nodes.at[i]->name;
+    }
+    const char *near = cnri_nearest(layer, names.at, names.n);
+    cnri_graph_problem(g, place, "place.%s: no layer is called so%s%s%s; conv* means all whose names "
+                       "begin with conv", layer, near ? "; did you mean " : "", near ? near : "",
+                       near ? "?" : "");
+    cnri_vec_free(&names);
+}
+
 /* place = { conv1 = "opencl:0", ["*"] = "cpu" }, of the net: the same as in the layers. */
 static void add_places(lua_State *L, cnr_graph *g, int args, const char *place) {
     const int top = lua_gettop(L), type = cnri_lua_get(L, args, "place: who runs which layer");
@@ -143,6 +156,7 @@ static void add_places(lua_State *L, cnr_graph *g, int args, const char *place) 
             const char *layer = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?";
             const char *want = cnri_lua_set_place(L, g, layer);
             if (want) cnri_graph_problem(g, place, "place.%s: %s", layer, want);
+            else if (!cnri_lua_place_names(g, layer)) complain_of_place(g, place, layer);
             lua_pop(L, 1);
         }
     }

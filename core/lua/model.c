@@ -25,11 +25,12 @@ cnr_model *cnri_lua_model_at(lua_State *L, int i) {
 /* ---- loading ---- */
 
 enum { OPT_WEIGHTS, OPT_NET, OPT_DEVICE, OPT_BATCH, OPT_DETERMINISTIC, OPT_IMPORT,
-       OPT_VERIFY };
+       OPT_VERIFY, OPT_PRESET };
 static const char *const option_keys[] = {
     "weights: a file, or random:SEED", "net: which of the script's nets", "device: cpu, opencl:0",
     "sizes: { batch = 16 }", "deterministic: true", "import: { \"shape=3,224,224\" }",
-    "verify: false believes weights unread"};
+    "verify: false believes weights unread",
+    "preset: how pictures are prepared: torchvision"};
 
 typedef struct options {
     cnr_load_options load;
@@ -94,6 +95,7 @@ static void read_options(lua_State *L, int table, options *o) {
     }
     o->load.weights = text_option(L, table, option_keys[OPT_WEIGHTS]);
     o->load.net = text_option(L, table, option_keys[OPT_NET]);
+    o->load.preset = text_option(L, table, option_keys[OPT_PRESET]);
     o->load.device = text_option(L, table, option_keys[OPT_DEVICE]);
     read_sizes(L, table, o);
     read_import(L, table, o);

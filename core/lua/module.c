@@ -38,12 +38,16 @@ static void push_nearest(lua_State *L, const char *word) {
     lua_pushstring(L, best ? best : "");
 }
 
-/* c.conv2dd: a mistake, but the script goes on, so that all its mistakes are found. */
+/* c.conv2dd: a mistake; a net's script goes on, so that all its mistakes are found. An experiment,
+ * whose mistakes nobody asks for, ends there. */
 static int unknown_word(lua_State *L) {
     const char *word = luaL_checkstring(L, 2);
     cnri_script_where(L, 1);
     push_nearest(L, word);
     const char *best = lua_tostring(L, -1);
+    if (cnri_script_of(L)->experiment)
+        return luaL_error(L, "the module cnnrun has no '%s'%s%s%s", word,
+                          *best ? " (did you mean '" : "", best, *best ? "'?)" : "");
     lua_pushfstring(L, "unknown operator '%s'%s%s%s", word, *best ? " (did you mean '" : "", best,
                     *best ? "'?)" : "");
     cnri_lua_mistake(L, lua_tostring(L, -3));

@@ -71,3 +71,9 @@ const char *cnri_lua_set_place(lua_State *L, cnr_graph *g, const char *layer) {
     cnri_text_free(&key);
     return good ? NULL : wanted;
 }
+
+bool cnri_lua_place_names(const cnr_graph *g, const char *layer) {
+    for (int32_t i = 0; i < g->nodes.n; i++)
+        if (g->nodes.at[i]->name && cnri_matches(layer, g->nodes.at[i]->name)) return true;
+    return strcmp(layer, "*") == 0;
+}

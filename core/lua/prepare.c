@@ -39,6 +39,10 @@ static void shape_for(lua_State *L, const cnr_model *model, const cnri_preproces
 /* The steps that the table names, for this time alone. */
 static cnr_status change(lua_State *L, int table, cnri_preprocess *p, cnr_error *err) {
     cnr_status status = CNR_OK;
+    lua_getfield(L, table, "preset"); /* first: the others change it */
+    if (lua_type(L, -1) == LUA_TSTRING)
+        status = cnri_preprocess_change(p, "preset", lua_tostring(L, -1), err);
+    lua_pop(L, 1);
     lua_pushnil(L);
     while (!status && lua_next(L, table)) {
         const int top = lua_gettop(L);
@@ -47,11 +51,11 @@ static cnr_status change(lua_State *L, int table, cnri_preprocess *p, cnr_error 
         if (!key || !cnri_lua_push_step(L))
             status = cnri_fail(err, CNR_E_ARG, key ? key : "prepare",
                                "want a number, a text or a list of numbers");
-        else if (strlen(key) != n || strncmp(key, size_key, n) != 0)
+        else if (strcmp(key, "preset") != 0 && (strlen(key) != n || strncmp(key, size_key, n) != 0))
             status = cnri_preprocess_change(p, key, lua_tostring(L, -1), err);
         lua_settop(L, status ? top - 2 : top - 1);
     }
-    return status;
+    return status ? status : cnri_preprocess_units(p, "prepare", err);
 }
 
 /* { factor = { y, x }, shift = { y, x } } */

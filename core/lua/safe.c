@@ -132,6 +132,22 @@ static int64_t span(lua_State *L, int first, int last, int64_t length) {
     return __builtin_sub_overflow(j, i, &n) ? INT64_MAX : n;
 }
 
+/* What table.concat joins: its pieces' bytes, and a look at each. */
+static int64_t joined(lua_State *L, int64_t length) {
+    const int64_t first = luaL_optinteger(L, 3, 1), last = luaL_optinteger(L, 4, length);
+    const int64_t n = span(L, 3, 4, length);
+    int64_t bytes = 0;
+    if (n > length) return n; /* it fails at a nil, soon */
+    cnri_script_charge(L, n);
+    for (int64_t i = first; i <= last && lua_istable(L, 1); i++) {
+        if (lua_rawgeti(L, 1, i) == LUA_TSTRING) bytes += (int64_t)lua_rawlen(L, -1);
+        lua_pop(L, 1);
+    }
+    if (lua_type(L, 2) == LUA_TSTRING && __builtin_add_overflow(
+            bytes, n > 0 ? (int64_t)lua_rawlen(L, 2) * n : 0, &bytes)) return INT64_MAX;
+    return bytes / 8;
+}
+
 typedef enum work { WORK_SPAN, WORK_JOIN, WORK_MOVE, WORK_SHIFT, WORK_SORT } work;
 
 static int guarded(lua_State *L) {
@@ -142,7 +158,7 @@ static int guarded(lua_State *L) {
     const int64_t length = lua_istable(L, 1) ? (int64_t)lua_rawlen(L, 1) : 0;
     switch ((work)lua_tointeger(L, lua_upvalueindex(2))) {
     case WORK_SPAN: cost = span(L, 2, 3, length); break;
-    case WORK_JOIN: cost = span(L, 3, 4, length); break;
+    case WORK_JOIN: cost = joined(L, length); break;
     case WORK_MOVE: cost = span(L, 2, 3, 0); break;
     case WORK_SHIFT: cost = length / 4; break;
     case WORK_SORT:

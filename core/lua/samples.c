@@ -39,6 +39,12 @@ static cnri_lua_source *open_source(lua_State *L, const char *spec, const char *
 int cnri_lua_samples(lua_State *L) {
     cnri_lua_experiment(L);
     const char *spec = luaL_checkstring(L, 1), *split = luaL_optstring(L, 2, NULL);
+    static const char *const splits[] = {"train", "eval"}; /* what a source may be told */
+    if (split && strcmp(split, splits[0]) != 0 && strcmp(split, splits[1]) != 0) {
+        const char *near = cnri_nearest(split, splits, CNRI_COUNT(splits));
+        return luaL_error(L, "no split '%s'%s%s%s: want 'train' or 'eval'", split,
+                          near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
+    }
     check_spec(L, spec);
     open_source(L, spec, split);
     return 1;

@@ -101,11 +101,17 @@ bool cnri_lua_push_step(lua_State *L) {
 /* Every key that isn't the value's own says how a picture becomes this input. */
 static void read_preprocessing(lua_State *L, cnr_graph *g, int args, const char *name,
                                const char *place) {
+    cnr_error why = CNR_ERROR_INIT;
+    lua_getfield(L, args, "preset"); /* first: the others change it */
+    if (lua_type(L, -1) == LUA_TSTRING &&
+        cnri_preprocess_set(g, name, "preset", lua_tostring(L, -1), &why))
+        cnri_graph_problem(g, place, "%s.preset: %s", name, why.text);
+    lua_pop(L, 1);
     lua_pushnil(L);
     while (lua_next(L, args)) {
         const int top = lua_gettop(L);
         const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : NULL;
-        if (key && !is_key(key, shape_key) && !is_key(key, dtype_key) && !is_key(key, name_key)) {
+        if (key && strcmp(key, "preset") != 0 && !is_key(key, shape_key) && !is_key(key, dtype_key) && !is_key(key, name_key)) {
             cnr_error err = CNR_ERROR_INIT;
             if (!cnri_lua_push_step(L))
                 cnri_graph_problem(g, place, "%s.%s: want a number, a text or a list of numbers",

@@ -88,7 +88,7 @@ static void hook(lua_State *L, lua_Debug *ar) {
 void cnri_script_charge(lua_State *L, int64_t n) {
     cnri_script *s = cnri_script_of(L);
     if (s->trust) return;
-    if (!s->stopped && n <= s->budget) {
+    if (!s->stopped && n <= s->budget && !late(s)) {
         s->budget -= n;
         return;
     }

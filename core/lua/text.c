@@ -195,9 +195,23 @@ static int text_rep(lua_State *L) {
     return 1;
 }
 
+/* A standard function (upvalue 1) behind a charge for the bytes that it is given: it goes through all of
+ * them, and writes as many. */
+static int by_length(lua_State *L) {
+    const int n = lua_gettop(L);
+    int64_t bytes = 0;
+    for (int i = 1; i <= n; i++)
+        if (lua_type(L, i) == LUA_TSTRING) bytes += (int64_t)lua_rawlen(L, i);
+    cnri_script_charge(L, bytes / 4);
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_insert(L, 1);
+    lua_call(L, n, LUA_MULTRET);
+    return lua_gettop(L);
+}
+
 void cnri_lua_open_text(lua_State *L) {
-    static const char *const harmless[] = {"byte", "char", "format", "len",
-                                           "lower", "reverse", "sub", "upper"};
+    static const char *const harmless[] = {"byte", "char", "len", "sub"};
+    static const char *const charged[] = {"format", "lower", "reverse", "upper"};
     static const cnri_lua_row ours[] = {
         {"find(s, pattern, from, plain)", text_find}, {"match(s, pattern, from)", text_match},
         {"gmatch(s, pattern, from)", text_gmatch},    {"gsub(s, pattern, by, most)", text_gsub},
@@ -208,6 +222,11 @@ void cnri_lua_open_text(lua_State *L) {
     for (size_t i = 0; i < CNRI_COUNT(harmless); i++) {
         lua_getfield(L, -1, harmless[i]);
         lua_setfield(L, -3, harmless[i]);
+    }
+    for (size_t i = 0; i < CNRI_COUNT(charged); i++) {
+        lua_getfield(L, -1, charged[i]);
+        lua_pushcclosure(L, by_length, 1);
+        lua_setfield(L, -3, charged[i]);
     }
     lua_pop(L, 1);
     cnri_lua_set_rows(L, ours, CNRI_COUNT(ours));

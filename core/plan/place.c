@@ -30,14 +30,13 @@ static cnr_status take_devices(cnri_planner *p, cnr_error *err) {
 /* A placement that names a node which the net never had is a mistake worth telling. */
 static cnr_status find_wish(cnri_planner *p, const cnri_placement *w, cnr_error *err) {
     cnr_graph *g = p->graph;
-    const bool all = strcmp(w->node, "*") == 0;
+    const bool all = strcmp(w->node, "*") == 0, pattern = strchr(w->node, '*') != NULL;
     bool found = all;
     for (int32_t i = 0; i < g->nodes.n; i++) {
-        if (all && !p->wish[i]) p->wish[i] = w;
-        if (!all && g->nodes.at[i]->name && strcmp(g->nodes.at[i]->name, w->node) == 0) {
-            p->wish[i] = w;
-            found = true;
-        }
+        const char *name = g->nodes.at[i]->name;
+        if (!all && !(name && cnri_matches(w->node, name))) continue;
+        if (!pattern || !p->wish[i]) p->wish[i] = w;
+        found = true;
     }
     double sum = 0;
     for (int32_t i = 0; i < w->n_parts; i++) {
@@ -59,10 +58,11 @@ cnr_status cnri_plan_place(cnri_planner *p, cnr_error *err) {
     p->wish = cnri_alloc_zero((size_t)(p->graph->nodes.n + 1) * sizeof *p->wish);
     if (!p->wish) return cnri_no_memory(err);
     const int32_t own = p->set->own.n;
-    for (int32_t pass = 0; pass < 2; pass++) /* names before "*"; of two for a name the later */
+    for (int32_t pass = 0; pass < 3; pass++) /* names, patterns, "*"; of two for a name the later */
         for (int32_t i = 0; i < own + p->options->n_placements && !status; i++) {
             const cnri_placement *w = i < own ? &p->set->own.at[i] : &p->options->placements[i - own];
-            if ((strcmp(w->node, "*") == 0) == (pass == 0)) continue;
+            const bool all = strcmp(w->node, "*") == 0, pattern = strchr(w->node, '*') && !all;
+            if (pass != (all ? 2 : pattern ? 1 : 0)) continue;
             status = find_wish(p, w, err);
         }
     return status;

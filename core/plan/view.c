@@ -1,6 +1,8 @@
 /* A node as a kernel sees it with the first k of the operators behind it as its epilogue. */
 #include "core/plan/planner.h"
 
+enum { MOST_CHAINED = 64 };
+
 /* The input of `node` through which `value` comes in, and the one other operand (-1 none); false
  * when there are more of either. */
 static bool chain_ports(const cnri_node *node, cnr_value value, int32_t *port, int32_t *other) {
@@ -29,21 +31,29 @@ static bool may_follow(const cnri_planner *p, int32_t head, int32_t next, cnr_va
     return !(v->desc->flags & CNR_OP_ELEMENTWISE) || cnr_same_shape(v->inputs[port], v->outputs[0]);
 }
 
+/* The operators behind `node` that could be its epilogue, into chain (NULL: only counted). More than
+ * a kernel ever takes need not be offered: every node would be asked about all behind it. */
+static int32_t follow(const cnri_planner *p, int32_t node, int32_t *chain) {
+    const cnri_node *n = p->graph->nodes.at[node];
+    int32_t length = 0;
+    if (!p->fuse || n->view.n_outputs != 1 || (n->view.outputs[0]->flags & CNR_TENSOR_DYNAMIC))
+        return 0;
+    for (cnr_value v = n->out[0]; length < MOST_CHAINED; length++) {
+        const int32_t next = p->only_user[v];
+        if (next < 0 || !may_follow(p, node, next, v)) break;
+        if (chain) chain[length] = next;
+        v = p->graph->nodes.at[next]->out[0];
+    }
+    return length;
+}
+
 cnr_status cnri_pick_chain(cnri_planner *p, int32_t node, cnr_error *err) {
     cnri_pick *pick = &p->picks[node];
     const cnri_node *n = p->graph->nodes.at[node];
-    const int32_t most = p->fuse ? p->graph->nodes.n - node : 1;
-    int32_t length = 0;
-    pick->chain = cnri_alloc((size_t)most * sizeof *pick->chain);
+    const int32_t length = follow(p, node, NULL);
+    pick->chain = cnri_alloc(((size_t)length + 1) * sizeof *pick->chain);
     if (!pick->chain) return cnri_no_memory(err);
-    if (p->fuse && n->view.n_outputs == 1 && !(n->view.outputs[0]->flags & CNR_TENSOR_DYNAMIC))
-        for (cnr_value v = n->out[0]; length < most;) {
-            const int32_t next = p->only_user[v];
-            if (next < 0 || !may_follow(p, node, next, v)) break;
-            pick->chain[length++] = next;
-            v = p->graph->nodes.at[next]->out[0];
-        }
-    pick->n_chain = length;
+    pick->n_chain = follow(p, node, pick->chain);
     const size_t n_in = (size_t)n->view.n_inputs + (size_t)length;
     const size_t n_out = (size_t)n->view.n_outputs, chain = (size_t)length;
     pick->in = cnri_alloc((n_in + 1) * sizeof *pick->in);

@@ -26,6 +26,63 @@ const cnr_importer *cnri_importer_for(const char *path, const cnri_head *head, i
     return best;
 }
 
+/* ---- options ---- */
+
+const char *const *cnri_importer_options(const cnr_importer *importer) {
+    return CNRI_HAS(importer, options) ? importer->options : NULL;
+}
+
+/* The row's name up to its '='; one that ends in a star stands for what begins so. */
+static bool row_takes(const char *row, const char *name, size_t n) {
+    const size_t k = strcspn(row, "=");
+    if (k > 1 && row[k - 1] == '*') return n >= k && strncmp(row, name, k - 1) == 0;
+    return n == k && strncmp(row, name, n) == 0;
+}
+
+bool cnri_importer_takes(const cnr_importer *importer, const char *name) {
+    const char *const *rows = cnri_importer_options(importer);
+    if (!rows) return true;
+    for (; *rows; rows++)
+        if (row_takes(*rows, name, strcspn(name, "="))) return true;
+    return false;
+}
+
+/* The names of all rows; with what they would be taken for, the nearest. */
+static cnr_status no_such_option(const cnr_importer *importer, const char *option, cnr_error *err) {
+    CNRI_VEC(const char *) names = {0};
+    cnri_text known = {0};
+    char name[128];
+    for (const char *const *row = importer->options; *row; row++) {
+        char *own = cnri_format("%.*s", (int)strcspn(*row, "="), *row);
+        const char **slot = own ? cnri_push(&names) : NULL;
+        if (slot) *slot = own;
+        else cnri_free(own);
+        cnri_text_add(&known, "%s%.*s", known.n ? ", " : "", (int)strcspn(*row, "="), *row);
+    }
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(option, "="), option);
+    const char *near = cnri_nearest(name, names.at, names.n);
+    const cnr_status status =
+        cnri_fail(err, CNR_E_ARG, importer->name, "no option \"%s\"%s%s%s; it takes %s", name,
+                  near ? ", did you mean \"" : "", near ? near : "", near ? "\"?" : "",
+                  known.at && known.n ? known.at : "none");
+    for (int32_t i = 0; i < names.n; i++) cnri_free((void *)names.at[i]);
+    cnri_vec_free(&names);
+    cnri_text_free(&known);
+    return status;
+}
+
+static cnr_status check_options(const cnr_importer *importer, const cnr_import_args *args,
+                                cnr_error *err) {
+    for (int32_t i = 0; i < args->n_options; i++) {
+        if (!strchr(args->options[i], '='))
+            return cnri_fail(err, CNR_E_ARG, importer->name, "option \"%s\": want name=value",
+                             args->options[i]);
+        if (!cnri_importer_takes(importer, args->options[i]))
+            return no_such_option(importer, args->options[i], err);
+    }
+    return CNR_OK;
+}
+
 /* ---- graphs ---- */
 
 cnr_status cnri_import(const cnr_importer *importer, const cnr_import_args *args, cnr_graph **out,
@@ -35,7 +92,8 @@ cnr_status cnri_import(const cnr_importer *importer, const cnr_import_args *args
     cnr_graph *g = cnri_graph_new(slash ? slash + 1 : path);
     *out = NULL;
     if (!g) return cnri_fail(err, CNR_E_MEMORY, path, "out of memory");
-    cnr_status status = importer->import(args, g, err);
+    cnr_status status = check_options(importer, args, err);
+    if (!status) status = importer->import(args, g, err);
     if (cnri_alloc_verdict(before, CNR_OK, path, err)) /* whatever it made of that */
         status = CNR_E_MEMORY;
     else if (g->problems.n || g->out_of_memory)

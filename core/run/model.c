@@ -119,6 +119,29 @@ static cnr_status bind_inputs(cnr_model *m, cnr_error *err) {
     return CNR_OK;
 }
 
+static cnr_status take_preset(cnr_model *m, const char *preset, cnr_error *err) {
+    cnr_status status = CNR_OK;
+    for (int32_t i = 0; i < m->graph->inputs.n && !status; i++)
+        status = cnri_preprocess_set(m->graph, cnr_input_name(m, i), "preset", preset, err);
+    return status;
+}
+
+/* What the net brings and may be meant, however odd. */
+static void warn_of(const cnr_model *m) {
+    cnr_error why = CNR_ERROR_INIT;
+    int32_t named = m->n_labels;
+    while (named > 0 && !m->labels[named - 1][0]) named--;
+    if (cnri_labels_check(m->graph, named, NULL, &why))
+        cnri_log(CNR_LOG_WARN, m->graph->name, "%s", why.text);
+    for (int32_t i = 0; i < m->graph->inputs.n; i++) {
+        cnri_preprocess p;
+        if (cnri_preprocess_read(m->graph, cnr_input_name(m, i), &p, NULL)) continue;
+        if (cnri_preprocess_units(&p, NULL, &why))
+            cnri_log(CNR_LOG_WARN, m->graph->name, "%s", why.text);
+        cnri_preprocess_free(&p);
+    }
+}
+
 static cnr_status fill(cnr_model *m, const cnr_load_options *o, cnr_error *err) {
     cnri_plan_options options = {0};
     if (o) {
@@ -132,6 +155,9 @@ static cnr_status fill(cnr_model *m, const cnr_load_options *o, cnr_error *err) 
     cnri_plan_defaults(m->graph, &options);
     if (!cnri_plan_options_copy(&options, &m->plan_options)) return no_memory(err);
     if (!copy_symbols(m, o) || !copy_labels(m)) return no_memory(err);
+    cnr_status status = o && o->preset ? take_preset(m, o->preset, err) : CNR_OK;
+    if (status) return status;
+    warn_of(m);
     return bind_inputs(m, err);
 }
 

@@ -177,8 +177,13 @@ cnr_status cnri_preprocess_read(const cnr_graph *g, const char *input, cnri_prep
     return status;
 }
 
+static cnr_status change_step(void *p, const char *key, const char *text, cnr_error *err) {
+    return cnri_preprocess_change(p, key, text, err);
+}
+
 cnr_status cnri_preprocess_change(cnri_preprocess *p, const char *key, const char *text,
                                   cnr_error *err) {
+    if (strcmp(key, "preset") == 0) return cnri_preset_each(text, change_step, p, err);
     const char *names[CNRI_COUNT(keys)];
     for (size_t i = 0; i < CNRI_COUNT(keys); i++) {
         names[i] = keys[i].suffix + 1;
@@ -191,14 +196,23 @@ cnr_status cnri_preprocess_change(cnri_preprocess *p, const char *key, const cha
                      near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
-cnr_status cnri_preprocess_set(cnr_graph *g, const char *input, const char *key, const char *text,
-                               cnr_error *err) {
+typedef struct input { cnr_graph *g; const char *name; } input;
+
+static cnr_status set_step(void *arg, const char *key, const char *text, cnr_error *err) {
+    const input *i = arg;
+    return cnri_preprocess_set(i->g, i->name, key, text, err);
+}
+
+cnr_status cnri_preprocess_set(cnr_graph *g, const char *input_name, const char *key,
+                               const char *text, cnr_error *err) {
     cnri_preprocess p;
+    input whole = {g, input_name};
+    if (strcmp(key, "preset") == 0) return cnri_preset_each(text, set_step, &whole, err);
     defaults(&p);
     cnr_status status = cnri_preprocess_change(&p, key, text, err);
     cnri_preprocess_free(&p);
     if (status) return status;
-    char *name = cnri_format("input.%s.%s", input, key);
+    char *name = cnri_format("input.%s.%s", input_name, key);
     status = name ? cnri_host.graph_set_meta(g, name, text) : CNR_E_MEMORY;
     cnri_free(name);
     return status ? cnri_fail(err, status, key, "out of memory") : CNR_OK;

@@ -114,7 +114,11 @@ typedef struct cnri_head { uint8_t at[4096]; size_t n; } cnri_head;
 cnr_status cnri_file_head(const char *path, cnri_head *out, cnr_error *err);
 /* The importer that is surest of a file, if it is surer than *score, which becomes its own. */
 const cnr_importer *cnri_importer_for(const char *path, const cnri_head *head, int32_t *score);
-/* A graph, or an error that tells all problems. */
+/* The rows of what it takes, NULL-terminated; NULL: it does not say. */
+const char *const *cnri_importer_options(const cnr_importer *importer);
+/* "name", or "name=value" */
+bool cnri_importer_takes(const cnr_importer *importer, const char *name);
+/* A graph, or an error that tells all problems. Options that the importer does not have are refused. */
 cnr_status cnri_import(const cnr_importer *importer, const cnr_import_args *args, cnr_graph **out,
                        cnr_error *err);
 bool cnri_is_native(const char *path); /* by its name */
@@ -151,6 +155,16 @@ cnr_status cnri_preprocess_apply(const cnri_preprocess *p, const cnr_tensor *pic
 typedef struct cnri_framing { double scale[2], shift[2]; } cnri_framing;
 cnr_status cnri_preprocess_place(const cnri_preprocess *p, const cnr_tensor *picture,
                                  cnr_tensor *out, cnri_framing *place, cnr_error *err);
+/* preset.c: the steps of a preset that some importer brings; and the names there are. */
+typedef cnr_status (*cnri_step_fn)(void *arg, const char *key, const char *text, cnr_error *err);
+cnr_status cnri_preset_each(const char *name, cnri_step_fn fn, void *arg, cnr_error *err);
+void cnri_preset_names(cnri_text *out);
+/* An error for a mean and a std that can't be of pixels from 0 to 255. */
+cnr_status cnri_preprocess_units(const cnri_preprocess *p, const char *where, cnr_error *err);
+/* How many classes a net of one output tells apart; -1: it is no such net, or does not say. */
+int64_t cnri_output_classes(const cnr_graph *g);
+/* An error when labels, so many, are not those of the net's classes. */
+cnr_status cnri_labels_check(const cnr_graph *g, int64_t labels, const char *where, cnr_error *err);
 /* As cnri_preprocess_set, for this use alone. */
 cnr_status cnri_preprocess_change(cnri_preprocess *p, const char *key, const char *text,
                                   cnr_error *err);

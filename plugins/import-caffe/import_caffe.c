@@ -395,12 +395,23 @@ static int32_t accepts(const char *path, const uint8_t *head, size_t bytes) {
                                                                                             : 0;
 }
 
+static const char *const preset_rows[] = {
+    "caffe channels=bgr mean=103.939,116.779,123.68 std=1 scale=1",
+    NULL};
+
+static const char *const option_rows[] = {
+    "shape=C,H,W the input's size, where the file leaves it open",
+    "mean_file=FILE a mean picture, .binaryproto",
+    NULL};
+
 static const cnr_importer importer = {
     .size = sizeof importer,
     .name = "caffe",
     .summary = "Caffe: NET.prototxt WEIGHTS.caffemodel (V1 and V2 layers, SSD's too)",
     .accepts = accepts,
     .import = import,
+    .options = option_rows,
+    .presets = preset_rows,
 };
 
 IMP_PLUGIN("import-caffe", "1.0", "reads Caffe models", importer)

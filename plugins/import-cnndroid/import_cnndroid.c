@@ -126,12 +126,18 @@ static int32_t accepts(const char *path, const uint8_t *head, size_t bytes) {
            : layers && strstr(text, "parameters_file")                                ? 70 : 0;
 }
 
+static const char *const option_rows[] = {
+    "shape=C,H,W the input's size, where the layers do not tell",
+    "mean_file=FILE a mean picture in MessagePack (mean.msg beside the NetFile)",
+    NULL};
+
 static const cnr_importer importer = {
     .size = sizeof importer,
     .name = "cnndroid",
     .summary = "CNNdroid: NETFILE.txt (its MessagePack files and mean.msg lie beside it)",
     .accepts = accepts,
     .import = import,
+    .options = option_rows,
 };
 
 IMP_PLUGIN("import-cnndroid", "1.0", "reads CNNdroid models", importer)

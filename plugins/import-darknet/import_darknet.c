@@ -117,12 +117,21 @@ static int32_t accepts(const char *path, const uint8_t *head, size_t bytes) {
     return imp_ends_with(path, ".cfg") ? 30 : 0;
 }
 
+static const char *const preset_rows[] = {
+    "darknet channels=rgb mean=0 std=1 scale=0.00392156862745098",
+    NULL};
+
+static const char *const option_rows[] = {
+    NULL};
+
 static const cnr_importer importer = {
     .size = sizeof importer,
     .name = "darknet",
     .summary = "Darknet: NET.cfg NET.weights (YOLO and classifiers)",
     .accepts = accepts,
     .import = import,
+    .options = option_rows,
+    .presets = preset_rows,
 };
 
 IMP_PLUGIN("import-darknet", "1.0", "reads Darknet models", importer)

@@ -275,12 +275,24 @@ static int32_t accepts(const char *path, const uint8_t *head, size_t bytes) {
     return imp_ends_with(path, ".json") ? 80 : 60;
 }
 
+static const char *const preset_rows[] = {
+    "gluon channels=rgb mean=123.675,116.28,103.53 std=58.395,57.12,57.375 scale=1",
+    NULL};
+
+static const char *const option_rows[] = {
+    "shape=C,H,W the first input's size",
+    "shape.*=C,H,W the size of the input of that name",
+    IMP_LAYOUT_ROWS,
+    NULL};
+
 static const cnr_importer importer = {
     .size = sizeof importer,
     .name = "mxnet",
     .summary = "MXNet: NET-symbol.json NET-0000.params (option shape=C,H,W: the input's size)",
     .accepts = accepts,
     .import = import,
+    .options = option_rows,
+    .presets = preset_rows,
 };
 
 IMP_PLUGIN("import-mxnet", "1.0", "reads MXNet models", importer)

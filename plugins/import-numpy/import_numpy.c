@@ -50,12 +50,17 @@ static int32_t accepts(const char *path, const uint8_t *head, size_t n) {
     return imp_ends_with(path, ".npz") ? 60 : 0;
 }
 
+static const char *const option_rows[] = {
+    IMP_LAYOUT_ROWS,
+    NULL};
+
 static const cnr_importer importer = {
     .size = sizeof importer,
     .name = "numpy",
     .summary = "NumPy: .npy, .npz or a folder of such, as weights of a net in Lua",
     .accepts = accepts,
     .import = import,
+    .options = option_rows,
 };
 
 IMP_PLUGIN("import-numpy", "1.0", "reads NumPy's arrays", importer)

@@ -189,12 +189,21 @@ static int32_t accepts(const char *path, const uint8_t *head, size_t bytes) {
     return kind_of(head, bytes) == NEITHER ? 0 : 40;
 }
 
+static const char *const preset_rows[] = {
+    "torchvision channels=rgb mean=123.675,116.28,103.53 std=58.395,57.12,57.375 scale=1",
+    NULL};
+
+static const char *const option_rows[] = {
+    NULL};
+
 static const cnr_importer importer = {
     .size = sizeof importer,
     .name = "onnx",
     .summary = "ONNX: MODEL.onnx, operator set 1 upward, external data beside it",
     .accepts = accepts,
     .import = import,
+    .options = option_rows,
+    .presets = preset_rows,
 };
 
 static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {

@@ -117,6 +117,17 @@ static int32_t accepts(const char *path, const uint8_t *head, size_t bytes) {
     return end + 1 < bytes && head[end] == 0x12 ? (named ? 70 : 50) : 0;
 }
 
+static const char *const preset_rows[] = {
+    "tf channels=rgb mean=127.5 std=127.5 scale=1",
+    NULL};
+
+static const char *const option_rows[] = {
+    "shape=H,W,C the input's size, where the graph leaves it open",
+    "shape.*=H,W,C the same of the node of that name, where the graph is then cut",
+    "outputs=A,B the nodes that are the outputs",
+    "value.*=NUMBER what a placeholder is: a dropout's keep_prob, is_training",
+    NULL};
+
 static const cnr_importer importer = {
     .size = sizeof importer,
     .name = "tensorflow",
@@ -124,6 +135,8 @@ static const cnr_importer importer = {
                "value.PLACEHOLDER=1)",
     .accepts = accepts,
     .import = import,
+    .options = option_rows,
+    .presets = preset_rows,
 };
 
 IMP_PLUGIN("import-tensorflow", "1.1", "reads frozen TensorFlow graphs", importer)

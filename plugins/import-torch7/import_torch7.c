@@ -129,12 +129,19 @@ static int32_t accepts(const char *path, const uint8_t *head, size_t bytes) {
     return imp_ends_with(path, ".t7") || imp_ends_with(path, ".nn") ? 80 : 60;
 }
 
+static const char *const option_rows[] = {
+    "shape=C,H,W the input's size, where the layers do not tell",
+    "key=NAME which of the file's nets",
+    "long=4 the bytes of a long where the file was written: 4 or 8 (told by the file)",
+    NULL};
+
 static const cnr_importer importer = {
     .size = sizeof importer,
     .name = "torch7",
     .summary = "Torch7: NET.t7 (nn modules; option shape=C,H,W where the layers do not tell)",
     .accepts = accepts,
     .import = import,
+    .options = option_rows,
 };
 
 IMP_PLUGIN("import-torch7", "1.0", "reads Torch7 models", importer)

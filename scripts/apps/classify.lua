@@ -36,6 +36,13 @@ return app.main(spec, function(options)
   local net, how = nets.open(options[1], options), {}
   local names = options.labels and labels.read(options.labels)
   for _, step in ipairs(steps) do how[step] = options[step] end
+  local function check(classes) -- a class with its neighbour's name is worse than one without
+    local wanted = classes - (options.background or 0)
+    if not names or #names == wanted then return end
+    error(("%s has %d names, the net %d classes%s"):format(options.labels, #names, classes,
+      #names == classes - 1 and ": if its first is none of them, say --background 1"
+      or ": want a line for each, in the net's order"), 0)
+  end
   local function label(class)
     local shifted = class - (options.background or 0)
     local name = names and names[shifted + 1] or net.model:label(class)
@@ -44,6 +51,7 @@ return app.main(spec, function(options)
   end
   return function(name, picture)
     local scores = net:run((net.model:prepare(picture, how)))[1]
+    check(#scores)
     local best, part, lines = scores:topk(options.top or 3), parts(scores), {}
     for i, one in ipairs(best) do lines[i] = { label(one.index), part(one.score), one.index } end
     if options.json then

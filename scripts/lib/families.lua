@@ -426,10 +426,16 @@ function M.of(net, name)
   local known = {}
   for i, family in ipairs(M.list) do known[i] = family.name end
   known = table.concat(known, ", ")
-  if name then return M[name] or error("no family '" .. name .. "'; there are " .. known, 0) end
+  local named = name and (M[name] or error("no family '" .. name .. "'; there are " .. known, 0))
+  if named and named.fits(net) then return named end
   for _, family in ipairs(M.list) do
-    if family.fits(net) then return family end
+    if family.fits(net) then
+      if not named then return family end
+      error(("--family %s: this net is of the family %s, by its outputs or its file; without " ..
+             "--family it is decoded so"):format(name, family.name), 0)
+    end
   end
+  if named then return named end
   local ports = {}
   for i, port in ipairs(net.outputs) do
     ports[i] = port.name .. " [" .. table.concat(port.sizes, ",") .. "]"

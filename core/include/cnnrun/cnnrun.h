@@ -50,6 +50,7 @@ typedef struct cnr_load_options {
     uint64_t cache_bytes;        /* most that plans may take in there; 0: 4 GiB */
     /* (since 1.1) "name=value" for the importer, NULL-terminated; NULL: none */
     const char *const *import_options;
+    const char *preset; /* (since 1.2) how pictures are prepared: "torchvision"; NULL: as the net says */
     /* (since 1.2) 1: weights of a .cnr are believed; else their digests are compared when the data
      * is first read, and damage is CNR_E_FORMAT */
     int32_t no_verify;

@@ -32,6 +32,15 @@ typedef struct cnr_importer {
     /* Builds into an empty graph. Unsupported layers are reported one by one with
      * host->graph_problem and the rest goes on, so that a user sees all of them at once. */
     cnr_status (*import)(const cnr_import_args *args, struct cnr_graph *graph, cnr_error *err);
+    /* (since 1.2) (optional) What it takes as args->options, a row each, NULL-terminated: "key=NAME which
+     * of the file's nets". What stands before '=' is the name; one that ends in ".*", "shape.*=C,H,W",
+     * stands for all that begin so. Any other option is refused before `import` is called, with the
+     * names there are. Without the field, or NULL: any is handed over, as before 1.2. */
+    const char *const *options;
+    /* (since 1.2) (optional) How pictures were prepared for the nets of such files, by names that people
+     * know: "caffe channels=bgr mean=104,117,123 std=1 scale=1", NULL-terminated. Steps as in a net's
+     * metadata; of pixels from 0 to 255. */
+    const char *const *presets;
 } cnr_importer;
 
 typedef struct cnr_exporter {

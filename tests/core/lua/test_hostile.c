@@ -42,6 +42,26 @@ static void judge(const char *name) {
     cnri_graph_free(g);
 }
 
+/* Parsing that takes the square of the text's length: there is a limit on its time too. */
+static void long_to_parse(void) {
+    char path[] = "/tmp/cnnrun-parse-XXXXXX";
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_graph *g = NULL;
+    const int file = mkstemp(path);
+    FILE *f = file >= 0 ? fdopen(file, "w") : NULL;
+    if (!ok(f != NULL, "a file")) return;
+    fputs("local x\nif x then\n", f);
+    for (int i = 0; i < 200000; i++) fputs("elseif x then\n", f);
+    fputs("end\n", f);
+    fclose(f);
+    alarm(MOST_SECONDS);
+    const cnr_status status = cnri_lua_load(NULL, path, NULL, &g, &err);
+    alarm(0);
+    ok(status != CNR_OK && !g, "200,000 times elseif: refused");
+    has_text(err.text, "longer than it may", "for the time that they take to parse");
+    unlink(path);
+}
+
 int main(void) {
     char *names[200];
     int n = 0;
@@ -58,6 +78,7 @@ int main(void) {
     cnri_log_to(NULL, NULL, CNR_LOG_ERROR);
     if (!cnri_op("conv")) skip("hostile scripts", "no operators: build the plugins");
     else for (int i = 0; i < n; i++) judge(names[i]);
+    long_to_parse();
     for (int i = 0; i < n; i++) free(names[i]);
     return done();
 }

@@ -1,0 +1,132 @@
+#!/usr/bin/perl
+# What is asked for and isn't there is told, with the way out: never taken for something else.
+use strict;
+use warnings;
+use File::Temp qw(tempdir);
+use JSON::PP;
+use Test::More;
+
+my $build = $ENV{CNNRUN_BUILD} // './build';
+my $dir = tempdir(CLEANUP => 1);
+plan skip_all => "no $build/cnnrun" unless -x "$build/cnnrun";
+
+sub put {
+    my ($name, $text) = @_;
+    open my $file, '>', "$dir/$name" or die;
+    print $file $text;
+    close $file;
+    return "$dir/$name";
+}
+sub run {
+    my @words = @_;
+    my $pid = fork // die;
+    if (!$pid) {
+        open STDOUT, '>', "$dir/out" or die;
+        open STDERR, '>', "$dir/err" or die;
+        exec "$build/cnnrun", @words or die;
+    }
+    waitpid $pid, 0;
+    my @texts = map { local (@ARGV, $/) = ($_); my $t = <>; $t // '' } "$dir/out", "$dir/err";
+    return ($? >> 8, @texts);
+}
+sub refused {
+    my ($what, $like, @words) = @_;
+    my ($code, $out, $err) = run(@words);
+    ok $code != 0 && $err =~ $like, $what or diag "$code\n$out$err";
+}
+my $head = "local c = require 'cnnrun'\n";
+
+# ---- scripts ----
+my $plott = put('plott.lua', "${head}return function(a) c.plott{}; print 'went on' end\n");
+refused('c.plott in an experiment', qr/plott\.lua:2: the module cnnrun has no 'plott'/, $plott);
+my $lode = put('lode.lua', "${head}return function(a) local l = c.loadd; print 'went on' end\n");
+refused('c.loadd: with a suggestion', qr/no 'loadd' \(did you mean 'load'\?\)/, $lode);
+my $split = put('split.lua', "${head}return function(a) print(#c.samples(a[1], a[2])) end\n");
+refused('c.samples(x, "banana")', qr/no split 'banana': want 'train' or 'eval'/, $split, $dir, 'banana');
+refused('c.samples(x, "trian")', qr/did you mean 'train'/, $split, $dir, 'trian');
+
+# ---- places ----
+my $net = sub { "${head}return c.net { input = { 'data', shape = { 1, 4, 4, 4 } }, place = { $_[0] },\n" .
+    "  c.conv2d { 'conv1', out = 4, kernel = 1 }, c.relu { 'act' }, c.conv2d { 'conv2', out = 4, kernel = 1 } }\n" };
+refused('a place for no layer', qr/place\.convv1: no layer is called so; did you mean conv1\?/,
+    'show', '--weights', 'none', put('place.lua', $net->('convv1 = "cpu"')));
+refused('a pattern for no layer', qr/place\.pool\*: no layer/,
+    'show', '--weights', 'none', put('place.lua', $net->('["pool*"] = "cpu"')));
+my ($code, $out, $err) = run('show', '--weights', 'none', put('place.lua', $net->('["conv*"] = "cpu"')));
+is $code, 0, 'conv* is a pattern' or diag $err;
+refused('and means those layers', qr/nosuch/, 'show', '--weights', 'none',
+    put('place.lua', $net->('["conv*"] = "nosuch:0"')));
+
+# ---- options of importers ----
+my %file = (caffe => ['net.prototxt', "name: 'n'\ninput: 'data'\ninput_shape { dim: 1 dim: 1 dim: 2 dim: 2 }\n"],
+    darknet => ['net.cfg', "[net]\nwidth=8\nheight=8\nchannels=3\n[avgpool]\n"]);
+my $help = (run('import', '--help'))[1];
+($code, $out) = run('plugins', '--json');
+my %rows = map { my $o = eval { decode_json($_)->{options} }; %{$o || {}} } split /\n/, $out;
+my @importers = map { my $l = eval { decode_json($_)->{provides}{importer} }; @{$l || []} } split /\n/, $out;
+cmp_ok scalar @importers, '>=', 1, scalar(@importers) . ' importers';
+for my $importer (@importers) {
+    ok ref $rows{$importer}, "$importer says what it takes";
+    like $help, qr/^  \Q$importer\E/m, "import --help tells of $importer";
+    my $model = put(@{$file{$importer} // ['some.file', 'x']});
+    refused("$importer: an option that it has not", qr/$importer: no option "sahpe"/, 'import', $model,
+        '-o', "$dir/out.cnr", '--format', $importer, '--option', 'sahpe=1,2,3');
+    ok !-e "$dir/out.cnr", "$importer: and nothing is written";
+    next unless grep /^shape=/, @{$rows{$importer} // []};
+    refused("$importer: with a suggestion", qr/did you mean "shape"/, 'import', $model, '-o',
+        "$dir/out.cnr", '--format', $importer, '--option', 'sahpe=1,2,3');
+}
+like $help, qr/shape=/, 'with their options';
+
+# ---- errors name the file once ----
+if (grep { $_ eq 'caffe' } @importers) {
+    my $model = put('bad.prototxt', "layer { name: 'x' type: 'Nosuch' bottom: 'data' top: 'x' }\n");
+    (undef, undef, $err) = run('import', $model, '-o', "$dir/out.cnr");
+    my $times = () = $err =~ /bad\.prototxt/g;
+    is $times, 1, 'an import error names the file once' or diag $err;
+}
+
+# ---- pictures ----
+my $pic = put('pic.lua', "${head}return c.net { input = { 'data', shape = { 'n', 3, 8, 8 } },\n" .
+    "  c.global_average_pool {}, c.dense { 'fc', out = 4 }, c.softmax {} }\n");
+my @bench = ('bench', $pic, '--weights', 'random:1', '--runs', '1');
+refused("torchvision's mean and std in parts of 1", qr/pixels from 0 to 1.*want them times 255 \(123\.675 and 58\.395\).*torchvision/,
+    @bench, '--mean', '0.485,0.456,0.406', '--std', '0.229,0.224,0.225');
+($code, undef, $err) = run(@bench, '--preset', 'torchvision');
+is $code, 0, '--preset torchvision' or diag $err;
+refused('--preset of no name', qr/none is called "torchvison"; there are: .*torchvision/, @bench, '--preset', 'torchvison');
+($code, undef, $err) = run(@bench, '--crop', '6');
+ok $code == 0 && $err =~ /--crop: 6 x 6 is scaled to the net's 8 x 8/, '--crop unlike the net: a warning' or diag $err;
+($code, undef, $err) = run(@bench, '--crop', '8');
+is $err =~ /--crop/, '', 'and like it: none';
+my $same = put('same.lua', "${head}return function(a)\n  local p = c.tensor { shape = { 8, 8, 3 }, dtype = 'u8' }\n" .
+    "  local net, set = c.load(a[1], { weights = 'random:1' }), c.load(a[1], { weights = 'random:1', preset = 'torchvision' })\n" .
+    "  local x, y = net:prepare(p, { preset = 'torchvision', mean = 0 }), set:prepare(p)\n" .
+    "  print(string.format('%.4f %.4f %.4f', x[1], y[1], net:prepare(p)[1]))\n" .
+    "  print(pcall(function() return net:prepare(p, { mean = .485, std = .229 }) end))\nend\n");
+($code, $out, $err) = run($same, $pic);
+like $out, qr/^0\.0000 -2\.1179 0\.0000$/m, 'a preset in scripts; what is said besides goes before it' or diag $err;
+like $out, qr/pixels from 0 to 1/, 'and units that can not be';
+
+# ---- labels ----
+if (grep { $_ eq 'caffe' } @importers) {
+    my $model = put('four.prototxt', "input: 'data'\ninput_shape { dim: 1 dim: 4 dim: 1 dim: 1 }\n" .
+        "layer { name: 's' type: 'Softmax' bottom: 'data' top: 's' }\n");
+    refused('3 labels for 4 classes', qr/3 labels, and the net tells 4 classes apart/, 'import', $model, '-o',
+        "$dir/four.cnr", '--labels', put('three.txt', "a\nb\nc\n"));
+    ok !-e "$dir/four.cnr", 'nothing is written';
+    ($code, undef, $err) = run('import', $model, '-o', "$dir/four.cnr", '--labels', put('four.txt', "a\nb\nc\nd\n\n"));
+    is $code, 0, '4 and an empty line are taken' or diag $err;
+}
+
+# ---- networks of very many layers ----
+my $deep = put('deep.lua', "${head}local l = { input = { 'data', shape = { 1, 4 } } }\n" .
+    "for i = 1, 20000 do l[i] = c.relu {} end\nreturn c.net(l)\n");
+my $asan = `grep -c 'SANITIZE[^=]*=.*address' $build/CMakeCache.txt`;
+SKIP: {
+    skip 'addresses are not to be limited under the sanitiser', 1 if $asan > 0;
+    is system("ulimit -v 600000; $build/cnnrun show $deep --json >/dev/null 2>$dir/err"), 0,
+        '20,000 layers are planned in 600 MB' or diag `head -c 300 $dir/err`;
+}
+
+done_testing;
