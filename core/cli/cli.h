@@ -156,6 +156,15 @@ const char *const *cnri_args_no_rewrite(const cnri_args *args);
 /* --cache, else CNNRUN_CACHE; NULL: none. */
 const char *cnri_args_cache(const cnri_args *args);
 cnr_status cnri_args_open(const cnri_args *args, cnr_runtime **rt, cnr_error *err);
+/* How nets are loaded, as the options say; to be freed after an error too. */
+typedef struct cnri_loading {
+    cnr_load_options options;
+    const char **names; /* of symbols */
+    int64_t *values;
+    char *text;
+} cnri_loading;
+cnr_status cnri_args_loading(const cnri_args *args, cnri_loading *out, cnr_error *err);
+void cnri_loading_free(cnri_loading *l);
 /* Whether a runtime opened for `was` won't do for `now`; what can still be changed of it is. */
 bool cnri_args_reopen(const cnri_args *was, const cnri_args *now, cnr_runtime *rt);
 /* Loads a net as the options say and sets its preprocessing from the flags. */

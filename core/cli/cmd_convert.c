@@ -1,14 +1,12 @@
 /* cnnrun convert: any net to the native file, its weights in another encoding if asked. */
 #include "core/cli/cli.h"
 #include "core/store/store.h"
-#include <fnmatch.h>
 
 typedef struct convert {
     const char *out, *encode, *layers;
     const cnr_encoding *encoding;
     cnr_attr **settings;  /* resolved, in the order of the encoding's schema */
-    int32_t encoded;      /* weights changed */
-    uint64_t before, after;
+    cnri_encoded done;
 } convert;
 
 static const cnri_option options[] = {
@@ -109,89 +107,10 @@ static cnr_status find_encoding(convert *c, cnr_error *err) {
     return status;
 }
 
-/* ---- encoding weights ---- */
-
-/* Some kernel takes input `port` of this operator in the encoding. */
-static bool is_read(const cnr_op *op, int32_t port, const char *encoding) {
-    const cnr_kernel *const *kernels;
-    const int32_t n = cnri_kernels_for(op, &kernels);
-    for (int32_t i = 0; i < n; i++) {
-        const char *const *names =
-            CNRI_HAS(kernels[i], encodings) ? kernels[i]->encodings : NULL;
-        for (int32_t p = 0; names && names[p]; p++)
-            if (p == port && strcmp(names[p], encoding) == 0) return true;
-    }
-    return false;
-}
-
-static bool is_learned(const cnr_op *op, int32_t port) {
-    if (port >= op->n_inputs) return false;
-    const size_t at = (size_t)port * op->port_size;
-    const uint32_t flags = ((const cnr_port *)(const void *)((const char *)op->inputs + at))->flags;
-    return (flags & CNR_PORT_PARAMETER) && !(flags & CNR_PORT_STATISTIC);
-}
-
-/* Every node that uses the weight must read the encoding and be among the layers meant. What is
- * only stored so is for weights in the strict sense: learned, of several rows. */
-static bool wanted(const convert *c, const cnr_graph *g, cnr_value value) {
-    const bool stored = CNRI_HAS(c->encoding, flags) && (c->encoding->flags & CNR_ENCODING_STORED);
-    bool used = false;
-    if (stored && g->values.at[value].type->rank < 2) return false;
-    for (int32_t i = 0; i < g->nodes.n; i++) {
-        const cnri_node *node = g->nodes.at[i];
-        for (int32_t p = 0; p < node->view.n_inputs; p++) {
-            if (node->in[p] != value) continue;
-            const bool read = stored ? is_learned(node->view.desc, p)
-                                     : is_read(node->view.desc, p, c->encoding->name);
-            if (!read) return false;
-            if (c->layers && fnmatch(c->layers, node->name, 0) != 0) return false;
-            used = true;
-        }
-    }
-    return used;
-}
-
-static cnr_status encode_value(convert *c, cnri_value *v, cnr_error *err) {
-    const cnr_attr *const *settings = (const cnr_attr *const *)c->settings;
-    uint64_t bytes = 0;
-    cnr_tensor *t = v->type;
-    cnr_status status = c->encoding->encode_size(t, settings, &bytes, err);
-    if (status) return status;
-    status = cnri_value_sound(v, err);
-    if (status) return status;
-    void *data = bytes < SIZE_MAX ? cnri_alloc(bytes ? (size_t)bytes : 1) : NULL;
-    if (!data) return cnri_fail(err, CNR_E_MEMORY, v->name, "out of memory");
-    status = c->encoding->encode(t, settings, data, bytes, err);
-    if (status) {
-        cnri_free(data);
-        return status;
-    }
-    c->encoded++;
-    c->before += cnr_dense_bytes(t);
-    c->after += bytes;
-    if (!v->borrowed) cnri_free(t->data);
-    v->borrowed = false;
-    v->seal = NULL;
-    t->data = data;
-    t->bytes = bytes;
-    t->encoding = cnri_intern(c->encoding->name);
-    return CNR_OK;
-}
-
-static cnr_status encode_all(convert *c, cnr_graph *g, cnr_error *err) {
-    for (cnr_value i = 0; i < g->values.n; i++) {
-        cnri_value *v = &g->values.at[i];
-        if (v->producer >= 0 || v->is_input || !v->type->data || v->type->encoding ||
-            !wanted(c, g, i))
-            continue;
-        const cnr_status status = encode_value(c, v, err);
-        if (status) return status;
-    }
-    if (c->encoded) return CNR_OK;
-    return cnri_fail(err, CNR_E_NOT_FOUND, "--encode",
-                     "no layer%s%s has weights that a kernel reads as %s",
-                     c->layers ? " named like " : "", c->layers ? c->layers : "",
-                     c->encoding->name);
+static cnr_status encode(convert *c, cnr_graph *graph, cnr_error *err) {
+    const cnri_encode_options o = {.encoding = c->encoding, .layers = c->layers,
+                                   .settings = (const cnr_attr *const *)c->settings};
+    return cnri_encode_weights(graph, &o, &c->done, err);
 }
 
 int cnri_cmd_convert(int argc, char **argv) {
@@ -211,12 +130,13 @@ int cnri_cmd_convert(int argc, char **argv) {
         if (!status && c.encode) status = find_encoding(&c, &err);
         if (!status) status = cnri_args_load_graph(&args, rt, args.operands.at[0], &graph, &err);
         if (!status) status = cnri_graph_verdict(graph, true, &err);
-        if (!status && c.encode) status = encode_all(&c, graph, &err);
+        if (!status && c.encode) status = encode(&c, graph, &err);
         if (!status) status = cnri_store_write(graph, c.out, &err);
         if (status) code = cnri_complain(&args, &err);
-        else if (c.encoded && !args.common.quiet)
+        else if (c.done.encoded && !args.common.quiet)
             cnri_say(stderr, "%s: %d weights in another encoding, %llu bytes instead of %llu\n",
-                     c.out, c.encoded, (unsigned long long)c.after, (unsigned long long)c.before);
+                     c.out, c.done.encoded, (unsigned long long)c.done.after,
+                     (unsigned long long)c.done.before);
     }
     cnri_free(c.settings);
     cnri_graph_free(graph);

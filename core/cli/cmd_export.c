@@ -12,32 +12,6 @@ static const cnri_syntax syntax = {
     "export", "NET -o FILE", "Writes a net in the format that FILE's name says (see cnnrun plugins).",
     NULL, option_rows, CNRI_COUNT(option_rows), true, 1, 1, NULL};
 
-static const cnr_exporter *exporter_for(const char *path) {
-    const cnr_exporter *best = NULL;
-    int32_t score = 0;
-    for (int32_t i = 0; i < cnri_count(CNR_KIND_EXPORTER); i++) {
-        const cnr_exporter *e = (const cnr_exporter *)cnri_at(CNR_KIND_EXPORTER, i);
-        const int32_t s = e->accepts(path);
-        if (s > score) {
-            score = s;
-            best = e;
-        }
-    }
-    return best;
-}
-
-static cnr_status no_exporter(const char *path, cnr_error *err) {
-    cnri_text all = {0};
-    for (int32_t i = 0; i < cnri_count(CNR_KIND_EXPORTER); i++)
-        cnri_text_add(&all, "%s%s", i ? ", " : "",
-                      ((const cnr_exporter *)cnri_at(CNR_KIND_EXPORTER, i))->name);
-    const cnr_status status =
-        cnri_fail(err, CNR_E_UNSUPPORTED, path, "no exporter writes a file of such a name; there "
-                  "are: %s", all.at ? all.at : "none");
-    cnri_text_free(&all);
-    return status;
-}
-
 int cnri_cmd_export(int argc, char **argv) {
     options opt = {0};
     cnri_args args;
@@ -54,13 +28,7 @@ int cnri_cmd_export(int argc, char **argv) {
     }
     status = cnri_args_open(&args, &rt, &err);
     if (!status) status = cnri_args_load_graph(&args, rt, args.operands.at[0], &graph, &err);
-    if (!status) status = cnri_graph_verdict(graph, true, &err);
-    if (!status) status = cnri_graph_sound(graph, NULL, 0, &err);
-    if (!status) {
-        const cnr_exporter *e = exporter_for(opt.output);
-        status = e ? e->write(graph, opt.output, &err)
-                   : no_exporter(opt.output, &err);
-    }
+    if (!status) status = cnri_export(graph, opt.output, &err);
     if (status) code = cnri_complain(&args, &err);
     cnri_graph_free(graph);
     cnr_close(rt);

@@ -89,18 +89,15 @@ bool cnri_args_reopen(const cnri_args *was, const cnri_args *now, cnr_runtime *r
 
 /* ---- load options ---- */
 
-typedef struct symbols { const char **names; int64_t *values; char *text; } symbols;
-
-static void symbols_free(symbols *s) {
-    cnri_free(s->names);
-    cnri_free(s->values);
-    cnri_free(s->text);
+void cnri_loading_free(cnri_loading *l) {
+    cnri_free(l->names);
+    cnri_free(l->values);
+    cnri_free(l->text);
 }
 
 /* Splits "batch=4" words. */
-static cnr_status symbols_parse(const cnri_words *words, symbols *s, cnr_error *err) {
+static cnr_status symbols_parse(const cnri_words *words, cnri_loading *s, cnr_error *err) {
     size_t bytes = 1;
-    memset(s, 0, sizeof *s);
     for (int32_t i = 0; i < words->n; i++) bytes += strlen(words->at[i]) + 1;
     s->names = cnri_alloc_zero((size_t)(words->n + 1) * sizeof *s->names);
     s->values = cnri_alloc_zero((size_t)(words->n + 1) * sizeof *s->values);
@@ -146,10 +143,10 @@ static cnr_status check_rewrites(const cnri_words *words, cnr_error *err) {
     return status;
 }
 
-static cnr_status load_options(const cnri_args *args, symbols *s, cnr_load_options *options,
-                               cnr_error *err) {
+cnr_status cnri_args_loading(const cnri_args *args, cnri_loading *s, cnr_error *err) {
     const cnri_common *c = &args->common;
-    memset(options, 0, sizeof *options);
+    cnr_load_options *options = &s->options;
+    memset(s, 0, sizeof *s);
     options->size = sizeof *options;
     cnr_status status = symbols_parse(&c->symbols, s, err);
     if (!status) status = check_rewrites(&c->no_rewrite, err);
@@ -176,41 +173,38 @@ static cnr_status load_options(const cnri_args *args, symbols *s, cnr_load_optio
 
 cnr_status cnri_args_load_graph(const cnri_args *args, cnr_runtime *rt, const char *path,
                                 cnr_graph **out, cnr_error *err) {
-    cnr_load_options options;
-    symbols s;
+    cnri_loading l;
     *out = NULL;
-    cnr_status status = load_options(args, &s, &options, err);
-    if (!status) status = cnri_load_graph(rt, path, &options, out, err);
+    cnr_status status = cnri_args_loading(args, &l, err);
+    if (!status) status = cnri_load_graph(rt, path, &l.options, out, err);
     if (!status) status = cnri_args_preprocess(args, *out, err);
     if (status) {
         cnri_graph_free(*out);
         *out = NULL;
     }
-    symbols_free(&s);
+    cnri_loading_free(&l);
     return status;
 }
 
 cnr_status cnri_args_load(const cnri_args *args, cnr_runtime *rt, const char *path,
                           cnr_model **out, cnr_error *err) {
-    cnr_load_options options;
-    symbols s;
+    cnri_loading l;
     *out = NULL;
-    cnr_status status = load_options(args, &s, &options, err);
-    if (!status) status = cnr_load(rt, path, &options, out, err);
+    cnr_status status = cnri_args_loading(args, &l, err);
+    if (!status) status = cnr_load(rt, path, &l.options, out, err);
     if (!status) status = cnri_args_preprocess(args, (*out)->graph, err);
-    symbols_free(&s);
+    cnri_loading_free(&l);
     return status;
 }
 
 cnr_status cnri_args_model(const cnri_args *args, cnr_runtime *rt, cnr_graph *graph,
                            cnr_model **out, cnr_error *err) {
-    cnr_load_options options;
-    symbols s;
+    cnri_loading l;
     *out = NULL;
-    cnr_status status = load_options(args, &s, &options, err);
+    cnr_status status = cnri_args_loading(args, &l, err);
     if (status) cnri_graph_free(graph);
-    else status = cnri_model_from_graph(rt, graph, &options, out, err);
-    symbols_free(&s);
+    else status = cnri_model_from_graph(rt, graph, &l.options, out, err);
+    cnri_loading_free(&l);
     return status;
 }
 

@@ -104,6 +104,8 @@ cnr_status cnri_model_set_options(cnr_model *model, const cnri_plan_options *opt
                                   cnr_error *err);
 /* CNR_E_STATE in a child after fork. */
 cnr_status cnri_check_process(const cnr_runtime *rt, cnr_error *err);
+/* How sure the loader or importer is that knows a file best; 0: none does. */
+int32_t cnri_load_score(const char *path);
 /* Loads a graph without making a model (show, convert, check). */
 cnr_status cnri_load_graph(cnr_runtime *rt, const char *path, const cnr_load_options *options,
                            cnr_graph **out, cnr_error *err);

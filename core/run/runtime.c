@@ -116,6 +116,15 @@ static const cnri_loader *best_loader(const char *path, const cnri_head *head, i
     return best;
 }
 
+int32_t cnri_load_score(const char *path) {
+    cnri_head head;
+    int32_t score = 0;
+    if (cnri_file_head(path, &head, NULL) != CNR_OK) return 0;
+    best_loader(path, &head, &score);
+    cnri_importer_for(path, &head, &score);
+    return score;
+}
+
 static cnr_status nobody(const char *path, cnr_error *err) {
     cnri_text known = {0};
     for (int32_t i = 0; i < loaders.n; i++)

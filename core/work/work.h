@@ -124,4 +124,43 @@ cnr_status cnri_quantise(cnr_runtime *rt, const cnr_graph *net, const cnri_quant
                          const cnr_observer *observer, cnri_quantising *out, cnr_error *err);
 void cnri_quantising_free(cnri_quantising *q);
 
+/* ---- compare.c: models on given inputs, compared with given outputs (the layout stands there) ---- */
+typedef enum cnri_outcome { CNRI_CASE_RIGHT, CNRI_CASE_WRONG, CNRI_CASE_SKIPPED } cnri_outcome;
+typedef struct cnri_difference {
+    const char *output;
+    cnr_tensor got, want;
+    bool type;             /* type or shape differ; the rest is then 0 */
+    int64_t n, wrong, worst; /* elements; those that differ too much; where the most */
+    double got_value, want_value; /* there */
+} cnri_difference;
+typedef struct cnri_compared { /* of CNRI_EVENT_CASE */
+    const char *name;
+    cnri_outcome outcome;
+    const cnr_error *err;  /* why it could not be compared; NULL: it was */
+    const cnri_difference *differences;
+    int32_t n_differences;
+} cnri_compared;
+enum { CNRI_EVENT_CASE = 1000 };
+typedef struct cnri_compare_options {
+    double rtol, atol;
+    const cnr_load_options *how;
+} cnri_compare_options;
+typedef struct cnri_comparison { int32_t n[3]; } cnri_comparison; /* cases by outcome */
+/* A case or a folder of such; CNR_E_NOT_FOUND: there is none. */
+cnr_status cnri_compare_models(cnr_runtime *rt, const char *path, const cnri_compare_options *options,
+                               const cnr_observer *observer, cnri_comparison *out, cnr_error *err);
+
+/* ---- convert.c ---- */
+typedef struct cnri_encode_options {
+    const cnr_encoding *encoding;
+    const cnr_attr *const *settings; /* resolved, in the order of the encoding's schema */
+    const char *layers;    /* a pattern of names: only those; NULL: all */
+} cnri_encode_options;
+typedef struct cnri_encoded { int32_t encoded; uint64_t before, after; } cnri_encoded; /* bytes */
+/* The weights that some kernel reads so. CNR_E_NOT_FOUND: there are none. */
+cnr_status cnri_encode_weights(cnr_graph *g, const cnri_encode_options *options, cnri_encoded *out,
+                               cnr_error *err);
+/* By the exporter that knows the name best. */
+cnr_status cnri_export(cnr_graph *g, const char *path, cnr_error *err);
+
 #endif

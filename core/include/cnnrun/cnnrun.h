@@ -134,6 +134,32 @@ void cnr_session_tap(cnr_session *session, cnr_tap_fn fn, void *arg);
 
 const char *cnr_status_text(int32_t status);
 
+/* ---- devices, and who runs what (since 1.2) ---- */
+
+typedef struct cnr_device_entry {
+    uint32_t size;
+    int32_t concurrency;   /* threads or compute units */
+    const char *name;      /* "cpu", "opencl:0": as options and placements take it */
+    const char *family, *hardware, *driver; /* "opencl", "Mali-G78", vendor and version */
+    const char *plugin;    /* that drives it: the device class */
+    uint64_t memory_bytes; /* 0: unknown */
+} cnr_device_entry;
+/* Device `index` of all that there are, best first: drivers wake up for it. CNR_E_NOT_FOUND past the
+ * last. Texts are the runtime's. */
+cnr_status cnr_device_at(cnr_runtime *rt, int32_t index, cnr_device_entry *out, cnr_error *err);
+
+/* A wish for node `node` ("*": every node that has none of its own): one device, or several that share
+ * its output along `axis`, shares[i] of it for devices[i], 1 in all. n_devices 0 takes it back. Plans
+ * made afterwards follow. */
+typedef struct cnr_place_options {
+    uint32_t size;
+    int32_t axis, n_devices, reserved;
+    const char *node;
+    const char *const *devices;
+    const double *shares; /* NULL: alike */
+} cnr_place_options;
+cnr_status cnr_place(cnr_model *model, const cnr_place_options *options, cnr_error *err);
+
 /* ---- long work (since 1.2): options, an observer (may be NULL), a result. Options of 0 and NULL are
  * the usual ones. What a result points at is freed by its function. ---- */
 

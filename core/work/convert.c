@@ -1,0 +1,131 @@
+/* Nets in other forms: weights in another encoding, files of other formats. */
+#include "core/work/work.h"
+#include <fnmatch.h>
+
+typedef struct job {
+    const cnri_encode_options *o;
+    cnri_encoded *out;
+} job;
+
+/* Some kernel takes input `port` of this operator in the encoding. */
+static bool is_read(const cnr_op *op, int32_t port, const char *encoding) {
+    const cnr_kernel *const *kernels;
+    const int32_t n = cnri_kernels_for(op, &kernels);
+    for (int32_t i = 0; i < n; i++) {
+        const char *const *names =
+            CNRI_HAS(kernels[i], encodings) ? kernels[i]->encodings : NULL;
+        for (int32_t p = 0; names && names[p]; p++)
+            if (p == port && strcmp(names[p], encoding) == 0) return true;
+    }
+    return false;
+}
+
+static bool is_learned(const cnr_op *op, int32_t port) {
+    if (port >= op->n_inputs) return false;
+    const size_t at = (size_t)port * op->port_size;
+    const uint32_t flags = ((const cnr_port *)(const void *)((const char *)op->inputs + at))->flags;
+    return (flags & CNR_PORT_PARAMETER) && !(flags & CNR_PORT_STATISTIC);
+}
+
+/* Every node that uses the weight must read the encoding and be among the layers meant. What is
+ * only stored so is for weights in the strict sense: learned, of several rows. */
+static bool wanted(const job *c, const cnr_graph *g, cnr_value value) {
+    const bool stored = CNRI_HAS(c->o->encoding, flags) && (c->o->encoding->flags & CNR_ENCODING_STORED);
+    bool used = false;
+    if (stored && g->values.at[value].type->rank < 2) return false;
+    for (int32_t i = 0; i < g->nodes.n; i++) {
+        const cnri_node *node = g->nodes.at[i];
+        for (int32_t p = 0; p < node->view.n_inputs; p++) {
+            if (node->in[p] != value) continue;
+            const bool read = stored ? is_learned(node->view.desc, p)
+                                     : is_read(node->view.desc, p, c->o->encoding->name);
+            if (!read) return false;
+            if (c->o->layers && fnmatch(c->o->layers, node->name, 0) != 0) return false;
+            used = true;
+        }
+    }
+    return used;
+}
+
+static cnr_status encode_value(job *c, cnri_value *v, cnr_error *err) {
+    const cnr_attr *const *settings = c->o->settings;
+    const int64_t before = cnri_alloc_failures();
+    uint64_t bytes = 0;
+    cnr_tensor *t = v->type;
+    cnr_status status = c->o->encoding->encode_size(t, settings, &bytes, err);
+    if (status) return status;
+    status = cnri_value_sound(v, err);
+    if (status) return status;
+    void *data = bytes < SIZE_MAX ? cnri_alloc(bytes ? (size_t)bytes : 1) : NULL;
+    if (!data) return cnri_fail(err, CNR_E_MEMORY, v->name, "out of memory");
+    status = c->o->encoding->encode(t, settings, data, bytes, err);
+    if (status) {
+        cnri_free(data);
+        return status;
+    }
+    c->out->encoded++;
+    c->out->before += cnr_dense_bytes(t);
+    c->out->after += bytes;
+    if (!v->borrowed) cnri_free(t->data);
+    v->borrowed = false;
+    v->seal = NULL;
+    t->data = data;
+    t->bytes = bytes;
+    t->encoding = cnri_intern(c->o->encoding->name);
+    return cnri_alloc_verdict(before, CNR_OK, v->name, err);
+}
+
+cnr_status cnri_encode_weights(cnr_graph *g, const cnri_encode_options *options, cnri_encoded *out,
+                               cnr_error *err) {
+    job c = {options, out};
+    *out = (cnri_encoded){0};
+    for (cnr_value i = 0; i < g->values.n; i++) {
+        cnri_value *v = &g->values.at[i];
+        if (v->producer >= 0 || v->is_input || !v->type->data || v->type->encoding ||
+            !wanted(&c, g, i))
+            continue;
+        const cnr_status status = encode_value(&c, v, err);
+        if (status) return status;
+    }
+    if (out->encoded) return CNR_OK;
+    return cnri_fail(err, CNR_E_NOT_FOUND, options->encoding->name,
+                     "no layer%s%s has weights that a kernel reads as %s",
+                     options->layers ? " named like " : "", options->layers ? options->layers : "",
+                     options->encoding->name);
+}
+
+/* ---- in other formats ---- */
+
+static const cnr_exporter *exporter_for(const char *path) {
+    const cnr_exporter *best = NULL;
+    int32_t score = 0;
+    for (int32_t i = 0; i < cnri_count(CNR_KIND_EXPORTER); i++) {
+        const cnr_exporter *e = cnri_at(CNR_KIND_EXPORTER, i);
+        const int32_t s = e->accepts(path);
+        if (s > score) {
+            score = s;
+            best = e;
+        }
+    }
+    return best;
+}
+
+static cnr_status no_exporter(const char *path, cnr_error *err) {
+    cnri_text all = {0};
+    for (int32_t i = 0; i < cnri_count(CNR_KIND_EXPORTER); i++)
+        cnri_text_add(&all, "%s%s", i ? ", " : "",
+                      ((const cnr_exporter *)cnri_at(CNR_KIND_EXPORTER, i))->name);
+    const cnr_status status =
+        cnri_fail(err, CNR_E_UNSUPPORTED, path, "no exporter writes a file of such a name; there "
+                  "are: %s", all.at ? all.at : "none");
+    cnri_text_free(&all);
+    return status;
+}
+
+cnr_status cnri_export(cnr_graph *g, const char *path, cnr_error *err) {
+    const cnr_exporter *e = exporter_for(path);
+    cnr_status status = cnri_graph_verdict(g, true, err);
+    if (!status) status = cnri_graph_sound(g, NULL, 0, err);
+    if (!status) status = e ? e->write(g, path, err) : no_exporter(path, err);
+    return status;
+}
