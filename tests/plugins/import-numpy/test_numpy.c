@@ -210,13 +210,14 @@ static void test_mistakes(void) {
     zip_add(&z, "fc.weight.npy", floats("(2, 18)", matrix, 36), 0, 0);
     zip_add(&z, names[3], floats("(2,)", shift, 2), 0, 0);
     zip_save(&z, "w.npz");
-    refused(load("{ 'w.npz', flop = true }", conv_net), "w.npz: 'conv1.W' is 2x2x2, but "
+    refused(load("'w.npz'", conv_net), "'conv1.W' is 2x2x2, but "
             "conv1.weight wants 2x1x2x2", "a shape: both are told");
     has_text(cnrt_err.text, "'conv1.b': its elements are '|O' (Python objects); want f2",
              "and the type of another");
     has_text(cnrt_err.text, "'other', 2 numbers, is no parameter", "and what is left over");
     has_text(cnrt_err.text, "no array for fc.bias, 2 numbers", "and what is missing");
-    has_text(cnrt_err.text, "no setting 'flop'", "and what no setting is called");
+    refused(load("{ 'w.npz', flop = true }", conv_net), "no option \"flop\", did you mean \"flip\"?",
+            "what no setting is called");
     zip_add(&z, "fc.W.npy", floats("(2, 18)", matrix, 36), 0, 0);
     zip_add(&z, "fc_weight.npy", floats("(2, 18)", matrix, 36), 0, 0);
     zip_save(&z, "w.npz");
