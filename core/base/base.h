@@ -212,6 +212,10 @@ void cnri_write_abandon(cnri_writer *w);
 cnr_status cnri_write_check(const char *path, const char *const *words, int32_t n, cnr_error *err);
 /* Removes a temporary that nobody is writing; true: it is not there any more. */
 bool cnri_write_sweep(const char *temporary);
+/* Nobody else who asks for it has the folder until cnri_folder_unlock: for files that are read,
+ * changed and written again. Waits for five seconds at most. */
+cnr_status cnri_folder_lock(const char *folder, int *lock, cnr_error *err);
+void cnri_folder_unlock(int lock);
 /* For signal handlers of a process that is about to end: removes what it was writing. */
 void cnri_write_drop_all(void);
 

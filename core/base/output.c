@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- what a signal would leave behind ---- */
@@ -294,6 +295,26 @@ void cnri_write_abandon(cnri_writer *w) {
     cnri_free(w->target);
     cnri_free(w->path);
     *w = (cnri_writer){0};
+}
+
+/* ---- folders ---- */
+
+/* The lock of the folder itself: there is no file to be left behind. File systems without locks have
+ * none. */
+cnr_status cnri_folder_lock(const char *folder, int *lock, cnr_error *err) {
+    const struct timespec pause = {0, 10000000};
+    *lock = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*lock < 0) return cnri_fail_errno(err, folder, "can't be opened");
+    for (int i = 0; i < 500; i++) {
+        if (flock(*lock, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return CNR_OK;
+        nanosleep(&pause, NULL);
+    }
+    close(*lock);
+    return cnri_fail(err, CNR_E_STATE, folder, "another process has its lock");
+}
+
+void cnri_folder_unlock(int lock) {
+    close(lock);
 }
 
 /* ---- before work begins ---- */

@@ -140,17 +140,31 @@ int cnri_reference_all(const char *form);
 /* Prints the options of all commands that take nets. */
 void cnri_reference_options(void);
 
+/* ---- complain.c: "cnnrun COMMAND: where: text" on stderr; with --json also, on stdout,
+ *     {"error": {"code": the exit code, "place": ..., "text": ...}}
+ * Each returns the exit code. ---- */
+/* Looks for --json, before anything is parsed. */
+void cnri_errors_begin(int argc, char **argv);
+int cnri_complain(const cnri_args *args, const cnr_error *err);
+/* Only the line: the command tells it in an object of its own. */
+int cnri_complain_beside(const cnri_args *args, const cnr_error *err);
+/* A mistake in the command line found by the command itself. */
+int cnri_usage_error(const cnri_args *args, const char *format, ...) CNRI_PRINTF(2, 3);
+int cnri_error_told(const char *command, int code, const char *where, const char *text);
+/* The same out of a signal handler; the text is short and needs no escaping. */
+void cnri_error_at_once(const char *text, int code);
+
 /* ---- setup.c: from options to runtimes and models ---- */
 
-/* Prints "cnnrun COMMAND: where: text" on stderr; returns the exit code: the status negated. */
-int cnri_complain(const cnri_args *args, const cnr_error *err);
 /* ---- nearby.c ---- */
 /* `path` is not there, but something of nearly that name is, in its folder or in the first above
  * that exists: false when there is none. */
 bool cnri_nearby(const char *path, char *out, size_t room);
 
-/* A mistake in the command line found by the command itself; returns its exit code. */
-int cnri_usage_error(const cnri_args *args, const char *format, ...) CNRI_PRINTF(2, 3);
+/* Before work begins: `path` can be written, and is none of the operands, of the files of common
+ * options, or of n more (NULL ones are none). */
+cnr_status cnri_args_output(const cnri_args *args, const char *path, const char *const *more,
+                            int32_t n, cnr_error *err);
 /* --no-rewrite as the core takes it: NULL-terminated, NULL when there is none. */
 const char *const *cnri_args_no_rewrite(const cnri_args *args);
 /* --cache, else CNNRUN_CACHE; NULL: none. */
@@ -227,6 +241,8 @@ void cnri_guard_install(void);
 /* ---- signals.c ---- */
 /* From now on SIGINT and SIGTERM set the flag; a second one ends the process as usual. */
 void cnri_signals_install(void);
+/* The status negated; cancelled by a signal: 128 and its number, as shells have it. */
+int cnri_exit_code(int32_t status);
 bool cnri_cancelled(void);
 /* From now on the command looks at cnri_cancelled itself, however rarely; else it is ended a second
  * after the signal. */

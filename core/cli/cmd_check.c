@@ -16,7 +16,7 @@ static int check_file(const cnri_args *args, const char *path) {
     cnr_error err = CNR_ERROR_INIT;
     int32_t bad = 0;
     const cnr_status status = cnri_store_check(path, &bad, &err);
-    if (status != CNR_OK) cnri_complain(args, &err);
+    if (status != CNR_OK) cnri_complain_beside(args, &err);
     const bool good = status == CNR_OK && bad == 0;
     if (args->common.json) {
         cnri_json j = {0};

@@ -126,7 +126,8 @@ int cnri_cmd_convert(int argc, char **argv) {
     } else if (c.layers && !c.encode) {
         code = cnri_usage_error(&args, "--layers goes with --encode");
     } else {
-        cnr_status status = cnri_args_open(&args, &rt, &err);
+        cnr_status status = cnri_args_output(&args, c.out, NULL, 0, &err);
+        if (!status) status = cnri_args_open(&args, &rt, &err);
         if (!status && c.encode) status = find_encoding(&c, &err);
         if (!status) status = cnri_args_load_graph(&args, rt, args.operands.at[0], &graph, &err);
         if (!status) status = cnri_graph_verdict(graph, true, &err);

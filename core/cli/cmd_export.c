@@ -26,7 +26,8 @@ int cnri_cmd_export(int argc, char **argv) {
         cnri_args_free(&args);
         return code;
     }
-    status = cnri_args_open(&args, &rt, &err);
+    status = cnri_args_output(&args, opt.output, NULL, 0, &err);
+    if (!status) status = cnri_args_open(&args, &rt, &err);
     if (!status) status = cnri_args_load_graph(&args, rt, args.operands.at[0], &graph, &err);
     if (!status) status = cnri_export(graph, opt.output, &err);
     if (status) code = cnri_complain(&args, &err);

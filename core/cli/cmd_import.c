@@ -184,7 +184,9 @@ int cnri_cmd_import(int argc, char **argv) {
     if (!im.out) {
         code = cnri_usage_error(&args, "-o OUT.cnr is missing");
     } else {
-        cnr_status status = cnri_args_open(&args, &rt, &err);
+        const char *const more[] = {im.labels};
+        cnr_status status = cnri_args_output(&args, im.out, more, CNRI_COUNT(more), &err);
+        if (!status) status = cnri_args_open(&args, &rt, &err);
         if (!status) status = find(im.format, args.operands.at[0], &importer, &err);
         if (!status) status = hand_over_mean(&im, &args, &err);
         if (!status) status = run_importer(&im, importer, &args, &graph, &err);

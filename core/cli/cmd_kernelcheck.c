@@ -150,6 +150,7 @@ static int run(const settings *s, const cnri_args *args, int argc, char **argv) 
     }
     cnr_close(rt);
     if (status) return cnri_complain(args, &err);
+    if (cnri_cancelled()) return cnri_exit_code(CNR_E_CANCELLED);
     return sum.failed ? 1 : 0;
 }
 

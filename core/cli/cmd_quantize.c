@@ -99,8 +99,8 @@ static cnr_status run_quantize(const quantize *q, const cnri_args *args, cnr_run
     cnr_status status = cnri_quantise(rt, net, &o, cnri_watch(&watching, args), &done, err);
     cnri_watch_end(&watching);
     if (status) return status;
-    status = cnri_store_write(done.quantized, q->out, err);
-    if (!status) status = report(&done, args->common.json, err);
+    status = report(&done, args->common.json, err);
+    if (!status) status = cnri_store_write(done.quantized, q->out, err); /* nothing else can fail */
     cnri_quantising_free(&done);
     return status;
 }
@@ -116,7 +116,9 @@ int cnri_cmd_quantize(int argc, char **argv) {
     if (!q.data || !q.out) {
         code = cnri_usage_error(&args, q.data ? "-o OUT.cnr is missing" : "--data SPEC is missing");
     } else {
-        cnr_status status = cnri_args_open(&args, &rt, &err);
+        const char *const more[] = {q.data};
+        cnr_status status = cnri_args_output(&args, q.out, more, CNRI_COUNT(more), &err);
+        if (!status) status = cnri_args_open(&args, &rt, &err);
         if (!status) status = cnri_args_load_graph(&args, rt, args.operands.at[0], &net, &err);
         if (!status) status = cnri_graph_verdict(net, true, &err);
         if (!status) status = run_quantize(&q, &args, rt, net, &err);

@@ -209,7 +209,7 @@ static bool run_spec(run *r, const char *spec, int *code) {
         }
         cnri_free(sample.picture.data);
         if (cnri_cancelled()) {
-            *code = -CNR_E_CANCELLED;
+            *code = cnri_exit_code(CNR_E_CANCELLED);
             go_on = false;
         }
     }

@@ -203,12 +203,10 @@ static cnr_status all(train *t, cnr_error *err) {
     cnr_runtime *rt = NULL;
     cnr_graph *net = NULL;
     cnri_train_progress last = {.best = -1};
-    cnri_writer trial;
+    const char *const more[] = {t->data, t->judge};
     /* hours of training are lost when the file can't be written behind them */
-    cnr_status status = cnri_write_begin(&trial, t->output, 0, err);
-    if (status != CNR_OK) return status;
-    cnri_write_abandon(&trial);
-    status = cnri_args_open(&t->args, &rt, err);
+    cnr_status status = cnri_args_output(&t->args, t->output, more, CNRI_COUNT(more), err);
+    if (status == CNR_OK) status = cnri_args_open(&t->args, &rt, err);
     if (status != CNR_OK) return status;
     status = load(t, rt, &net, err);
     if (status == CNR_OK) status = train_net(t, rt, net, &last, err);

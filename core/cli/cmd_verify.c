@@ -20,7 +20,8 @@ static const cnri_syntax syntax = {
     "verify", "PATH...", "Runs models on given inputs and compares with given outputs; prints TAP.",
     "PATH is a folder with model.onnx and test_data_set_*/input_*.pb, output_*.pb; a folder of such\n"
     "folders; or a model X.onnx with X_output_0.pb beside it, whose input's element i is i / n.\n"
-    "Shape and type must be equal, NaN only where it is expected.",
+    "Shape and type must be equal, NaN only where it is expected. JSON, a line a case: {\"case\",\n"
+    "\"outcome\", \"why\"}, outcome ok, failed or skipped; and {\"passed\", \"failed\", \"skipped\"}.",
     option_rows, CNRI_COUNT(option_rows), true, 1, -1, NULL};
 
 enum { MAX_TENSORS = 64 };
@@ -247,26 +248,59 @@ static const char *base_name(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-static void report(job *j, const char *name, outcome o) {
+static void report_tap(const job *j, const char *name, outcome o) {
     char *why = j->why.at;
-    j->count++;
-    if (o == OUTCOME_BAD) j->failed++;
     if (o == OUTCOME_SKIP) {
-        j->skipped++;
         for (char *c = why; c && *c; c++)
             if (*c == '\n') *c = c[1] ? ';' : 0;
         cnri_say(stdout, "ok %d - %s # SKIP %s\n", j->count, name, why ? why : "");
-    } else {
-        cnri_say(stdout, "%sok %d - %s\n", o == OUTCOME_OK ? "" : "not ", j->count, name);
-        for (char *line = o == OUTCOME_BAD ? why : NULL; line && *line;) {
-            char *end = strchr(line, '\n');
-            if (end) *end = 0;
-            cnri_say(stdout, "%s%s\n", line[0] == '#' ? "" : "# ", line);
-            line = end ? end + 1 : NULL;
-        }
+        return;
     }
+    cnri_say(stdout, "%sok %d - %s\n", o == OUTCOME_OK ? "" : "not ", j->count, name);
+    for (char *line = o == OUTCOME_BAD ? why : NULL; line && *line;) {
+        char *end = strchr(line, '\n');
+        if (end) *end = 0;
+        cnri_say(stdout, "%s%s\n", line[0] == '#' ? "" : "# ", line);
+        line = end ? end + 1 : NULL;
+    }
+}
+
+static void report_json(const job *j, const char *name, outcome o) {
+    static const char *const words[] = {[OUTCOME_OK] = "ok", [OUTCOME_BAD] = "failed",
+                                        [OUTCOME_SKIP] = "skipped"};
+    char *why = o == OUTCOME_OK ? NULL : j->why.at;
+    const size_t n = why ? strlen(why) : 0;
+    cnri_json json;
+    if (n && why[n - 1] == '\n') why[n - 1] = 0;
+    cnri_json_begin(&json);
+    cnri_json_text(&json, "case", name);
+    cnri_json_text(&json, "outcome", words[o]);
+    cnri_json_text(&json, "why", why);
+    (void)cnri_json_print(&json, NULL); /* main looks at what became of stdout */
+}
+
+static void report(job *j, const char *name, outcome o) {
+    j->count++;
+    j->failed += o == OUTCOME_BAD;
+    j->skipped += o == OUTCOME_SKIP;
+    (j->args->common.json ? report_json : report_tap)(j, name, o);
     fflush(stdout);
     cnri_text_free(&j->why);
+}
+
+static void report_all(const job *j) {
+    const int32_t passed = j->count - j->failed - j->skipped;
+    if (!j->args->common.json) {
+        cnri_say(stdout, "1..%d\n", j->count);
+        cnri_say(stderr, "%d passed, %d failed, %d skipped\n", passed, j->failed, j->skipped);
+        return;
+    }
+    cnri_json json;
+    cnri_json_begin(&json);
+    cnri_json_int(&json, "passed", passed);
+    cnri_json_int(&json, "failed", j->failed);
+    cnri_json_int(&json, "skipped", j->skipped);
+    (void)cnri_json_print(&json, NULL);
 }
 
 static void run_model(job *j, const char *name, const char *model_path, const char *folder,
@@ -332,7 +366,6 @@ int cnri_cmd_verify(int argc, char **argv) {
     if (!cnri_args_parse(&args, &syntax, argc, argv, &opt, &code)) return code;
     job j = {.args = &args, .opt = &opt};
     cnr_error err = CNR_ERROR_INIT;
-    cnri_signals_install();
     if (cnri_args_open(&args, &j.rt, &err)) {
         code = cnri_complain(&args, &err);
         cnri_args_free(&args);
@@ -341,13 +374,12 @@ int cnri_cmd_verify(int argc, char **argv) {
     if (args.common.verbose == 0) cnri_log_to(quiet_log, NULL, CNR_LOG_ERROR);
     code = 0;
     for (int32_t i = 0; i < args.operands.n; i++)
-        if (!visit(&j, args.operands.at[i], 0))
+        if (!visit(&j, args.operands.at[i], 0) && !cnri_cancelled())
             code = cnri_usage_error(&args, "%s: no model with given outputs is there",
                                     args.operands.at[i]);
-    cnri_say(stdout, "1..%d\n", j.count);
-    cnri_say(stderr, "%d passed, %d failed, %d skipped\n", j.count - j.failed - j.skipped, j.failed,
-             j.skipped);
+    report_all(&j);
     cnr_close(j.rt);
     cnri_args_free(&args);
-    return code ? code : j.failed || cnri_cancelled() ? 1 : 0;
+    if (cnri_cancelled()) return cnri_exit_code(CNR_E_CANCELLED);
+    return code ? code : j.failed ? 1 : 0;
 }

@@ -1,6 +1,7 @@
 /* cnnrun: the program; finds the subcommand and hands over. */
 #include "core/cli/cli.h"
 #include <errno.h>
+#include <limits.h>
 #include <unistd.h>
 
 static const struct command {
@@ -34,7 +35,12 @@ static void print_help(void) {
     n++;
     CNR_STATUS_LIST(X)
 #undef X
-    cnri_say(stdout, "\n");
+    cnri_say(stdout, ",\n  130 stopped by Ctrl-C, 143 by SIGTERM; a script's own is what its main returns\n"
+                     "With --json an error is an object too: {\"error\": {\"code\", \"place\", "
+                     "\"text\"}}.\n"
+                     "Files appear whole under their names or not at all: one that is there keeps its "
+                     "mode and\nowner, of a symbolic link the file that it leads to is replaced; an "
+                     "input or - is refused.\n");
 }
 
 static int run_command(const char *name, int argc, char **argv, int *code) {
@@ -54,9 +60,10 @@ static int unknown(const char *word) {
     char file[4096];
     const char *near = path ? NULL : cnri_nearest(word, names, CNRI_COUNT(names));
     if (!near && cnri_nearby(word, file, sizeof file)) near = file;
-    cnri_say(stderr, "cnnrun: %s %s%s%s%s\n",
-             path ? "no such file:" : "no such command or file:", word,
-             near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+    char text[PATH_MAX + sizeof file + 64];
+    snprintf(text, sizeof text, "%s %s%s%s%s", path ? "no such file:" : "no such command or file:",
+             word, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+    cnri_error_told("", path ? -CNR_E_NOT_FOUND : -CNR_E_ARG, "", text);
     cnri_say(stderr, "cnnrun --help lists the commands\n");
     return path ? -CNR_E_NOT_FOUND : -CNR_E_ARG;
 }
@@ -103,8 +110,10 @@ static bool only_flags(int argc, char **argv) {
 static int unknown_flag(const char *word) {
     static const char *const known[] = {"--help", "--version"};
     const char *near = cnri_nearest(word, known, CNRI_COUNT(known));
-    cnri_say(stderr, "cnnrun: %s alone says nothing to do%s%s%s\n", word,
+    char text[256];
+    snprintf(text, sizeof text, "%s alone says nothing to do%s%s%s", word,
              near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+    cnri_error_told("", -CNR_E_ARG, "", text);
     cnri_say(stderr, "cnnrun --help lists the commands\n");
     return -CNR_E_ARG;
 }
@@ -113,10 +122,10 @@ int main(int argc, char **argv) {
     int code = 0;
     cnri_signals_install();
     cnri_guard_install();
-    if (argc < 2) {
-        cnri_say(stderr, "cnnrun: a net and a picture, or a command; cnnrun --help tells more\n");
-        return -CNR_E_ARG;
-    }
+    cnri_errors_begin(argc, argv);
+    if (argc < 2)
+        return cnri_error_told("", -CNR_E_ARG, "",
+                               "a net and a picture, or a command; cnnrun --help tells more");
     command_first(argc, argv);
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) print_help();
     else if (strcmp(argv[1], "help") == 0) code = help(argc, argv);

@@ -163,8 +163,10 @@ static bool store(const cnri_option *o, char *values, const char *text, char *wa
 /* ---- parsing ---- */
 
 static int mistake(const cnri_syntax *s, const char *text, const char *nearest) {
-    cnri_say(stderr, "cnnrun%s%s: %s%s%s%s\n", *s->command ? " " : "", s->command, text,
-             nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
+    char whole[1024];
+    snprintf(whole, sizeof whole, "%s%s%s%s", text, nearest ? "; did you mean " : "",
+             nearest ? nearest : "", nearest ? "?" : "");
+    cnri_error_told(s->command, -CNR_E_ARG, "", whole);
     cnri_say(stderr, "cnnrun%s%s --help lists all options\n", *s->command ? " " : "", s->command);
     return -CNR_E_ARG;
 }

@@ -171,6 +171,7 @@ static void man_end(void) {
     printf("\n");
     CNR_STATUS_LIST(X)
 #undef X
+    printf(".TP\n.B 130\nstopped by Ctrl-C\n.TP\n.B 143\nstopped by SIGTERM\n");
 }
 
 /* ---- bash: a function with a case for each command ---- */

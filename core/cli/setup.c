@@ -1,36 +1,7 @@
-/* From parsed options to runtimes, models and graphs; complaints and their exit codes. */
+/* From parsed options to runtimes, models and graphs. */
 #define _GNU_SOURCE
 #include "core/cli/cli.h"
 #include <stdlib.h>
-
-int cnri_complain(const cnri_args *args, const cnr_error *err) {
-    const char *command = args->syntax->command;
-    const char *what = *err->text ? err->text
-                       : err->code ? cnr_status_text(err->code) : "failed, and does not say why";
-    char near[4096], text[sizeof err->text + sizeof near + 40];
-    /* Who met with it may have taken it for something else. */
-    const bool memory = cnri_alloc_failures() > 0;
-    const bool hint = err->code == CNR_E_NOT_FOUND && cnri_nearby(err->where, near, sizeof near);
-    snprintf(text, sizeof text, "%s%s%s%s%s",
-             memory && err->code != CNR_E_MEMORY ? "out of memory: " : "", what,
-             hint ? "; did you mean " : "", hint ? near : "", hint ? "?" : "");
-    fflush(stdout);
-    cnri_say_message(stderr, text, "cnnrun%s%s: %s%s", *command ? " " : "", command, err->where,
-                     *err->where ? ": " : "");
-    if (memory) return -CNR_E_MEMORY;
-    return err->code < 0 && err->code > -100 ? -err->code : 1;
-}
-
-int cnri_usage_error(const cnri_args *args, const char *format, ...) {
-    cnr_error err = CNR_ERROR_INIT;
-    va_list list;
-    va_start(list, format);
-    cnri_failv(&err, CNR_E_ARG, NULL, format, list);
-    va_end(list);
-    const int code = cnri_complain(args, &err);
-    cnri_say(stderr, "cnnrun %s --help lists all options\n", args->syntax->command);
-    return code;
-}
 
 static void print_log(void *arg, int32_t level, const char *who, const char *text) {
     static const char *const names[] = {"error: ", "warning: ", "", "debug: "};
@@ -42,6 +13,27 @@ static void print_log(void *arg, int32_t level, const char *who, const char *tex
 /* Lists for the core end in a NULL, which the parser leaves behind the words. */
 static const char *const *terminated(const cnri_words *words) {
     return words->n > 0 ? words->at : NULL;
+}
+
+cnr_status cnri_args_output(const cnri_args *args, const char *path, const char *const *more,
+                            int32_t n, cnr_error *err) {
+    const char *const files[] = {args->common.weights, args->common.mean};
+    const struct { const char *const *at; int32_t n; } lists[] = {
+        {args->operands.at, args->operands.n},
+        {args->common.settings.at, args->common.settings.n},
+        {files, CNRI_COUNT(files)},
+        {more, n}};
+    cnri_words words = {0};
+    bool good = true;
+    for (size_t i = 0; i < CNRI_COUNT(lists); i++)
+        for (int32_t k = 0; k < lists[i].n && good; k++) {
+            const char **slot = cnri_push(&words);
+            if ((good = slot != NULL)) *slot = lists[i].at[k];
+        }
+    const cnr_status status = good ? cnri_write_check(path, words.at, words.n, err)
+                                   : cnri_fail(err, CNR_E_MEMORY, "options", "out of memory");
+    cnri_vec_free(&words);
+    return status;
 }
 
 const char *const *cnri_args_no_rewrite(const cnri_args *args) {

@@ -1,59 +1,88 @@
-/* SIGINT and SIGTERM: the first asks for a clean end, the second ends at once.
+/* Signals. SIGINT, SIGTERM and SIGHUP: the first asks for a clean end, the second ends at once.
  *
  * Work that nobody polls for (filling weights, a script's loop) is ended a second after the first,
- * unless the command has said that somebody looks. */
+ * unless the command has said that somebody looks. However a signal ends the process, files that
+ * were being written are removed. */
 #include "core/cli/cli.h"
 #include <signal.h>
 #include <unistd.h>
 
 /* A handler can reach nothing but statics. */
-static volatile int32_t cancelled, patient;
+static volatile int32_t cancelled /* by this signal */, patient;
+
+static void end_by(int number) {
+    cnri_write_drop_all();
+    signal(number, SIG_DFL);
+    raise(number); /* comes when the handler returns */
+}
 
 static void on_signal(int number) {
-    (void)number;
-    __atomic_store_n(&cancelled, 1, __ATOMIC_RELAXED);
+    if (cancelled) {
+        end_by(number);
+        return;
+    }
+    __atomic_store_n(&cancelled, number, __ATOMIC_RELAXED);
     if (!patient) alarm(1);
 }
 
 static void on_alarm(int number) {
-    static const char text[] = "cnnrun: stopped\n";
     (void)number;
-    if (write(STDERR_FILENO, text, sizeof text - 1) < 0) _exit(1);
-    _exit(-CNR_E_CANCELLED);
+    cnri_write_drop_all();
+    cnri_error_at_once("stopped", cnri_exit_code(CNR_E_CANCELLED));
+    _exit(cnri_exit_code(CNR_E_CANCELLED));
+}
+
+static void install(int number, void (*handler)(int)) {
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = handler;
+    action.sa_flags = (int)SA_RESTART;
+    sigemptyset(&action.sa_mask);
+    sigaction(number, &action, NULL);
 }
 
 /* A mapped model was cut short, or its disk failed: an error like any other that ends the program.
  * The library can't do this for those who embed it: see cnr_load. */
 static void on_bus(int number, siginfo_t *info, void *context) {
-    static const char text[] = "cnnrun: a model's file was cut short or can't be read any more\n";
     (void)context;
     if (info->si_code != BUS_ADRERR) {
         signal(number, SIG_DFL); /* our own fault: it is done again, and ends the process */
         return;
     }
     cnri_write_drop_all();
-    if (write(STDERR_FILENO, text, sizeof text - 1) < 0) _exit(1);
+    cnri_error_at_once("a model's file was cut short or can't be read any more", -CNR_E_IO);
     _exit(-CNR_E_IO);
 }
 
 void cnri_signals_install(void) {
-    struct sigaction action;
-    memset(&action, 0, sizeof action);
-    action.sa_handler = on_signal;
-    action.sa_flags = (int)SA_RESETHAND | SA_RESTART;
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    action.sa_handler = on_alarm;
-    sigaction(SIGALRM, &action, NULL);
-    action.sa_flags = SA_SIGINFO;
-    action.sa_sigaction = on_bus;
-    sigaction(SIGBUS, &action, NULL);
+    static const int ends[] = {SIGQUIT, SIGPIPE, SIGXCPU};
+    struct sigaction before;
+    install(SIGINT, on_signal);
+    install(SIGTERM, on_signal);
+    /* whoever started us with nohup wants us to stay */
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        install(SIGHUP, on_signal);
+    install(SIGALRM, on_alarm);
+    for (size_t i = 0; i < CNRI_COUNT(ends); i++)
+        if (sigaction(ends[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
+            install(ends[i], end_by);
+    signal(SIGXFSZ, SIG_IGN); /* a file that grows too large is an error like others */
+    struct sigaction bus;
+    memset(&bus, 0, sizeof bus);
+    bus.sa_flags = SA_SIGINFO;
+    bus.sa_sigaction = on_bus;
+    sigemptyset(&bus.sa_mask);
+    sigaction(SIGBUS, &bus, NULL);
 }
 
 bool cnri_cancelled(void) {
     if (cancelled) alarm(0); /* whoever asks comes to an end by itself */
     return cancelled != 0;
+}
+
+int cnri_exit_code(int32_t status) {
+    if (status == CNR_E_CANCELLED && cancelled) return 128 + cancelled;
+    return status < 0 && status > -100 ? -status : status != 0;
 }
 
 void cnri_signals_patient(void) {

@@ -126,6 +126,18 @@ static int make_folder(lua_State *L) {
     return 0;
 }
 
+/* c.output(path, ...): fails unless path can be written and is no input, before work begins. */
+static int output(lua_State *L) {
+    cnr_error err = CNR_ERROR_INIT;
+    const int n = lua_gettop(L);
+    const char *path = luaL_checkstring(L, 1);
+    cnri_lua_check_file(L, path, true);
+    const char **words = lua_newuserdatauv(L, (size_t)n * sizeof *words, 0);
+    for (int i = 2; i <= n; i++) words[i - 2] = luaL_checkstring(L, i);
+    if (cnri_write_check(path, words, n - 1, &err)) return cnri_script_raise(L, &err);
+    return 0;
+}
+
 /* c.note(...): as print, but beside the results. */
 static int note(lua_State *L) {
     const int n = lua_gettop(L);
@@ -144,6 +156,7 @@ const cnri_lua_row cnri_file_rows[] = {
     {"text(path): what the file holds", text_of},
     {"exists(path): \"file\", \"folder\" or nil", exists},
     {"folder(path): makes it", make_folder},
+    {"output(path, inputs...): fails if it can't be written, or is one of them", output},
     {"note(...): a line on stderr", note}};
 const int cnri_file_row_count = CNRI_COUNT(cnri_file_rows);
 

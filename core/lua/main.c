@@ -40,7 +40,11 @@ static int run_main(lua_State *L) {
     lua_rawgetp(L, LUA_REGISTRYINDEX, &result);
     push_args(L, s);
     lua_call(L, 1, 1);
-    if (lua_isinteger(L, -1)) p->exit_code = (int)lua_tointeger(L, -1);
+    if (!lua_isinteger(L, -1)) return 0;
+    const lua_Integer code = lua_tointeger(L, -1);
+    if (code < 0 || code > 255) /* the system would cut 256 to 0 */
+        luaL_error(L, "main returned %I: an exit code is 0 to 255", (LUAI_UACINT)code);
+    p->exit_code = (int)code;
     return 0;
 }
 

@@ -93,7 +93,8 @@ void cnri_plan_slot(const cnri_plan_request *r, cnri_text *out);
 /* tune.c: the record in a cache folder; none there is none. print: fingerprint of the file, or zeros. */
 cnr_status cnri_tuning_load(const char *folder, cnri_tuning *out, uint8_t print[16],
                             cnr_error *err);
-cnr_status cnri_tuning_save(const char *folder, const cnri_tuning *t, cnr_error *err);
+/* The rows of t over what is on record by now, others' rows too; t becomes all of them. */
+cnr_status cnri_tuning_save(const char *folder, cnri_tuning *t, cnr_error *err);
 
 /* Takes the graph over. */
 cnr_status cnri_model_from_graph(cnr_runtime *rt, cnr_graph *graph, const cnr_load_options *options,

@@ -24,20 +24,37 @@ cnr_status cnri_tuning_load(const char *folder, cnri_tuning *out, uint8_t print[
     return status;
 }
 
-cnr_status cnri_tuning_save(const char *folder, const cnri_tuning *t, cnr_error *err) {
+static cnr_status write_record(const char *folder, const cnri_tuning *t, cnr_error *err) {
     char *path = cnri_path_join(folder, record_name);
     cnri_text text = {0};
     cnri_writer w;
     cnri_text_add(&text, "%s", "");
     cnri_tuning_print(t, &text);
     cnr_status status = path && !text.failed
-                            ? cnri_kept_make(folder, err)
+                            ? cnri_write_begin(&w, path, CNRI_WRITE_PRIVATE, err)
                             : cnri_fail(err, CNR_E_MEMORY, folder, "out of memory");
-    if (!status) status = cnri_write_begin(&w, path, CNRI_WRITE_PRIVATE, err);
     if (!status && (status = cnri_write(&w, text.at, text.n, err)) != CNR_OK)
         cnri_write_abandon(&w);
     else if (!status) status = cnri_write_commit(&w, err);
     cnri_text_free(&text);
     cnri_free(path);
+    return status;
+}
+
+cnr_status cnri_tuning_save(const char *folder, cnri_tuning *t, cnr_error *err) {
+    cnri_tuning all = {0};
+    uint8_t print[16];
+    int lock;
+    cnr_status status = cnri_kept_make(folder, err);
+    if (!status) status = cnri_folder_lock(folder, &lock, err);
+    if (status) return status;
+    status = cnri_tuning_load(folder, &all, print, err);
+    for (int32_t i = 0; i < t->rows.n && !status; i++)
+        status = cnri_tuning_set(&all, t->rows.at[i].key, t->rows.at[i].kernel, t->rows.at[i].ns,
+                                 err);
+    if (!status) status = write_record(folder, &all, err);
+    cnri_folder_unlock(lock);
+    cnri_vec_free(&t->rows);
+    *t = all;
     return status;
 }

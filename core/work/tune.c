@@ -183,8 +183,9 @@ static cnr_status compare(found *f, cnr_error *err) {
     return CNR_OK;
 }
 
-/* The medians of all repeats into the record. */
-static cnr_status settle(const found *f, cnri_tuning *record, cnr_error *err) {
+/* The medians of all repeats; what was on record is not news. */
+static cnr_status settle(const found *f, const cnri_tuning *record, cnri_tuning *news,
+                         cnr_error *err) {
     const cnri_tuning *first = &f->times.at[0];
     double *values = cnri_alloc((size_t)f->times.n * sizeof *values);
     cnr_status status = values ? CNR_OK : cnri_fail(err, CNR_E_MEMORY, "tune", "out of memory");
@@ -195,7 +196,9 @@ static cnr_status settle(const found *f, cnri_tuning *record, cnr_error *err) {
             const double ns = cnri_tuning_ns(&f->times.at[i], r->key, r->kernel);
             if (ns > 0) values[n++] = ns;
         }
-        status = cnri_tuning_set(record, r->key, r->kernel, cnri_median(values, n), err);
+        const double ns = cnri_median(values, n);
+        if (ns != cnri_tuning_ns(record, r->key, r->kernel))
+            status = cnri_tuning_set(news, r->key, r->kernel, ns, err);
     }
     cnri_free(values);
     return status;
@@ -223,19 +226,20 @@ static cnr_status repeat(const cnri_tune_options *o, cnr_model *model, const cnr
 
 cnr_status cnri_tune_model(cnr_model *model, const cnri_tune_options *options,
                            const cnr_observer *observer, cnri_tuned *out, cnr_error *err) {
-    cnri_tuning record = {0};
+    cnri_tuning record = {0}, news = {0};
     uint8_t print[16];
     *out = (cnri_tuned){0};
     found f = {.out = out};
     cnr_status status = cnri_tuning_load(options->folder, &record, print, err);
     if (!status) status = repeat(options, model, &record, observer, &f, err);
     if (!status) status = compare(&f, err);
-    if (!status) status = settle(&f, &record, err);
-    if (!status) status = cnri_tuning_save(options->folder, &record, err);
+    if (!status) status = settle(&f, &record, &news, err);
+    if (!status) status = cnri_tuning_save(options->folder, &news, err);
     out->repeats = f.times.n;
-    out->rows = record.rows.n;
+    out->rows = news.rows.n;
     for (int32_t i = 0; i < f.times.n; i++) cnri_vec_free(&f.times.at[i].rows);
     cnri_vec_free(&f.times);
     cnri_vec_free(&record.rows);
+    cnri_vec_free(&news.rows);
     return status;
 }

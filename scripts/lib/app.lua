@@ -46,6 +46,12 @@ local function work(options, open)
     end
   end
   pictures.refuse(options[1])
+  local inputs = { options.labels or options[1], table.unpack(options) }
+  if drawing and options.contact then c.output(options.contact, table.unpack(inputs)) end
+  if drawing and options.output and options.output:match("%.png$") and
+    c.exists(options.output) == "file" then
+    c.output(options.output, table.unpack(inputs)) -- a folder's are looked at one by one
+  end
   local look = open(options)
   local list = pictures.list({ table.unpack(options, 2) })
   local place = drawing and options.output and pictures.places(options.output, #list)

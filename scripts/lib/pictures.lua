@@ -59,9 +59,7 @@ function M.places(output, n)
     used[stem] = (used[stem] or 0) + 1
     if used[stem] > 1 then stem = stem .. "-" .. used[stem] end
     if not is_file then path = folder .. "/" .. stem .. ".png" end
-    if path:gsub("^%./", "") == name:gsub("^%./", "") then
-      error(name .. ": the drawing would be written over the picture", 0)
-    end
+    c.output(path, name)
     return path
   end
 end

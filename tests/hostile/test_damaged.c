@@ -1,15 +1,12 @@
-/* Damaged copies of every real model: an error that says something or a load, within 5 seconds and
- * the memory that the file is worth; nothing else. CNNRUN_DAMAGED=1000 sets how many copies of each
- * (30), CNNRUN_DAMAGED_MODEL picks models by a part of their path. Each model's copies run in a
- * child, begun again behind a copy that ended it. */
+/* Damaged copies of every real model, and of our pictures: an error that says something or a load,
+ * and then a run, within 5 seconds and the memory that the file is worth; nothing else.
+ * CNNRUN_DAMAGED=1000 sets how many copies of each (30, of which every tenth is run),
+ * CNNRUN_DAMAGED_MODEL picks models by a part of their path, CNNRUN_PICTURES=1000 sets how many
+ * copies of pictures (100). */
 #include "tests/fuzz/roads.h"
-#include "tests/tap.h"
-#include <signal.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
+#include "tests/hostile/each.h"
+#include <dirent.h>
 #include <time.h>
-
-enum { SECONDS = 5 };
 
 /* The model's file, and that of its weights where they are apart; .msg lie beside and are named in
  * the model, so that one of them is there and the others are missed. Then an importer's option. */
@@ -80,33 +77,24 @@ static const char *const known[][3] = {
 
 /* ---- damage ---- */
 
-static uint64_t state;
-
-static uint64_t dice(uint64_t sides) {
-    uint64_t z = (state += 0x9e3779b97f4a7c15u);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return sides ? (z ^ (z >> 31)) % sides : 0;
-}
-
 /* A place: anywhere, or near the front, where headers are. */
 static size_t place(size_t n) {
-    return dice(2) ? dice(n) : dice(n < 512 ? n : 512);
+    return each_dice(2) ? each_dice(n) : each_dice(n < 512 ? n : 512);
 }
 
 /* `room` has space for n + 64 bytes; returns the new length. */
 static size_t damage(uint8_t *data, size_t n) {
     static const uint8_t nasty[] = {0, 1, 0x7f, 0x80, 0xff, '-', '9', '{', '"', '\n'};
-    for (uint64_t times = dice(2) ? 1 : 1 + dice(8); times > 0 && n > 0; times--) {
+    for (uint64_t times = each_dice(2) ? 1 : 1 + each_dice(8); times > 0 && n > 0; times--) {
         const size_t at = place(n);
-        size_t length = 1 + dice(dice(4) ? 8 : n - at < 4096 ? n - at : 4096);
+        size_t length = 1 + each_dice(each_dice(4) ? 8 : n - at < 4096 ? n - at : 4096);
         if (length > n - at) length = n - at;
-        switch (dice(7)) {
-        case 0: data[at] ^= (uint8_t)(1u << dice(8)); break;
-        case 1: data[at] = nasty[dice(sizeof nasty)]; break;
-        case 2: data[at] = (uint8_t)dice(256); break;
+        switch (each_dice(7)) {
+        case 0: data[at] ^= (uint8_t)(1u << each_dice(8)); break;
+        case 1: data[at] = nasty[each_dice(sizeof nasty)]; break;
+        case 2: data[at] = (uint8_t)each_dice(256); break;
         case 3: /* cut the end off, mostly a little */
-            n = dice(3) ? n - dice(n < 64 ? n : 64) : at;
+            n = each_dice(3) ? n - each_dice(n < 64 ? n : 64) : at;
             break;
         case 4: /* take out */
             memmove(data + at, data + at + length, n - at - length);
@@ -115,7 +103,7 @@ static size_t damage(uint8_t *data, size_t n) {
         case 5: /* put in */
             if (length > 8) length = 8;
             memmove(data + at + length, data + at, n - at);
-            for (size_t i = 0; i < length; i++) data[at + i] = (uint8_t)dice(256);
+            for (size_t i = 0; i < length; i++) data[at + i] = (uint8_t)each_dice(256);
             n += length;
             break;
         default: /* a large number */
@@ -126,6 +114,9 @@ static size_t damage(uint8_t *data, size_t n) {
 }
 
 /* ---- one model ---- */
+
+/* Running takes longer than loading: in a plain run only every tenth copy does. */
+static int run_every = 10;
 
 typedef struct model { char path[600]; uint8_t *first, *second; size_t n, m; } model;
 
@@ -139,7 +130,7 @@ static double now(void) {
 static int one(const model *x, int copy) {
     uint8_t *data = malloc(x->n + x->m + 256);
     if (!data) _exit(4);
-    state = (uint64_t)copy * 77;
+    each_state = (uint64_t)copy * 77;
     uint8_t *first = data + 8;
     memcpy(first, x->first, x->n);
     size_t n = x->n, m = x->m;
@@ -154,56 +145,18 @@ static int one(const model *x, int copy) {
     return good;
 }
 
-/* The child: copies from `from` on, each told before it begins. */
-static void copies(const model *x, int from, int many, int to) {
-    struct rusage before, after;
-    if (!TAP_SANITISED) { /* addresses that the file is worth: a sanitiser takes all there are */
-        struct rlimit limit = {(rlim_t)1 << 30, (rlim_t)1 << 30};
-        setrlimit(RLIMIT_AS, &limit);
-    }
-    getrusage(RUSAGE_SELF, &before);
-    for (int i = from; i < many; i++) {
-        int told[2] = {i, 0};
-        alarm(SECONDS * (TAP_SANITISED ? 4 : 1));
-        told[1] = one(x, i);
-        alarm(0);
-        if (write(to, told, sizeof told) != sizeof told) _exit(5);
-    }
-    getrusage(RUSAGE_SELF, &after);
-    const long grown = (after.ru_maxrss - before.ru_maxrss) / 1024; /* MB */
-    _exit(!TAP_SANITISED && grown > 256 + 8 * (long)((x->n + x->m) >> 20) ? 6 : 0);
+static int copy_of(void *arg, int i) {
+    roads.runs = run_every > 0 && i % run_every == 0;
+    return one(arg, i);
 }
 
 static void check(const model *x, int many) {
-    int done_so_far = 0, taken = 0, bad = 0;
     const double begun = now();
     const int sound = one(x, -1);
-    while (done_so_far < many && bad < 5) {
-        int ends[2], told[2], status = 0;
-        if (pipe(ends) != 0) exit(1);
-        fflush(stdout);
-        const pid_t pid = fork();
-        if (pid == 0) {
-            close(ends[0]);
-            copies(x, done_so_far, many, ends[1]);
-        }
-        close(ends[1]);
-        while (read(ends[0], told, sizeof told) == sizeof told) {
-            done_so_far = told[0] + 1;
-            taken += told[1] > 0;
-        }
-        close(ends[0]);
-        waitpid(pid, &status, 0);
-        if (WIFEXITED(status) && WEXITSTATUS(status) == 0) break;
-        bad++;
-        if (WIFSIGNALED(status))
-            note("copy %d: %s", done_so_far,
-                 WTERMSIG(status) == SIGALRM ? "took too long" : strsignal(WTERMSIG(status)));
-        else note("copy %d: code %d%s", done_so_far, WEXITSTATUS(status),
-                  WEXITSTATUS(status) == 6 ? ": more memory than the file is worth" : "");
-        done_so_far++;
-    }
-    ok(!bad, "%s: %d copies, %d taken (%s, %.1f s)", x->path, many, taken,
+    const each e = {.one = copy_of, .arg = (void *)x, .addresses = (uint64_t)2 << 30,
+                    .grown = run_every > 1 ? 256 + 8 * (long)((x->n + x->m) >> 20) : 0};
+    const each_result r = each_run(&e, many);
+    ok(!r.bad, "%s: %d copies, %d taken (%s, %.1f s)", x->path, many, r.taken,
        sound > 0 ? "sound itself" : "refused itself", now() - begun);
 }
 
@@ -236,11 +189,54 @@ static void one_model(const char *shared, const char *first, const char *second,
     cnri_free(x.second);
 }
 
+/* ---- pictures ---- */
+
+static int picture(void *arg, int i) {
+    const model *x = arg;
+    uint8_t *data = malloc(x->n + 256);
+    if (!data) _exit(4);
+    each_state = (uint64_t)i * 77;
+    memcpy(data, x->first, x->n);
+    const int good = roads_run("source-images", data, damage(data, x->n));
+    free(data);
+    return good;
+}
+
+static void pictures(const char *folder, int many) {
+    DIR *d = opendir(folder);
+    int n = 0, left;
+    for (struct dirent *e; d && (e = readdir(d));) n += e->d_name[0] != '.';
+    if (d) rewinddir(d);
+    left = n;
+    for (struct dirent *e; d && (e = readdir(d));) {
+        model x = {.first = NULL};
+        if (e->d_name[0] == '.') continue;
+        snprintf(x.path, sizeof x.path, "%.300s/%.250s", folder, e->d_name);
+        x.first = roads_read(x.path, &x.n);
+        if (!x.first) continue;
+        const int share = many / left; /* of what is left */
+        const each all = {.one = picture, .arg = &x, .addresses = (uint64_t)2 << 30};
+        const each_result r = each_run(&all, share);
+        ok(!r.bad, "%s: %d copies, %d taken", e->d_name, share, r.taken);
+        many -= share;
+        left--;
+        cnri_free(x.first);
+    }
+    if (d) closedir(d);
+}
+
 int main(void) {
     const char *shared = tap_shared(), *copies_wanted = getenv("CNNRUN_DAMAGED");
     const int many = copies_wanted ? atoi(copies_wanted) : 30;
+    const char *pictures_wanted = getenv("CNNRUN_PICTURES");
+    static const char *const dirs[] = {CNRT_BUILD_DIR "/plugins", NULL};
     const double begun = now();
-    if (!roads_open(CNRT_BUILD_DIR "/plugins")) return 1;
+    if (copies_wanted) run_every = 1;
+    if (!roads_open(dirs[0])) return 1;
+    roads.dirs = dirs;
+    if (!cnri_find(CNR_KIND_SOURCE, "images")) skip("pictures", "source-images is not there");
+    else pictures(CNRT_SOURCE_DIR "/tests/plugins/source-images/pictures",
+                  pictures_wanted ? atoi(pictures_wanted) : 100);
     one_model(CNRT_SOURCE_DIR, "scripts/nets/lenet5.cnr", NULL, NULL, many);
     one_model(CNRT_SOURCE_DIR, "tests/fuzz/corpus/native/tiny.cnr", NULL, NULL, 10 * many);
     one_model(CNRT_SOURCE_DIR, "tests/fuzz/tiny.lua", "tests/fuzz/corpus/weights/named.npz", NULL,
