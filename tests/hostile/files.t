@@ -191,11 +191,11 @@ if ($pictures) {
 my $times = $ENV{CNNRUN_WRITERS} // 2;
 spew("$dir/one.lua", <<'LUA');
 local c = require "cnnrun"
-return c.net { input = { "data", shape = { 1, 3, 32, 32 } }, c.conv2d { "a", out = 8, kernel = 3 } }
+return c.net { input = { "data", shape = { 1, 64, 16, 16 } }, c.conv2d { "a", out = 64, kernel = 3 } }
 LUA
 spew("$dir/two.lua", <<'LUA');
 local c = require "cnnrun"
-return c.net { input = { "data", shape = { 1, 4, 30, 30 } }, c.conv2d { "b", out = 7, kernel = 5 } }
+return c.net { input = { "data", shape = { 1, 48, 18, 18 } }, c.conv2d { "b", out = 64, kernel = 3 } }
 LUA
 sub rows { return map { /"key":"([^"]*)","kernel":"([^"]*)"/ ? "$1 $2" : () } split /\n/, slurp(shift) // '' }
 my (%of, $lost, $failed) = ((), 0, 0);
