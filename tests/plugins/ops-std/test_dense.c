@@ -1,5 +1,6 @@
 /* dense, gemm, matmul: hand-worked products, gradients, splits, refusals. */
 #include "opcall.h"
+#include <unistd.h>
 
 #define IN(...) (const cnr_tensor *[]){__VA_ARGS__}
 
@@ -86,8 +87,23 @@ static void refusals(void) {
     op_refused("matmul", "", "rank", 2, IN(m, t_random(CNR_f32, "", 1)));
 }
 
+/* Nothing is worked out, however many matrices of no elements there are. */
+static void empty(void) {
+    static const char *const ops[] = {"matmul", "matmul_integer"};
+    cnr_tensor *y[1];
+    alarm(60); /* else it would go on for days */
+    for (int32_t i = 0; i < 2; i++) {
+        const int32_t dtype = i ? CNR_u8 : CNR_f32;
+        op_call(ops[i], "", y, 1, 2, t_of(dtype, "30000x30000x30000x0x3", NULL),
+                t_of(dtype, "3x2", (double[]){1, 2, 3, 4, 5, 6}));
+        t_shape(y[0], "30000x30000x30000x0x2", ops[i]);
+    }
+    alarm(0);
+}
+
 int main(void) {
     op_open();
+    empty();
     products();
     broadcasting();
     gradients_and_splits();
