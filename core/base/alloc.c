@@ -85,7 +85,8 @@ int64_t cnri_alloc_failures(void) {
 
 cnr_status cnri_alloc_verdict(int64_t before, cnr_status status, const char *where,
                               cnr_error *err) {
-    if (failures == before || status == CNR_E_MEMORY) return status;
+    const bool said = status == CNR_E_MEMORY && err && strstr(err->text, "memory");
+    if (failures == before || said) return status;
     return cnri_fail(err, CNR_E_MEMORY, where, "out of memory");
 }
 

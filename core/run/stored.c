@@ -196,8 +196,9 @@ static cnr_status try_stored(const cnri_plan_request *r, const char *path, const
     return status == CNR_E_MEMORY || !*origin ? CNR_E_MEMORY : CNR_OK;
 }
 
+/* Nothing is stored that was planned with less than there is: `before` allocations failed till then. */
 static cnr_status plan_at(const cnri_plan_request *r, const char *path, const char *file,
-                          const char *identity, cnr_plan **out, cnr_error *err) {
+                          const char *identity, int64_t before, cnr_plan **out, cnr_error *err) {
     char *origin = NULL;
     cnr_error why = CNR_ERROR_INIT;
     cnr_status status = try_stored(r, path, identity, out, &origin);
@@ -211,6 +212,7 @@ static cnr_status plan_at(const cnri_plan_request *r, const char *path, const ch
              path, origin);
     if (!*out) {
         status = make(r, NULL, out, err);
+        status = cnri_alloc_verdict(before, status, path, err);
         if (!status) status = cnri_plan_sound(*out, r->model->rt->devices.options.threads, err);
         if (!status && store(r->model, *out, path, file, identity, &why))
             cnri_log(CNR_LOG_WARN, "cache", "%s: %s", why.where, why.text);
@@ -224,11 +226,12 @@ cnr_status cnri_stored_plan(const cnri_plan_request *r, cnr_plan **out, cnr_erro
     const char *cache = r->model->cache;
     *out = NULL;
     if (!cache || r->options->training) return make(r, NULL, out, err);
+    const int64_t before = cnri_alloc_failures();
     cnri_text identity = {0}, file = {0};
     cnri_plan_identity(r, &identity);
     add_file_name(r, &file);
     char *path = identity.failed || file.failed ? NULL : cnri_path_join(cache, file.at);
-    const cnr_status status = path ? plan_at(r, path, file.at, identity.at, out, err)
+    const cnr_status status = path ? plan_at(r, path, file.at, identity.at, before, out, err)
                                    : cnri_fail(err, CNR_E_MEMORY, cache, "out of memory");
     cnri_free(path);
     cnri_text_free(&identity);
