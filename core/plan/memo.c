@@ -1,5 +1,6 @@
 /* What was decided, as text for the next process, and a plan made after such a text.
  *
+ *   reads print                                   of weights that were compared with their digests
  *   node part chain way version device kernel     one line a part; tabs between */
 #include "core/plan/planner.h"
 
@@ -20,6 +21,9 @@ cnr_status cnri_memo_keep(cnri_planner *p, int32_t node, cnr_error *err) {
 }
 
 void cnri_memo_print(const cnr_plan *plan, cnri_text *out) {
+    char print[33];
+    if (!cnri_plan_reads(plan, print)) out->failed = true;
+    else cnri_text_add(out, "reads\t%s\n", print);
     for (int32_t i = 0; i < plan->decisions.n; i++) {
         const cnri_decision *d = &plan->decisions.at[i];
         cnri_text_add(out, "%d\t%d\t%d\t%d\t%u\t%s\t%s\n", (int)d->node, (int)d->part,
@@ -62,7 +66,12 @@ cnr_status cnri_memo_parse(cnri_memo *memo, const char *text, cnr_error *err) {
     if (!(memo->text = cnri_strdup(text))) return cnri_no_memory(err);
     for (char *at = memo->text, *line; *at;) {
         cnri_decision d;
-        if (!(line = field(&at, '\n')) || !parse_line(line, &d))
+        line = field(&at, '\n');
+        if (line && !memo->reads && strncmp(line, "reads\t", 6) == 0) {
+            memo->reads = line + 6;
+            continue;
+        }
+        if (!line || !parse_line(line, &d))
             return cnri_fail(err, CNR_E_FORMAT, "choices", "line %d is malformed",
                              (int)memo->decisions.n + 1);
         if (memo->decisions.n > 0 && !in_order(&memo->decisions.at[memo->decisions.n - 1], &d))

@@ -1,9 +1,9 @@
 /* Which weights of a file a plan will read, so that their digests are compared before anything runs. */
 #include "core/plan/planner.h"
 
-/* What only went into blobs that are kept is not read; what no step reads any more was rewritten
+/* What only went into blobs that are kept (`stored`: that will be) is not read; what no step reads any more was rewritten
  * into something, while the plan was made. */
-static void mark(const cnr_plan *plan, bool *reads, bool *used) {
+static void mark(const cnr_plan *plan, bool stored, bool *reads, bool *used) {
     for (int32_t i = 0; i < plan->steps.n; i++) {
         const cnri_step *s = &plan->steps.at[i];
         for (int32_t k = 0; k < s->n_in; k++) {
@@ -11,7 +11,7 @@ static void mark(const cnr_plan *plan, bool *reads, bool *used) {
             const cnr_value v = plan->homes.at[s->in[k]].value;
             const bool packed = k < 32 && (s->prepared >> k & 1) && s->blob >= 0;
             used[v] = true;
-            if (!packed || !cnri_residency_kept(plan, s->blob)) reads[v] = true;
+            if (!packed || !(stored || cnri_residency_kept(plan, s->blob))) reads[v] = true;
         }
     }
     for (int32_t i = 0; i < plan->twins.n; i++) {
@@ -22,12 +22,33 @@ static void mark(const cnr_plan *plan, bool *reads, bool *used) {
     for (int32_t i = 0; i < plan->graph->values.n; i++) reads[i] = reads[i] || !used[i];
 }
 
+bool cnri_plan_reads(const cnr_plan *plan, char print[33]) {
+    const size_t n = (size_t)plan->graph->values.n + 1;
+    bool *reads = cnri_alloc_zero(2 * n);
+    uint8_t (*prints)[16] = cnri_alloc(n * sizeof *prints);
+    uint8_t all[16];
+    uint64_t count = 0;
+    if (reads && prints) {
+        mark(plan, true, reads, reads + n);
+        for (size_t i = 0; i + 1 < n; i++) {
+            const cnri_seal *seal = plan->graph->values.at[i].seal;
+            if (seal && reads[i]) cnri_fingerprint(seal->data, seal->bytes, prints[count++]);
+        }
+        cnri_fingerprint(prints, count * sizeof *prints, all);
+        cnri_hex(all, sizeof all, print);
+    }
+    const bool good = reads && prints;
+    cnri_free(reads);
+    cnri_free(prints);
+    return good;
+}
+
 cnr_status cnri_plan_sound(cnr_plan *plan, int32_t threads, cnr_error *err) {
     const size_t n = (size_t)plan->graph->values.n + 1;
     if (atomic_load_explicit(&plan->sound, memory_order_acquire)) return CNR_OK;
     bool *reads = cnri_alloc_zero(2 * n);
     if (!reads) return cnri_no_memory(err);
-    mark(plan, reads, reads + n);
+    mark(plan, false, reads, reads + n);
     const cnr_status status = cnri_graph_sound(plan->graph, reads, threads, err);
     cnri_free(reads);
     if (!status) atomic_store_explicit(&plan->sound, true, memory_order_release);

@@ -106,6 +106,8 @@ static cnr_status make(cnr_model *m, const cnri_plan_options *options, const cnr
     for (int32_t i = 0; i < n; i++) list[i] = &types[i];
     const int64_t before = cnri_alloc_failures();
     cnr_status status = cnri_device_set_make(&set, &m->rt->devices, m->graph, options, err);
+    if (!status && (status = cnri_alloc_verdict(before, CNR_OK, "devices", err)) != CNR_OK)
+        cnri_device_set_free(&set); /* one may be left out */
     if (!status) {
         const cnri_plan_request request = {m, options, &set, list, n};
         status = cnri_stored_plan(&request, out, err);

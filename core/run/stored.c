@@ -119,6 +119,9 @@ static cnr_status follow(const cnri_plan_request *r, cnri_cached *c, cnr_plan **
         memcpy(b->print, c->blobs[i].print, sizeof b->print);
     }
     if (!status) status = make(r, &memo, out, err);
+    char reads[33];
+    if (!status && memo.reads && cnri_plan_reads(*out, reads) && strcmp(reads, memo.reads) == 0)
+        (*out)->sound = true; /* what was stored had been compared with its digests */
     if (!status) {
         (*out)->kept = c->file; /* names of blobs were copied into the plan's own */
         c->file = (cnri_mapping){0};
@@ -196,7 +199,7 @@ static cnr_status try_stored(const cnri_plan_request *r, const char *path, const
     return status == CNR_E_MEMORY || !*origin ? CNR_E_MEMORY : CNR_OK;
 }
 
-/* Nothing is stored that was planned with less than there is: `before` allocations failed till then. */
+/* Nothing is stored that was planned with less than there is. */
 static cnr_status plan_at(const cnri_plan_request *r, const char *path, const char *file,
                           const char *identity, int64_t before, cnr_plan **out, cnr_error *err) {
     char *origin = NULL;

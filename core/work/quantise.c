@@ -167,13 +167,15 @@ cnr_status cnri_quantise(cnr_runtime *rt, const cnr_graph *net, const cnri_quant
     job q = {.o = options, .out = out, .c = {.rt = rt, .observer = observer}};
     *out = (cnri_quantising){0};
     CNRI_TAKE(q.c.how, options->how);
-    const cnr_status status = all(&q, net, err);
+    const int64_t before = cnri_alloc_failures();
+    cnr_status status = all(&q, net, err);
     cnri_samples_close(&q.c.samples);
     cnri_answers_free(&q.answers);
     cnri_free(q.wanted);
     cnri_free(q.given_up);
     cnri_calibration_free(out->quantized);
     cnri_free(q.c.ranges);
+    status = cnri_alloc_verdict(before, status, net->name, err);
     if (status) cnri_quantising_free(out);
     return status;
 }

@@ -230,10 +230,12 @@ cnr_status cnri_tune_model(cnr_model *model, const cnri_tune_options *options,
     uint8_t print[16];
     *out = (cnri_tuned){0};
     found f = {.out = out};
+    const int64_t before = cnri_alloc_failures();
     cnr_status status = cnri_tuning_load(options->folder, &record, print, err);
     if (!status) status = repeat(options, model, &record, observer, &f, err);
     if (!status) status = compare(&f, err);
     if (!status) status = settle(&f, &record, &news, err);
+    status = cnri_alloc_verdict(before, status, options->folder, err); /* a kernel may be missing */
     if (!status) status = cnri_tuning_save(options->folder, &news, err);
     out->repeats = f.times.n;
     out->rows = news.rows.n;
