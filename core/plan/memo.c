@@ -23,7 +23,7 @@ cnr_status cnri_memo_keep(cnri_planner *p, int32_t node, cnr_error *err) {
 void cnri_memo_print(const cnr_plan *plan, cnri_text *out) {
     char print[33];
     if (!cnri_plan_reads(plan, print)) out->failed = true;
-    else cnri_text_add(out, "reads\t%s\n", print);
+    else if (*print) cnri_text_add(out, "reads\t%s\n", print);
     for (int32_t i = 0; i < plan->decisions.n; i++) {
         const cnri_decision *d = &plan->decisions.at[i];
         cnri_text_add(out, "%d\t%d\t%d\t%d\t%u\t%s\t%s\n", (int)d->node, (int)d->part,

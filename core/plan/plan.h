@@ -221,7 +221,7 @@ cnr_status cnri_tuning_parse(cnri_tuning *t, const char *text, cnr_error *err);
 /* sound.c: compares the digests of what the plan will read of a file. Before anything runs. */
 cnr_status cnri_plan_sound(cnr_plan *plan, int32_t threads, cnr_error *err);
 /* A fingerprint of that data, 32 digits: who kept it when the digests were right can do without them.
- * False: out of memory. */
+ * "": no file's data is read. False: out of memory. */
 bool cnri_plan_reads(const cnr_plan *plan, char print[33]);
 
 /* ---- residency.c: prepared blobs under a bound; largest stay, the rest come and go ---- */

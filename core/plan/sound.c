@@ -35,7 +35,7 @@ bool cnri_plan_reads(const cnr_plan *plan, char print[33]) {
             if (seal && reads[i]) cnri_fingerprint(seal->data, seal->bytes, prints[count++]);
         }
         cnri_fingerprint(prints, count * sizeof *prints, all);
-        cnri_hex(all, sizeof all, print);
+        cnri_hex(all, count > 0 ? sizeof all : 0, print);
     }
     const bool good = reads && prints;
     cnri_free(reads);

@@ -103,6 +103,17 @@ static cnr_status make(const cnri_plan_request *r, const cnri_memo *memo, cnr_pl
     return status;
 }
 
+/* What was stored had been compared with its digests. */
+static cnr_status recognise(cnr_plan *plan, const char *reads, cnr_error *err) {
+    char now[33];
+    if (!cnri_plan_reads(plan, now))
+        return cnri_fail(err, CNR_E_MEMORY, "cache", "out of memory");
+    if (strcmp(now, reads) != 0)
+        return cnri_fail(err, CNR_E_VERSION, "weights", "are not those that were read then");
+    plan->sound = true;
+    return CNR_OK;
+}
+
 /* A plan after the stored one, which it then owns. */
 static cnr_status follow(const cnri_plan_request *r, cnri_cached *c, cnr_plan **out,
                          cnr_error *err) {
@@ -119,12 +130,13 @@ static cnr_status follow(const cnri_plan_request *r, cnri_cached *c, cnr_plan **
         memcpy(b->print, c->blobs[i].print, sizeof b->print);
     }
     if (!status) status = make(r, &memo, out, err);
-    char reads[33];
-    if (!status && memo.reads && cnri_plan_reads(*out, reads) && strcmp(reads, memo.reads) == 0)
-        (*out)->sound = true; /* what was stored had been compared with its digests */
+    if (!status && memo.reads) status = recognise(*out, memo.reads, err);
     if (!status) {
         (*out)->kept = c->file; /* names of blobs were copied into the plan's own */
         c->file = (cnri_mapping){0};
+    } else {
+        cnri_plan_free(*out); /* blobs of the file, which is closed, are not used */
+        *out = NULL;
     }
     cnri_memo_free(&memo);
     return status;
