@@ -105,6 +105,12 @@ static bool same_folder(const folder *a, const folder *b) {
     return a->n == b->n;
 }
 
+static void clean(void) {
+    char line[200];
+    snprintf(line, sizeof line, "rm -rf '%s'", sweep.base);
+    if (system(line) != 0) die(line);
+}
+
 static void renew_work(void) {
     char line[1200];
     snprintf(line, sizeof line, "rm -rf '%s' && cp -rL '%s' '%s'", sweep.work, sweep.from,
@@ -222,11 +228,13 @@ static int64_t learn(void) {
     try(0, ONCE, &sweep.good);
     if (!WIFEXITED(sweep.good.status) || WEXITSTATUS(sweep.good.status) != 0) {
         printf("# the command fails by itself: %s\n", sweep.good.err);
+        clean();
         exit(2);
     }
     try(0, ONCE, &again);
     if (strcmp(again.out, sweep.good.out) != 0 || !same_folder(&again.left, &sweep.good.left)) {
         printf("# the command gives one thing now, another then: %s%s\n", sweep.good.out, again.out);
+        clean();
         exit(2);
     }
     forget(&again);
@@ -261,8 +269,6 @@ int main(int argc, char **argv) {
     const int64_t count = learn();
     int bad = 0;
     for (mode how = ONCE; how < MODES; how++) bad += all(how, count, points);
-    char line[200];
-    snprintf(line, sizeof line, "rm -rf '%s'", sweep.base);
-    if (system(line) != 0) die(line);
+    clean();
     return bad > 0;
 }

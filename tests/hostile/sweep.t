@@ -4,6 +4,8 @@
 # sets how many allocations of each command are tried (24); 0: all of them. Words select commands.
 use strict;
 use warnings;
+no warnings "qw"; # 2,6,6 is one word
+use Cwd qw(abs_path);
 use File::Copy qw(copy);
 use File::Path qw(make_path);
 use File::Temp qw(tempdir);
@@ -76,16 +78,20 @@ my @small = ('small.lua', '--threads', 1);
 sweep('run a script', $lenet, 'run', '--threads', 1, '--json', 'lenet5.lua', 'five.png');
 sweep('run a native file', $small, qw(run --threads 1 --json out.cnr five.png));
 sweep('show', $lenet, 'show', 'lenet5.lua');
-sweep('train', $small, 'train', @small, qw(--data images:list.txt --epochs 1 --batch 1 -o out.cnr));
+sweep('train', $small, 'train', @small, qw(--data images:list.txt --epochs 1 --batch 1 --overwrite
+      -o out.cnr));
 sweep('quantize', $small, 'quantize', @small, qw(--weights random:1 --data images:list.txt
       --min-snr 0 -o out.cnr));
 sweep('evaluate', $small, 'eval', @small, qw(--weights random:1 --data images:list.txt --json));
 sweep('convert', $small, 'convert', 'small.lua', qw(--weights random:1 -o out.cnr));
-sweep('convert, encoded', $small, 'convert', 'small.lua', qw(--weights random:1 -o out.cnr),
+sweep('convert, encoded', $small, qw(convert small.lua --weights random:1 -o out.cnr),
       '--encode', 'int8');
 sweep('convert a native file', folder("$corpus/native/tiny.cnr"), qw(convert tiny.cnr -o out.cnr));
 sweep('check', folder("$corpus/native/tiny.cnr"), qw(check tiny.cnr));
 sweep('warm', $small, 'warm', @small, qw(--weights random:1 --cache cache));
+my $warmed = digits(glob 'scripts/nets/lenet5.*');
+system("cd $warmed && '" . abs_path("$build/cnnrun") . "' warm --threads 1 lenet5.lua --cache cache -q >/dev/null");
+sweep('run with a stored plan', $warmed, qw(run --threads 1 --cache cache --json lenet5.lua five.png));
 sweep('export', $small, 'export', 'small.lua', qw(--weights random:1 -o out.onnx));
 sweep('import caffe', pair("$corpus/import-caffe/tiny.pair", 'a.prototxt', 'a.caffemodel'), @import,
       qw(a.prototxt a.caffemodel));
