@@ -26,6 +26,9 @@ one() {
     writers)
         CNNRUN_WRITERS=$count try tests/hostile/files.t "files; two that tune, $count times"
         ;;
+    memory) # allocations of each command that fail, once and from then on; 0: all of them
+        CNNRUN_SWEEP=$count try tests/hostile/sweep.t "allocations that fail in each command: $count"
+        ;;
     lua) try "$CNNRUN_BUILD/tests/core/lua/test_hostile" "hostile scripts" ;;
     attributes)
         CNNRUN_ATTRIBUTES=$count \
@@ -46,7 +49,7 @@ one() {
     esac
 }
 
-[ $# -gt 0 ] || set -- signals=300 writers=10 lua=100 attributes=8000 models=4000 pictures=1000
+[ $# -gt 0 ] || set -- signals=300 writers=10 lua=100 attributes=8000 models=4000 pictures=1000 memory=0
 for word; do
     case $word in
     *=[0-9]*) one "$word" ;;

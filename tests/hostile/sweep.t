@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # Memory fails once, or from then on, somewhere in a command: the answer and the files are those of an
 # undisturbed run, or there is an error that speaks of memory and no file is touched. CNNRUN_SWEEP
-# sets how many allocations of each command are tried (24); 0: all of them. Words select commands.
+# sets how many allocations of each command are tried (12); 0: all of them. Words select commands.
 use strict;
 use warnings;
 no warnings "qw"; # 2,6,6 is one word
@@ -14,7 +14,7 @@ use Test::More;
 my $build = $ENV{CNNRUN_BUILD} // './build';
 my $shared = ($ENV{CNNRUN_SHARED} // '../shared') . '/data';
 my $corpus = 'tests/fuzz/corpus';
-my $points = $ENV{CNNRUN_SWEEP} // 24;
+my $points = $ENV{CNNRUN_SWEEP} // 12;
 my $sweep = "$build/tests/hostile/sweep";
 plan skip_all => "no $sweep" unless -x $sweep;
 
