@@ -253,13 +253,14 @@ typedef struct cnri_check_test {
     int64_t cases, failures;
     cnri_promises promises;
     uint32_t unjudged;  /* promises that no case could show */
+    bool absent;        /* there is no such device here */
     bool skipped;       /* there were no cases, as `why` says */
     char first[2200];   /* failure */
     char why[300];
 } cnri_check_test;
 
 typedef struct cnri_check_totals {
-    int32_t tests, failed, skipped, unjudged;
+    int32_t tests, failed, skipped, unjudged, absent; /* absent ones are not among the skipped */
     int64_t cases;
 } cnri_check_totals;
 

@@ -208,7 +208,8 @@ static void finish(checker *k, cnri_check_test *t) {
     k->sum->tests++;
     k->sum->cases += t->cases;
     k->sum->failed += t->failures > 0;
-    k->sum->skipped += t->skipped;
+    k->sum->skipped += t->skipped && !t->absent;
+    k->sum->absent += t->absent;
     if (!t->failures && k->o->only < 0) /* one case cannot show all */
         t->unjudged = t->promises.made & ~t->promises.judged;
     k->sum->unjudged += t->unjudged != 0;
@@ -322,7 +323,8 @@ static void check_kernel(checker *k, int32_t index) {
         finish(k, &t);
     }
     if (driven || k->o->device || cancelled(k->o)) return;
-    cnri_check_test t = {.name = kernel->name, .kernel = kernel, .device = kernel->device};
+    cnri_check_test t = {.name = kernel->name, .kernel = kernel, .device = kernel->device,
+                         .absent = true};
     snprintf(t.why, sizeof t.why, "there is no such device here");
     finish(k, &t);
 }

@@ -95,7 +95,8 @@ static void tell_line(int32_t number, const cnri_check_test *t, const char *unju
     cnri_say(stdout, "%sok %d - %s%s%s", t->failures ? "not " : "", (int)number,
              t->kernel ? "" : "operator ", t->name, t->device ? " on " : "");
     if (t->device) cnri_say(stdout, "%s", t->device);
-    if (t->skipped) cnri_say(stdout, " # SKIP no case could be drawn: %s\n", t->why);
+    if (t->absent) cnri_say(stdout, " # SKIP %s\n", t->why);
+    else if (t->skipped) cnri_say(stdout, " # SKIP no case could be drawn: %s\n", t->why);
     else if (t->failures)
         cnri_say(stdout, ": %lld of %lld cases failed; %s\n", (long long)t->failures,
                  (long long)t->cases, t->first);
@@ -120,6 +121,7 @@ static void tell_totals(const cnri_check_totals *sum) {
     cnri_say(stdout, "# %d kernels and operators, %lld cases, %d failed, %d not judged",
              sum->tests, (long long)sum->cases, sum->failed, sum->skipped);
     if (sum->unjudged) cnri_say(stdout, ", %d in part", sum->unjudged);
+    if (sum->absent) cnri_say(stdout, "; %d for devices that are not here", sum->absent);
     cnri_say(stdout, "\n");
 }
 

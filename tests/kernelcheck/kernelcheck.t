@@ -89,6 +89,11 @@ is $row && "$row->{operator} $row->{failures}", 'faulty_op_sound 0', 'and as JSO
     like $text, qr/^ok 1 - lonely_tanh on lonely: 3 cases$/m, 'and judge its kernel';
 }
 
+($code, $text) = check(@faulty, '--kernel', 'lonely_tanh', '--cases', 3);
+like $text, qr/^ok 1 - lonely_tanh on lonely # SKIP there is no such device here$/m,
+    'a device that is not here';
+like $text, qr/0 failed, 0 not judged; 1 for devices that are not here$/m, '... is told apart';
+
 # ---- one case again, from what was printed ----
 (undef, $text) = check(@faulty, '--kernel', 'faulty_inexact', '--seed', 7, '--cases', 5);
 my ($seed, $case, $node) = $text =~ /seed (\d+), case (\d+): (.*)/;
