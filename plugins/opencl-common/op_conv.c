@@ -1,7 +1,7 @@
 /* conv: weights packed in a buffer or an image, each channel by itself, or weights as stored. */
 #include "support.h"
 
-#include "conv.cl.h"
+#include "conv_buffer.cl.h"
 #include "conv_image.cl.h"
 #include "conv_plain.cl.h"
 #include "depthwise.cl.h"
@@ -184,8 +184,8 @@ static cnr_status run_stored(const cnr_run *run, int windowed, int64_t wide, cnr
         (void)workspace;                                                                         \
         return plan_with(device, node, &source, kernel, windowed, flat, state, err);             \
     }
-PLAN(plan_buffer, "mali/conv.cl", conv_cl, "conv", 1, 1)
-PLAN(plan_image, "adreno/conv_image.cl", conv_image_cl, "conv", 1, 1)
+PLAN(plan_buffer, "common/conv_buffer.cl", conv_buffer_cl, "conv_buffer", 1, 1)
+PLAN(plan_image, "common/conv_image.cl", conv_image_cl, "conv_image", 1, 1)
 PLAN(plan_depthwise, "common/depthwise.cl", depthwise_cl, "depthwise", 1, 0)
 PLAN(plan_plain, "common/conv_plain.cl", conv_plain_cl, "conv_plain", 0, 1)
 

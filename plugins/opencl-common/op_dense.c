@@ -1,7 +1,7 @@
 /* dense, gemm and matmul: a constant matrix packed in a buffer or an image, or all as stored. */
 #include "support.h"
 
-#include "dense.cl.h"
+#include "dense_buffer.cl.h"
 #include "dense_image.cl.h"
 #include "matrix.cl.h"
 
@@ -164,7 +164,8 @@ static cnr_status pack(const cnr_device *device, const cnr_node *node, void *blo
 }
 
 static cnr_status plan_packed(const cnr_device *device, const cnr_node *node,
-                              const ocl_source *source, void **out, cnr_error *err) {
+                              const ocl_source *source, const char *kernel, void **out,
+                              cnr_error *err) {
     char head[OCL_HEAD_BYTES];
     dense_state *s = ocl_state(sizeof *s, node, err);
     if (!s) return CNR_E_MEMORY;
@@ -175,7 +176,7 @@ static cnr_status plan_packed(const cnr_device *device, const cnr_node *node,
     s->line = ocl_of(device)->tune->dense_line;
     if (status == CNR_OK) status = ocl_chain_plan(node, &s->chain, head, err);
     if (status == CNR_OK)
-        status = ocl_code_get(device, source, head, s->rows > 1 ? "-DROWS=4" : "-DROWS=1", "dense",
+        status = ocl_code_get(device, source, head, s->rows > 1 ? "-DROWS=4" : "-DROWS=1", kernel,
                               &s->code, err);
     if (status == CNR_OK) *out = s;
     else ocl_host->free(s);
@@ -184,16 +185,16 @@ static cnr_status plan_packed(const cnr_device *device, const cnr_node *node,
 
 static cnr_status plan_buffer(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                               void **state, cnr_error *err) {
-    static const ocl_source source = OCL_SOURCE("mali/dense.cl", dense_cl);
+    static const ocl_source source = OCL_SOURCE("common/dense_buffer.cl", dense_buffer_cl);
     (void)workspace;
-    return plan_packed(device, node, &source, state, err);
+    return plan_packed(device, node, &source, "dense_buffer", state, err);
 }
 
 static cnr_status plan_image(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                              void **state, cnr_error *err) {
-    static const ocl_source source = OCL_SOURCE("adreno/dense_image.cl", dense_image_cl);
+    static const ocl_source source = OCL_SOURCE("common/dense_image.cl", dense_image_cl);
     (void)workspace;
-    return plan_packed(device, node, &source, state, err);
+    return plan_packed(device, node, &source, "dense_image", state, err);
 }
 
 /* The rows and columns to compute. */

@@ -1,18 +1,21 @@
-/* Convolution, four channels by four pixels a work-item, in registers: local memory is main memory
- * here, so nothing is staged. Weights are packed [block of 4 channels][channel in][tap][4].
+/* Convolution with weights through the texture cache: an image of RGBA pixels, a pixel for four
+ * channels' weights of one tap, a row for a block of four channels. A work-item has four channels
+ * of two pixels that lie half a row of work-items apart, so that neighbours read neighbours.
  * Built with the window: KD KH KW, strides SD SH SW, dilations DD DH DW. */
+
+__constant sampler_t nearest = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_NONE | CLK_FILTER_NEAREST;
 
 #define LOAD(row, i) ((uint)(i) < (uint)W ? (row)[i] : 0.0f)
 #define STORE(p, q, value)                                                              \
-    if (ow + p < w1 && m + q >= c0 && m + q < m1) {                                     \
-        const int to = ((n * M + m + q) * OD + od) * OH * OW + oh * OW + ow + p;        \
+    if (p < w1 && m + q >= c0 && m + q < m1) {                                          \
+        const int to = ((n * M + m + q) * OD + od) * OH * OW + oh * OW + p;             \
         y[y_at + to] = chain(value, to CHAIN_PASS);                                     \
     }
 #define STORE4(p, a) STORE(p, 0, a.s0) STORE(p, 1, a.s1) STORE(p, 2, a.s2) STORE(p, 3, a.s3)
 
-__kernel void conv(__global const float *x, int x_at, __global const float4 *weight, int weight_at,
-                   __global const float *bias, int bias_at, __global float *y, int y_at,
-                   int16 shape, int16 range CHAIN_PARAMETERS) {
+__kernel void conv_image(__global const float *x, int x_at, __read_only image2d_t weight,
+                         __global const float *bias, int bias_at, __global float *y, int y_at,
+                         int16 shape, int16 range CHAIN_PARAMETERS) {
     const int C = shape.s0, CG = shape.s1, D = shape.s2, H = shape.s3, W = shape.s4;
     const int OD = shape.s5, OH = shape.s6, OW = shape.s7, M = shape.s8, MG = shape.s9;
     const int BLOCKS = shape.sa;
@@ -20,7 +23,7 @@ __kernel void conv(__global const float *x, int x_at, __global const float4 *wei
     const int at = get_global_id(0), block = range.sa + get_global_id(1);
     const int n = range.s9 + get_global_id(2);
     if (at >= ND * NH * NW) return;
-    const int ow = range.s2 + at % NW * 4, oh = range.s1 + at / NW % NH;
+    const int ow = range.s2 + at % NW, second = ow + NW, oh = range.s1 + at / NW % NH;
     const int od = range.s0 + at / NW / NH;
     const int group = block / BLOCKS, m = group * MG + block % BLOCKS * 4;
     const int m1 = min(range.s8, (group + 1) * MG);
@@ -31,11 +34,12 @@ __kernel void conv(__global const float *x, int x_at, __global const float4 *wei
         if (m + 2 < M) a0.s2 = bias[bias_at + m + 2];
         if (m + 3 < M) a0.s3 = bias[bias_at + m + 3];
     }
-    float4 a1 = a0, a2 = a0, a3 = a0;
+    float4 a1 = a0;
     __global const float *plane = x + x_at + (n * C + group * CG) * D * H * W;
-    __global const float4 *taps = weight + weight_at / 4 + block * CG * (KD * KH * KW);
-    const int id0 = od * SD - shape.sb, ih0 = oh * SH - shape.sc, iw0 = ow * SW - shape.sd;
-    for (int c = 0; c < CG; c++) {
+    const int id0 = od * SD - shape.sb, ih0 = oh * SH - shape.sc;
+    const int iw0 = ow * SW - shape.sd, apart = NW * SW;
+    int tap = 0;
+    for (int c = 0; c < CG; c++, plane += D * H * W, tap += KD * KH * KW) {
         for (int kd = 0; kd < KD; kd++) {
             const int id = id0 + kd * DD;
             if ((uint)id >= (uint)D) continue;
@@ -43,22 +47,16 @@ __kernel void conv(__global const float *x, int x_at, __global const float4 *wei
                 const int ih = ih0 + kh * DH;
                 if ((uint)ih >= (uint)H) continue;
                 __global const float *row = plane + (id * H + ih) * W;
-                __global const float4 *tap = taps + (kd * KH + kh) * KW;
+                const int first = tap + (kd * KH + kh) * KW;
                 for (int kw = 0; kw < KW; kw++) {
                     const int i = iw0 + kw * DW;
-                    const float4 k = tap[kw];
+                    const float4 k = read_imagef(weight, nearest, (int2)(first + kw, block));
                     a0 = mad(k, (float4)(LOAD(row, i)), a0);
-                    a1 = mad(k, (float4)(LOAD(row, i + SW)), a1);
-                    a2 = mad(k, (float4)(LOAD(row, i + 2 * SW)), a2);
-                    a3 = mad(k, (float4)(LOAD(row, i + 3 * SW)), a3);
+                    a1 = mad(k, (float4)(LOAD(row, i + apart)), a1);
                 }
             }
         }
-        plane += D * H * W;
-        taps += KD * KH * KW;
     }
-    STORE4(0, a0)
-    STORE4(1, a1)
-    STORE4(2, a2)
-    STORE4(3, a3)
+    STORE4(ow, a0)
+    STORE4(second, a1)
 }

@@ -1,9 +1,7 @@
-/* Products with a constant matrix, packed as an image of RGBA pixels: row k, a pixel for a block of
- * 4 outputs, read through the texture cache: four outputs of ROWS samples a work-item. */
+/* Products with a constant matrix, packed in a buffer [row of k][block of 4 outputs][4], so that
+ * neighbouring work-items read neighbouring weights: four outputs of ROWS samples a work-item. */
 
-__constant sampler_t nearest = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_NONE | CLK_FILTER_NEAREST;
-
-#define WEIGHT(k) read_imagef(weight, nearest, (int2)(block, (k)))
+#define WEIGHT(k) weight[weight_at / 4 + (k) * BLOCKS + block]
 #define STORE(i, q, value)                                          \
     if (row + i < range.s1 && j + q >= range.s2 && j + q < range.s3) { \
         const int to = (row + i) * N + j + q;                       \
@@ -12,9 +10,10 @@ __constant sampler_t nearest = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_NONE | 
 #define STORE4(i, a) STORE(i, 0, a.s0) STORE(i, 1, a.s1) STORE(i, 2, a.s2) STORE(i, 3, a.s3)
 #define ROW(i) from[min(row + i, range.s1 - 1) * K + k]
 
-__kernel void dense(__global const float *x, int x_at, __read_only image2d_t weight,
-                    __global const float *bias, int bias_at, __global float *y, int y_at,
-                    int8 range, int4 shape CHAIN_PARAMETERS) {
+__kernel void dense_buffer(__global const float *x, int x_at, __global const float4 *weight,
+                           int weight_at, __global const float *bias, int bias_at,
+                           __global float *y, int y_at, int8 range,
+                           int4 shape CHAIN_PARAMETERS) {
     const int K = shape.s0, N = shape.s1, BLOCKS = (N + 3) / 4;
     const int block = range.s4 + get_global_id(0), row = range.s0 + get_global_id(1) * ROWS;
     const int j = block * 4;
