@@ -189,7 +189,8 @@ double cnri_trial_bench(cnri_trial *t, cnri_text *why);
     X(CONSTANT, "constant")    /* what infer knows already is what comes */                       \
     X(ALIAS, "views")          /* views and joins: the same bytes */                              \
     X(APPLY, "apply_f32")      /* is the reference */                                             \
-    X(AFFINE, "channel_affine") X(LINEAR, "linear in weights") X(PASS, "pass") X(ADDS, "adds")               \
+    X(AFFINE, "channel_affine") X(LINEAR, "linear in weights") X(PASS, "pass")                   \
+    X(ADDS, "adds")                                                                              \
     X(GRADIENT, "gradient")    /* is what differences say */
 
 typedef enum cnri_promise {

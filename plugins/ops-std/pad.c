@@ -173,7 +173,8 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
     const cnr_attr list = kit_attr_ints("pads", pads, 2 * rank);
     const cnr_value dx = kit_node(&b, "pad", &grad_out[0], 1, &list, 1);
     if (want[0]) grad_in[0] = dx;
-    if (node->n_inputs > 2 && want[2] && cnr_count(node->inputs[2]) == 1) { /* the border's is what the inside's is not */
+    /* the border's is what the inside's is not */
+    if (node->n_inputs > 2 && want[2] && cnr_count(node->inputs[2]) == 1) {
         const cnr_value border = kit_node2(&b, "sub", kit_node1(&b, "reduce_sum", grad_out[0]),
                                            kit_node1(&b, "reduce_sum", dx));
         grad_in[2] = kit_reshape(&b, border, node->inputs[2]);

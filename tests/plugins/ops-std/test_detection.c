@@ -88,7 +88,8 @@ static void heads(void) {
     for (int i = 0; i < 64; i++) neighbours[i] = 1e6 + i;
     cnr_tensor *no_pixels = t_type(CNR_f64, "1x2x0x3");
     no_pixels->data = neighbours + 32; /* whoever reads a pixel reads one of those */
-    op_call("roi_align", "output_height=2;output_width=2;sampling_ratio=1", y, 1, 3, no_pixels, t_of(CNR_f64, "1x4", (double[]){0, 0, 2, 2}),
+    op_call("roi_align", "output_height=2;output_width=2;sampling_ratio=1", y, 1, 3, no_pixels,
+            t_of(CNR_f64, "1x4", (double[]){0, 0, 2, 2}),
             t_of(CNR_i64, "1", (double[]){0}));
     t_near(y[0], (double[]){0, 0, 0, 0, 0, 0, 0, 0}, 0, "roi_align of a map without pixels");
     op_call("roi_pool", "pooled_shape=2,2;spatial_scale=0.5", y, 1, 2, map,

@@ -68,10 +68,12 @@ static void operands(void) {
                          IN(a, b));
     const cnr_tensor *whole = t_of(CNR_i32, "4", (double[]){2, 1, 3, 0});
     op_gradcheck("pow", "", 0, 2, IN(t_random(CNR_f64, "3x4", 9), whole)); /* of whole numbers */
-    const cnr_tensor *low = t_of(CNR_f64, "1", (double[]){-0.4}), *high = t_of(CNR_f64, "", (double[]){0.3});
+    const cnr_tensor *low = t_of(CNR_f64, "1", (double[]){-0.4});
+    const cnr_tensor *high = t_of(CNR_f64, "", (double[]){0.3});
     for (int32_t port = 0; port < 3; port++) {
         op_gradcheck("clip", "", port, 3, IN(t_random(CNR_f64, "3x5", 4), low, high));
-        op_gradcheck("clip", "min=-0.2", port ? 2 : 0, 3, IN(t_random(CNR_f64, "3x5", 4), NULL, high));
+        op_gradcheck("clip", "min=-0.2", port ? 2 : 0, 3,
+                     IN(t_random(CNR_f64, "3x5", 4), NULL, high));
     }
     op_gradcheck("where", "", 1, 3, IN(c, a, b));
     op_gradcheck("where", "", 2, 3, IN(c, a, b));
