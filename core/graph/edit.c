@@ -107,6 +107,25 @@ cnr_status cnri_graph_remove(cnr_graph *g, int32_t index) {
     return CNR_OK;
 }
 
+cnr_value cnri_node_updates(const cnr_graph *g, const cnri_node *node, int32_t output) {
+    const cnr_op *op = node->view.desc;
+    cnr_alias found[8];
+    if (!g->updates || !CNRI_HAS(op, aliases_of)) return -1;
+    int32_t n = op->aliases_of(&node->view, found, CNRI_COUNT(found));
+    if (n > (int32_t)CNRI_COUNT(found)) n = CNRI_COUNT(found);
+    for (int32_t i = 0; i < n; i++) {
+        if (found[i].kind != CNR_ALIAS_UPDATE || found[i].output != output) continue;
+        const int32_t k = found[i].input;
+        const cnr_value v = k >= 0 && k < node->view.n_inputs ? node->in[k] : -1;
+        if (v < 0 || g->values.at[v].producer >= 0 || g->values.at[v].is_input) continue;
+        const cnr_tensor *in = node->view.inputs[k], *out = node->view.outputs[output];
+        if (in->flags & CNR_TENSOR_VARIABLE && !in->encoding && in->dtype == out->dtype &&
+            cnr_same_shape(in, out))
+            return v;
+    }
+    return -1;
+}
+
 void cnri_graph_install(cnr_host *host) {
     host->graph_input = cnri_graph_input;
     host->graph_symbol = cnri_graph_symbol;

@@ -55,6 +55,7 @@ typedef struct cnr_graph {
     struct { cnri_seal *at; char *file; } seals;
     bool no_verify;    /* weights are believed, whatever digests say */
     bool out_of_memory;
+    bool updates; /* nodes write to the variables that they update: its data is whose plans train it */
     bool renames; /* while hooks and rewrites add nodes: a name that is taken gets a suffix */
     cnri_map value_names, node_names; /* name -> index + 1; see build.c */
     struct cnri_calibration *calibration; /* NULL: nobody asks for whole numbers */
@@ -134,6 +135,9 @@ bool cnri_graph_input_decides(const cnr_graph *g, int32_t input);
  * input type with data becomes a constant (see above). */
 cnr_status cnri_graph_bind(cnr_graph *g, const cnr_tensor *const *input_types, int32_t n,
                            cnr_error *err);
+
+/* The variable that output `output` of a node is the new value of; -1: none, or not in this graph. */
+cnr_value cnri_node_updates(const cnr_graph *g, const cnri_node *node, int32_t output);
 
 /* ---- rewrite.c: the core's own rewrites in general terms (identity, fold-constants, dead,
  * fold-affine) and those of plugins, to a fixed point. ---- */

@@ -82,11 +82,17 @@ static int32_t fold_constants(cnr_graph *g, cnr_error *err) {
 
 /* ---- the dead ---- */
 
+static bool has_effect(const cnr_graph *g, const cnri_node *node) {
+    for (int32_t k = 0; k < node->view.n_outputs; k++)
+        if (cnri_node_updates(g, node, k) >= 0) return true;
+    return false;
+}
+
 static int32_t remove_dead(cnr_graph *g, cnr_error *err) {
     int32_t changes = 0;
     (void)err;
     for (int32_t i = g->nodes.n - 1; i >= 0; i--)
-        if (cnri_graph_remove(g, i) == CNR_OK) changes++;
+        if (!has_effect(g, g->nodes.at[i]) && cnri_graph_remove(g, i) == CNR_OK) changes++;
     return changes;
 }
 

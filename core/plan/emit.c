@@ -91,8 +91,44 @@ static cnr_status part_inputs(cnri_planner *p, int32_t node, const cnri_choice *
     return CNR_OK;
 }
 
-static cnr_status part_outputs(cnri_planner *p, int32_t node, const cnri_choice *c, int32_t *out,
-                               cnr_error *err) {
+/* Where the node's variable is that output `output` is to be written over; -1: a home of its own. */
+static int32_t updated_home(const cnri_planner *p, int32_t node, const cnri_choice *c,
+                            int32_t output, const int32_t *in) {
+    const cnri_pick *pick = &p->picks[node];
+    const cnr_value v = pick->n_chain || pick->axis >= 0
+                            ? -1 : cnri_node_updates(p->graph, p->graph->nodes.at[node], output);
+    for (int32_t i = 0; v >= 0 && i < pick->n_in; i++)
+        if (pick->in[i] == v && !(i < 32 && (c->prepared >> i & 1))) return in[i];
+    return -1;
+}
+
+/* A variable has been overwritten: so are its homes on other devices. */
+static cnr_status spread_updates(cnri_planner *p, const cnri_step *step, cnr_error *err) {
+    const int32_t *out = step->out, n_out = step->n_out;
+    for (int32_t i = 0; i < n_out; i++) {
+        const cnri_home from = p->plan->homes.at[out[i]];
+        if (!cnri_is_weight(p->graph, from.value)) continue;
+        for (int32_t h = p->first_home[from.value]; h >= 0; h = p->reach.at[h].next) {
+            if (h == out[i] || p->reach.at[h].hidden || p->plan->homes.at[h].storage == from.storage)
+                continue;
+            int32_t source = out[i]; /* between two devices the way leads through the host */
+            cnr_status status = CNR_OK;
+            if (!cnri_is_host(p->plan->devices[from.device]) &&
+                !cnri_is_host(p->plan->devices[p->plan->homes.at[h].device])) {
+                int32_t host;
+                status = cnri_plan_host(p, &host, err);
+                if (!status) status = constant_home(p, from.value, host, 0, &source, err);
+                if (!status) status = cnri_plan_copy(p, out[i], source, whole, err);
+            }
+            if (!status) status = cnri_plan_copy(p, source, h, whole, err);
+            if (status) return status;
+        }
+    }
+    return CNR_OK;
+}
+
+static cnr_status part_outputs(cnri_planner *p, int32_t node, const cnri_choice *c,
+                               const int32_t *in, int32_t *out, cnr_error *err) {
     const cnri_pick *pick = &p->picks[node];
     const int32_t *block = cnri_choice_layout(c, pick, CNRI_OUT_BLOCK);
     const int32_t *memory = cnri_choice_layout(c, pick, CNRI_OUT_CLASS);
@@ -101,7 +137,11 @@ static cnr_status part_outputs(cnri_planner *p, int32_t node, const cnri_choice 
     const bool scratch = pick->axis >= 0 && !c->ranges;
     for (int32_t i = 0; i < pick->n_out; i++) {
         const cnr_value v = last->out[i];
-        int32_t home = -1;
+        int32_t home = updated_home(p, node, c, i, in);
+        if (home >= 0) {
+            out[i] = home;
+            continue;
+        }
         for (int32_t h = p->first_home[v]; !scratch && h >= 0; h = p->reach.at[h].next)
             if (p->plan->homes.at[h].device == c->device && !p->reach.at[h].hidden) home = h;
         cnr_status status = CNR_OK;
@@ -130,7 +170,7 @@ static cnr_status keep_part(cnri_planner *p, const cnri_pick *pick, const cnri_c
 static cnr_status emit_part(cnri_planner *p, int32_t node, const cnri_choice *c, int32_t *homes,
                             cnr_error *err) {
     const cnri_pick *pick = &p->picks[node];
-    cnr_status status = part_outputs(p, node, c, homes + pick->n_in, err);
+    cnr_status status = part_outputs(p, node, c, homes, homes + pick->n_in, err);
     cnri_step *s = status ? NULL : cnri_push(&p->plan->steps);
     if (!s) {
         cnri_free(homes);
@@ -156,6 +196,8 @@ static cnr_status emit_part(cnri_planner *p, int32_t node, const cnri_choice *c,
         const cnr_region got = {part && c->ranges ? pick->axis : -1, c->begin, c->end};
         status = cnri_reach_add(p, home, got, err);
     }
+    const cnri_step done = *s; /* which moves as steps are added */
+    if (!status) status = spread_updates(p, &done, err);
     if (!status && part && !c->ranges) status = keep_part(p, pick, c, homes[pick->n_in], err);
     return status;
 }
@@ -220,6 +262,12 @@ static cnr_status emit_outputs(cnri_planner *p, cnr_error *err) {
     return CNR_OK;
 }
 
+static bool only_updates(const cnr_graph *g, const cnri_node *node) {
+    for (int32_t k = 0; k < node->view.n_outputs; k++)
+        if (cnri_node_updates(g, node, k) < 0) return false;
+    return node->view.n_outputs > 0;
+}
+
 cnr_status cnri_plan_emit(cnri_planner *p, cnr_error *err) {
     const cnr_graph *g = p->graph;
     int32_t *head_of = cnri_alloc((size_t)(p->n_picks + 1) * sizeof *head_of);
@@ -238,8 +286,10 @@ cnr_status cnri_plan_emit(cnri_planner *p, cnr_error *err) {
         const cnri_pick *pick = &p->picks[i];
         if (!pick->absorbed) head_of[pick->n_chain ? pick->chain[pick->n_chain - 1] : i] = i;
     }
-    for (int32_t i = 0; i < p->n_picks && !status; i++)
-        if (head_of[i] >= 0) status = emit_node(p, head_of[i], err);
+    for (int32_t last = 0; last < 2; last++) /* variables change behind all that read them */
+        for (int32_t i = 0; i < p->n_picks && !status; i++)
+            if (head_of[i] >= 0 && only_updates(g, g->nodes.at[head_of[i]]) == (last == 1))
+                status = emit_node(p, head_of[i], err);
     if (!status) status = emit_outputs(p, err);
     cnri_free(head_of);
     return status;

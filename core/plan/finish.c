@@ -111,3 +111,20 @@ cnr_status cnri_plan_constants(cnr_plan *plan, cnr_value only, cnr_error *err) {
     }
     return CNR_OK;
 }
+
+cnr_status cnri_plan_fetch(const cnr_plan *plan, cnr_value value, cnr_error *err) {
+    for (int32_t i = 0; i < plan->homes.n; i++) {
+        const cnri_home *h = &plan->homes.at[i];
+        if (h->value != value || h->storage < 0 || !plan->storages.at[h->storage].constant) continue;
+        const cnr_device *device = plan->devices[h->device];
+        cnr_stream stream = {.size = sizeof stream, .device = device};
+        cnr_status status = device->cls->stream_open(device, &stream, err);
+        if (status) return status;
+        status = device->cls->read(&stream, &plan->constants[h->storage], 0,
+                                   plan->graph->values.at[value].type->data, h->bytes, err);
+        const cnr_status synced = device->cls->sync(&stream, status ? NULL : err);
+        device->cls->stream_close(&stream);
+        return status ? status : synced; /* all homes of it are alike */
+    }
+    return CNR_OK;
+}

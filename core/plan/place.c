@@ -88,7 +88,8 @@ static cnr_status ranges(cnri_planner *p, int32_t node, const cnri_placement *w,
     const cnr_tensor *out = view->outputs[0];
     cnri_text can = {0};
     int64_t step = 0;
-    if (w->axis >= 0 && w->axis < out->rank && cnr_dtype_bits(out->dtype) >= 8)
+    if (w->axis >= 0 && w->axis < out->rank && cnr_dtype_bits(out->dtype) >= 8 &&
+        cnri_node_updates(p->graph, p->graph->nodes.at[node], 0) < 0)
         step = split_alignment(view, w->axis, &can);
     if (step == 0 || view->n_outputs != 1) {
         const cnr_status status = cnri_fail(

@@ -194,6 +194,8 @@ cnr_status cnri_plan_make_on(const cnr_graph *graph, const cnri_device_set *set,
 void cnri_plan_free(cnr_plan *plan);
 /* Learned weights of a node's ports that `seen` (by value) does not hold yet; marks them there. */
 uint64_t cnri_node_params(const cnr_graph *g, int32_t node, bool *seen);
+/* In training a plan writes to its variables: the values as they are now, on the host. */
+cnr_status cnri_plan_fetch(const cnr_plan *plan, cnr_value value, cnr_error *err);
 /* A table for people (`show`), or one JSON object a node and one for the net. */
 void cnri_plan_print(const cnr_plan *plan, bool json, cnri_text *out);
 
@@ -235,6 +237,8 @@ bool cnri_residency_stays(const cnr_plan *plan, int32_t step);
 cnr_status cnri_residency_warm(cnr_plan *plan, cnr_error *err);
 /* Weight `value` changed: its blobs are made again in place, or dropped. */
 cnr_status cnri_residency_renew(cnr_plan *plan, cnr_value value, cnr_error *err);
+/* Whether some blob is made of it. */
+bool cnri_residency_uses(const cnr_plan *plan, cnr_value value);
 /* prepared: made by a kernel; kept: taken over from a memo. */
 typedef struct cnri_residency_stats {
     uint64_t now, peak, prepared, evicted, kept;

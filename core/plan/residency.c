@@ -434,6 +434,13 @@ static bool made_of(const cnr_plan *plan, const cnri_step *s, cnr_value value) {
     return false;
 }
 
+bool cnri_residency_uses(const cnr_plan *plan, cnr_value value) {
+    const struct cnri_residency *r = plan->residency;
+    for (int32_t i = 0; i < r->blobs.n; i++)
+        if (made_of(plan, &plan->steps.at[r->blobs.at[i].step], value)) return true;
+    return false;
+}
+
 static cnr_status renew_blobs(cnr_plan *plan, cnr_value value, cnr_error *err) {
     struct cnri_residency *r = plan->residency;
     cnr_status status = CNR_OK;

@@ -4,7 +4,8 @@
 static bool touch(const cnr_plan *plan, int32_t a, int32_t b) {
     if (a < 0 || b < 0) return false;
     const cnri_home *x = &plan->homes.at[a], *y = &plan->homes.at[b];
-    if (x->storage < 0 || x->storage != y->storage) return false;
+    if (x->storage < 0 && y->storage < 0) return x->value == y->value; /* a weight on the host */
+    if (x->storage != y->storage) return false;
     return x->offset < y->offset + y->bytes && y->offset < x->offset + x->bytes;
 }
 

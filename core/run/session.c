@@ -108,7 +108,11 @@ static cnr_status make_call(cnr_session *s, int32_t index, cnr_error *err) {
         call->inputs[i] = ours ? &own[home] : step->view.inputs[i];
         if (ours && (own[home].flags & CNR_TENSOR_DYNAMIC)) call->dynamic = true;
     }
-    for (int32_t i = 0; i < step->n_out; i++) call->outputs[i] = &own[step->out[i]];
+    for (int32_t i = 0; i < step->n_out; i++) {
+        const cnri_home *h = &plan->homes.at[step->out[i]];
+        call->outputs[i] = h->storage < 0 ? plan->graph->values.at[h->value].type /* an update */
+                                          : &own[step->out[i]];
+    }
     call->view = step->view;
     call->view.inputs = call->inputs;
     call->view.outputs = (const cnr_tensor *const *)call->outputs;

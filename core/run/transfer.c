@@ -7,6 +7,8 @@ static bool in_host(const cnr_plan *plan, int32_t home) {
 }
 
 static void *address(const cnr_session *s, int32_t home) {
+    const cnri_home *h = &s->plan->homes.at[home];
+    if (h->storage < 0) return s->plan->graph->values.at[h->value].type->data; /* a weight */
     return s->tensors[home].data;
 }
 

@@ -16,7 +16,7 @@ void cnri_backward_free(cnri_backward *b) { cnri_vec_free(&b->weights); }
 
 /* ---- operators by what they say of themselves ---- */
 
-static const cnr_op *op_with(uint32_t flag) {
+const cnr_op *cnri_train_op_with(uint32_t flag) {
     for (int32_t i = 0; i < cnri_count(CNR_KIND_OPERATOR); i++) {
         const cnr_op *op = cnri_at(CNR_KIND_OPERATOR, i);
         if (op->flags & flag) return op;
@@ -25,7 +25,7 @@ static const cnr_op *op_with(uint32_t flag) {
 }
 
 cnr_status cnri_train_loss(const char *name, const cnr_op **out, cnr_error *err) {
-    *out = name ? cnri_op(name) : op_with(CNR_OP_LOSS);
+    *out = name ? cnri_op(name) : cnri_train_op_with(CNR_OP_LOSS);
     if (*out && (*out)->flags & CNR_OP_LOSS && CNRI_HAS(*out, gradient)) return CNR_OK;
     cnri_text known = {0};
     for (int32_t i = 0; i < cnri_count(CNR_KIND_OPERATOR); i++) {
@@ -46,10 +46,24 @@ static bool is_real(const cnr_tensor *t) {
            t->dtype == CNR_bf16;
 }
 
+bool cnri_train_fed_as(const cnr_graph *g, cnr_value value, uint32_t flag) {
+    for (int32_t i = 0; i < g->nodes.n; i++) {
+        const cnri_node *node = g->nodes.at[i];
+        const cnr_op *op = node->view.desc;
+        for (int32_t k = 0; k < node->view.n_inputs && k < op->n_inputs; k++) {
+            const char *row = (const char *)op->inputs + (size_t)k * op->port_size;
+            const cnr_port *port = (const cnr_port *)(const void *)row;
+            if (node->in[k] == value && port->flags & flag) return true;
+        }
+    }
+    return false;
+}
+
 static void mark_needed(walk *w) {
     for (int32_t i = 0; i < w->n_values; i++) {
         const cnri_value *v = &w->g->values.at[i];
-        w->needed[i] = v->producer < 0 && !v->is_input && v->type->flags & CNR_TENSOR_VARIABLE;
+        w->needed[i] = v->producer < 0 && !v->is_input && v->type->flags & CNR_TENSOR_VARIABLE &&
+                       !cnri_train_fed_as(w->g, i, CNR_PORT_STATISTIC); /* measured, not learned */
     }
     for (int32_t i = 0; i < w->g->nodes.n; i++) {
         const cnri_node *node = w->g->nodes.at[i];
@@ -166,13 +180,18 @@ static cnr_status backward_node(walk *w, const cnri_node *node, cnr_error *err) 
 
 /* ---- the whole ---- */
 
+cnr_value cnri_train_input(cnr_graph *g, const char *name, const cnr_tensor *type) {
+    char room[32];
+    snprintf(room, sizeof room, "%s", name);
+    for (int32_t k = 2; cnri_graph_find(g, room) >= 0; k++)
+        snprintf(room, sizeof room, "%s.%d", name, (int)k);
+    return cnri_graph_input(g, room, type);
+}
+
 static cnr_value add_labels(cnr_graph *g, int64_t batch) {
     const cnr_tensor type = {
         .size = sizeof type, .dtype = CNR_i32, .rank = 1, .dim = {batch}};
-    char name[32] = "labels";
-    for (int32_t k = 2; cnri_graph_find(g, name) >= 0; k++)
-        snprintf(name, sizeof name, "labels.%d", k);
-    return cnri_graph_input(g, name, &type);
+    return cnri_train_input(g, "labels", &type);
 }
 
 /* Adds the loss, on what it wants to see: an operator that it absorbs is passed by. */
@@ -215,13 +234,13 @@ static cnr_status collect(walk *w, cnri_backward *b, cnr_error *err) {
         if (gradient < 0) continue;
         cnri_gradient *slot = cnri_push(&b->weights);
         if (!slot) return cnri_fail(err, CNR_E_MEMORY, w->g->name, "out of memory");
-        *slot = (cnri_gradient){v, gradient};
+        *slot = (cnri_gradient){v, gradient, -1};
     }
     if (b->weights.n > 0) return CNR_OK;
     return cnri_fail(err, CNR_E_ARG, w->g->name, "no weight that the loss depends on");
 }
 
-/* Loss, scores and gradients instead of what the net gave. */
+/* Loss and scores instead of what the net gave. */
 static cnr_status set_outputs(cnr_graph *g, const cnri_backward *b, cnr_error *err) {
     for (int32_t i = 0; i < g->outputs.n; i++) {
         g->values.at[g->outputs.at[i]].uses--;
@@ -230,11 +249,6 @@ static cnr_status set_outputs(cnr_graph *g, const cnri_backward *b, cnr_error *e
     g->outputs.n = 0;
     cnri_graph_output(g, b->loss, "loss");
     cnri_graph_output(g, b->scores, "scores");
-    for (int32_t i = 0; i < b->weights.n; i++) {
-        char name[32]; /* weights' names may be anything, these are ours */
-        snprintf(name, sizeof name, "gradient.%d", i);
-        cnri_graph_output(g, b->weights.at[i].gradient, name);
-    }
     return cnri_graph_verdict(g, false, err);
 }
 
@@ -243,7 +257,7 @@ cnr_status cnri_train_backward(cnr_graph *g, const cnr_op *loss, cnri_backward *
     *out = (cnri_backward){0};
     cnr_status status = add_loss(g, loss, out, err);
     if (status != CNR_OK) return status;
-    walk w = {.g = g, .sum = op_with(CNR_OP_ADDS), .n_values = g->values.n};
+    walk w = {.g = g, .sum = cnri_train_op_with(CNR_OP_ADDS), .n_values = g->values.n};
     const int32_t n_nodes = g->nodes.n;
     w.needed = cnri_alloc_zero((size_t)w.n_values * sizeof *w.needed);
     if (!w.needed) return cnri_fail(err, CNR_E_MEMORY, g->name, "out of memory");

@@ -1,4 +1,4 @@
-/* Epochs: shuffled batches of samples to train on, then the other samples to judge by. */
+/* Epochs: shuffled batches of one part of the samples to train on, then the other part to judge by. */
 #include "core/train/train.h"
 #include <math.h>
 
@@ -56,11 +56,11 @@ static cnr_status read_sample(cnri_trainer *t, cnri_samples *samples, int64_t in
 
 typedef struct loop {
     cnri_trainer *t;
-    cnri_samples *samples, *judge;
+    cnri_samples *samples;
     cnri_train_fn fn;
     void *arg;
     cnri_train_progress p;
-    int64_t *order;
+    int64_t *order, held; /* as cnri_train_parts gives them */
     random_state random;
     uint64_t begun;
     double start; /* the loss of the first step */
@@ -83,23 +83,39 @@ static bool diverged(loop *l, double loss) {
     return l->p.diverged;
 }
 
+static bool asked(const cnri_trainer *t) {
+    const volatile int32_t *flag = t->options.cancel;
+    return flag && __atomic_load_n(flag, __ATOMIC_RELAXED) != 0;
+}
+
+/* Stopped in the middle of a step is stopped, no failure. */
+static cnr_status excuse(loop *l, cnr_status status) {
+    if (status != CNR_E_CANCELLED || !asked(l->t)) return status;
+    l->p.stopped = true;
+    return CNR_OK;
+}
+
+static cnr_status train_step(loop *l, double *loss, int64_t *correct, cnr_error *err) {
+    const int64_t batch = l->t->options.batch;
+    for (int64_t i = 0; i < batch; i++) {
+        /* A set smaller than a batch comes round again. */
+        const int64_t at = l->held + (l->p.step * batch + i) % l->p.trained;
+        const cnr_status status = read_sample(l->t, l->samples, l->order[at], i, err);
+        if (status != CNR_OK) return status;
+    }
+    return cnri_trainer_step(l->t, loss, correct, err);
+}
+
 static cnr_status train_epoch(loop *l, cnr_error *err) {
     const int64_t batch = l->t->options.batch;
     double loss_sum = 0;
     int64_t correct_sum = 0;
-    shuffle(l->order, l->samples->info.count, &l->random);
+    shuffle(l->order + l->held, l->p.trained, &l->random);
     for (l->p.step = 0; l->p.step < l->p.steps;) {
         double loss = 0;
         int64_t correct = 0;
-        cnr_status status = CNR_OK;
-        for (int64_t i = 0; i < batch && status == CNR_OK; i++) {
-            /* A set smaller than a batch comes round again. */
-            const int64_t at = (l->p.step * batch + i) % l->samples->info.count;
-            status = read_sample(l->t, l->samples, l->order[at], i, err);
-        }
-        if (status == CNR_OK) status = cnri_trainer_step(l->t, &loss, &correct, err);
-        if (status != CNR_OK) return status;
-        if (diverged(l, loss)) return CNR_OK;
+        const cnr_status status = excuse(l, train_step(l, &loss, &correct, err));
+        if (status != CNR_OK || l->p.stopped || diverged(l, loss)) return status;
         loss_sum += loss;
         correct_sum += correct;
         l->p.step++;
@@ -115,20 +131,21 @@ static cnr_status train_epoch(loop *l, cnr_error *err) {
 
 static const char too_early[] = "stopped before an epoch was judged: nothing is kept";
 
-/* The share of the samples that the net gets right; stop (may be NULL) is asked between batches. */
-static cnr_status judge_all(cnri_trainer *t, cnri_samples *samples, bool (*stop)(void),
-                            double *share, cnr_error *err) {
-    const int64_t batch = t->options.batch, count = samples->info.count;
+/* The share of `count` samples that the net gets right; order NULL: the first ones. */
+static cnr_status judge_all(cnri_trainer *t, cnri_samples *samples, const int64_t *order,
+                            int64_t count, double *share, cnr_error *err) {
+    const int64_t batch = t->options.batch;
     int64_t correct_sum = 0;
     for (int64_t first = 0; first < count; first += batch) {
         const int64_t n = count - first < batch ? count - first : batch;
         int64_t correct = 0;
         cnr_status status = CNR_OK;
         for (int64_t i = 0; i < n && status == CNR_OK; i++)
-            status = read_sample(t, samples, first + i, i, err);
+            status = read_sample(t, samples, order ? order[first + i] : first + i, i, err);
         if (status == CNR_OK) status = cnri_trainer_judge(t, n, &correct, err);
-        if (status == CNR_OK && stop && stop())
-            status = cnri_fail(err, CNR_E_CANCELLED, t->net->name, "%s", too_early);
+        if (status == CNR_OK && asked(t)) status = CNR_E_CANCELLED;
+        if (status == CNR_E_CANCELLED)
+            return cnri_fail(err, status, t->net->name, "%s", too_early);
         if (status != CNR_OK) return status;
         correct_sum += correct;
     }
@@ -149,18 +166,26 @@ static cnr_status verdict(const loop *l, cnr_error *err) {
                      (long long)l->t->step);
 }
 
+/* Without a validation part the last epoch is the one to keep. */
+static cnr_status judge_epoch(loop *l, cnr_error *err) {
+    cnr_status status = CNR_OK;
+    if (l->held > 0)
+        status = excuse(l, judge_all(l->t, l->samples, l->order, l->held, &l->p.judged, err));
+    if (status != CNR_OK || l->p.stopped) return status;
+    l->p.epoch++;
+    if (l->held > 0 && !(l->p.judged > l->p.best)) return CNR_OK;
+    status = cnri_trainer_keep(l->t, err);
+    l->p.best = l->p.judged;
+    l->p.best_epoch = l->p.epoch;
+    return status;
+}
+
 static cnr_status all_epochs(loop *l, cnr_error *err) {
     while (l->p.epoch < l->p.epochs) {
         cnr_status status = train_epoch(l, err);
         if (status != CNR_OK || ended(l)) return status;
-        status = judge_all(l->t, l->judge, NULL, &l->p.judged, err);
-        if (status != CNR_OK) return status;
-        l->p.epoch++;
-        if (l->p.judged > l->p.best) {
-            cnri_trainer_keep(l->t);
-            l->p.best = l->p.judged;
-            l->p.best_epoch = l->p.epoch;
-        }
+        status = judge_epoch(l, err);
+        if (status != CNR_OK || ended(l)) return status;
         l->p.step = 0;
         l->p.epoch_done = true;
         l->p.stopped = !tell(l) && l->p.epoch < l->p.epochs;
@@ -176,21 +201,43 @@ static cnr_status check_samples(const cnri_samples *s, const char *what, cnr_err
                                                               : "a known number of them is wanted");
 }
 
-cnr_status cnri_train_run(cnri_trainer *t, cnri_samples *samples, cnri_samples *judge,
-                          cnri_train_fn fn, void *arg, cnri_train_progress *last, cnr_error *err) {
+cnr_status cnri_train_parts(const cnri_train_options *o, int64_t count, int64_t **order,
+                            int64_t *held, cnr_error *err) {
+    const double part = o->validation < 1 ? o->validation * (double)count : o->validation;
+    random_state random;
+    *order = NULL;
+    if (!(part >= 0) || part >= (double)count)
+        return cnri_fail(err, CNR_E_ARG, "validation",
+                         "of %lld samples %g are to be judged by: none is left to train on",
+                         (long long)count, part);
+    *held = part > 0 && part < 1 ? 1 : (int64_t)(part + 0.5);
+    if (*held >= count) *held = count - 1;
+    *order = cnri_alloc((size_t)count * sizeof **order);
+    if (!*order) return cnri_fail(err, CNR_E_MEMORY, "training", "out of memory");
+    for (int64_t i = 0; i < count; i++) (*order)[i] = i;
+    random_begin(&random, o->validation_seed);
+    if (*held > 0) shuffle(*order, count, &random);
+    return CNR_OK;
+}
+
+/* How many samples these options look at. */
+static int64_t limited(const cnri_train_options *o, const cnri_samples *samples) {
+    const int64_t count = samples->info.count;
+    return o->limit > 0 && o->limit < count ? o->limit : count;
+}
+
+cnr_status cnri_train_run(cnri_trainer *t, cnri_samples *samples, cnri_train_fn fn, void *arg,
+                          cnri_train_progress *last, cnr_error *err) {
+    loop l = {.t = t, .samples = samples, .fn = fn, .arg = arg, .begun = cnri_now_ns()};
     const int64_t before = cnri_alloc_failures();
+    const int64_t count = limited(&t->options, samples), batch = t->options.batch;
     cnr_status status = check_samples(samples, "samples to train on", err);
-    if (status == CNR_OK) status = check_samples(judge, "samples to judge by", err);
+    if (status == CNR_OK) status = cnri_train_parts(&t->options, count, &l.order, &l.held, err);
     if (status != CNR_OK) return status;
-    const int64_t count = samples->info.count, batch = t->options.batch;
-    loop l = {.t = t, .samples = samples, .judge = judge, .fn = fn, .arg = arg,
-              .begun = cnri_now_ns()};
-    l.p = (cnri_train_progress){.epochs = t->options.epochs, .judged = -1, .best = -1};
-    l.p.steps = count >= batch ? count / batch : 1;
+    l.p = (cnri_train_progress){.epochs = t->options.epochs, .judged = -1, .best = -1,
+                                .trained = count - l.held, .validated = l.held};
+    l.p.steps = l.p.trained >= batch ? l.p.trained / batch : 1;
     t->steps = l.p.steps * l.p.epochs;
-    l.order = cnri_alloc((size_t)count * sizeof *l.order);
-    if (!l.order) return cnri_fail(err, CNR_E_MEMORY, t->net->name, "out of memory");
-    for (int64_t i = 0; i < count; i++) l.order[i] = i;
     random_begin(&l.random, t->options.seed);
     status = cnri_alloc_verdict(before, all_epochs(&l, err), t->net->name, err);
     cnri_free(l.order);
@@ -201,12 +248,19 @@ cnr_status cnri_train_run(cnri_trainer *t, cnri_samples *samples, cnri_samples *
 }
 
 cnr_status cnri_train_score(cnr_runtime *rt, cnr_graph *net, const cnri_train_options *options,
-                            cnri_samples *samples, bool (*stop)(void), double *score,
+                            cnri_samples *samples, bool validation, double *score, int64_t *n,
                             cnr_error *err) {
     cnri_trainer *t = NULL;
+    int64_t *order = NULL, count = samples->info.count;
     cnr_status status = check_samples(samples, "samples to judge by", err);
+    if (status == CNR_OK && validation)
+        status = cnri_train_parts(options, limited(options, samples), &order, &count, err);
+    if (status == CNR_OK && count == 0)
+        status = cnri_fail(err, CNR_E_STATE, "validation", "there is no part to judge by");
     if (status == CNR_OK) status = cnri_trainer_open_judge(rt, net, options, &t, err);
-    if (status == CNR_OK) status = judge_all(t, samples, stop, score, err);
+    if (status == CNR_OK) status = judge_all(t, samples, order, count, score, err);
+    if (n) *n = count;
     cnri_trainer_free(t);
+    cnri_free(order);
     return status;
 }

@@ -1,26 +1,37 @@
-/* train: gradients of a graph by its operators' own hooks, and stochastic gradient descent.
+/* train: gradients of a graph by its operators' own hooks, optimisers as nodes, and the loop.
  *
- *   net ---copy, bind to the batch---> forward nodes, loss, gradient nodes ---> a plan, run each step
+ *   net ---copy, bind to the batch---> nodes as training has them, loss, gradient nodes,
+ *     |                                the hook's nodes, the optimiser's ---> a plan, run each step
  *     \--copy, bind to the batch---> the net as it is ---> another plan, to judge by
  *
- * Both graphs read the weights from the trainer's own arrays, which each step changes in place. */
+ * Weights are variables: the optimiser's nodes write to them where they are (CNR_ALIAS_UPDATE). On the
+ * host that is in the trainer's own arrays, which both graphs read; on a device they stay there and
+ * are fetched when somebody judges or keeps them. Nothing here prints. */
 #ifndef CNRI_TRAIN_H
 #define CNRI_TRAIN_H
 
 #include "core/run/run.h"
 
 /* ---- backward.c: a bound graph becomes one that computes loss and gradients ---- */
-typedef struct cnri_gradient { cnr_value weight, gradient; } cnri_gradient;
+typedef struct cnri_gradient {
+    cnr_value weight, gradient;
+    int32_t index; /* the caller's */
+} cnri_gradient;
 typedef struct cnri_backward {
     cnr_value labels, loss, scores; /* scores: what the loss reads */
     CNRI_VEC(cnri_gradient) weights; /* those that the loss depends on */
 } cnri_backward;
 /* The operator that measures: by name, or the first that says it is one. */
 cnr_status cnri_train_loss(const char *name, const cnr_op **out, cnr_error *err);
-/* Weights to train are the VARIABLE ones. The outputs become loss, scores, then the gradients. */
+/* Weights to train are the VARIABLE ones, but for statistics. The outputs become loss and scores. */
 cnr_status cnri_train_backward(cnr_graph *g, const cnr_op *loss, cnri_backward *out,
                                cnr_error *err);
 void cnri_backward_free(cnri_backward *b);
+const cnr_op *cnri_train_op_with(uint32_t flag); /* the first operator that has it; NULL: none */
+/* Whether some node reads the value through a port of this flag. */
+bool cnri_train_fed_as(const cnr_graph *g, cnr_value value, uint32_t flag);
+/* An input of this name, or of one like it that is free. */
+cnr_value cnri_train_input(cnr_graph *g, const char *name, const cnr_tensor *type);
 
 /* ---- trainer.c ---- */
 typedef enum cnri_train_policy {
@@ -30,28 +41,51 @@ typedef enum cnri_train_policy {
     CNRI_RATE_COSINE   /* to 0 along half a cosine */
 } cnri_train_policy;
 
+/* Stands between a gradient and the optimiser: adds nodes that make another one of it (a mask, a sum
+ * over machines), while the graph is built. */
+typedef cnr_status (*cnri_train_hook)(void *arg, cnr_graph *g, cnr_value weight,
+                                      cnr_value *gradient, cnr_error *err);
+
 typedef struct cnri_train_options {
-    const char *loss; /* operator; NULL: the net's metadata "loss", else the first there is */
+    const char *loss;      /* operator; NULL: the net's metadata "loss", else the first there is */
+    const char *optimizer; /* operator; NULL: the first there is */
     int64_t batch, epochs;
-    double rate, momentum, decay; /* decay: of weights with two or more axes */
+    int64_t limit;         /* samples at most, validation's too; 0: all */
+    double rate;
+    double momentum, nesterov, decay; /* decay: of weights with two or more axes; < 0: the optimiser's
+                                       * own default */
+    double beta1, beta2, epsilon;     /* 0: the same */
     cnri_train_policy policy;
+    double validation;     /* the part of the samples that epochs are judged by (1 and more: as many);
+                            * 0: none, so that the last epoch is kept */
+    uint64_t validation_seed; /* which they are */
     uint64_t seed;
     const char *device;
     bool deterministic;
+    const volatile int32_t *cancel; /* stops a step in its middle; NULL: nobody does */
+    cnri_train_hook hook;  /* NULL: none */
+    void *hook_arg;
 } cnri_train_options;
 
-typedef struct cnri_trained { /* one weight */
+enum { CNRI_OPTIMIZER_MEMORY = 4, CNRI_MOST_MEMORIES = 4 }; /* its first input of an optimiser */
+
+typedef struct cnri_trained { /* one weight, or what is measured beside */
     char *name;
     int64_t n;
-    float *data, *velocity, *best;
-    uint8_t *mask;  /* NULL, or n bytes: where 0 the weight stays 0 */
-    int32_t output; /* of the training graph: its gradient */
+    float *data, *best, *memory; /* memory: the optimiser's, n for each */
+    float *mask;    /* NULL, or n numbers: where 0 the weight stays 0 */
+    cnr_value value; /* in the training graph; -1 before it is there */
+    cnr_value remembered[CNRI_MOST_MEMORIES];
+    bool learned;   /* the loss depends on it; else statistics */
     bool decays;
+    bool prepared;  /* some kernel's blob is made of it, and again each step */
 } cnri_trained;
 
 typedef struct cnri_trainer {
     cnr_graph *net; /* as loaded; gets the best weights in the end */
     cnri_train_options options;
+    const cnr_op *optimizer;
+    cnr_runtime *rt;
     cnr_model *model, *judge;
     cnr_plan *plan, *judge_plan;
     cnr_session *session, *judge_session;
@@ -62,6 +96,8 @@ typedef struct cnri_trainer {
     int64_t sample;  /* floats of one */
     int64_t classes;
     int64_t step, steps; /* done, in all epochs together */
+    int32_t in_labels, in_step, in_rate; /* which inputs of the training graph they are */
+    bool away, stale; /* weights are newer in the training plan than here; than in the judge's plan */
 } cnri_trainer;
 
 /* Unfilled weights are filled at random from the seed. `net` must outlive the trainer. */
@@ -76,33 +112,49 @@ void cnri_trainer_free(cnri_trainer *t);
 cnr_status cnri_trainer_step(cnri_trainer *t, double *loss, int64_t *correct, cnr_error *err);
 /* How many of the first n samples of t->inputs the net gets right. */
 cnr_status cnri_trainer_judge(cnri_trainer *t, int64_t n, int64_t *correct, cnr_error *err);
+/* Brings the weights' arrays up to date. */
+cnr_status cnri_trainer_fetch(cnri_trainer *t, cnr_error *err);
 /* Keeps the weights as the best so far; or goes back to them and puts them into the net. */
-void cnri_trainer_keep(cnri_trainer *t);
+cnr_status cnri_trainer_keep(cnri_trainer *t, cnr_error *err);
 cnr_status cnri_trainer_finish(cnri_trainer *t, cnr_error *err);
 /* Pins the weight's elements to 0 where mask is 0. */
 cnr_status cnri_trainer_mask(cnri_trainer *t, const char *weight, const uint8_t *mask,
                              cnr_error *err);
 
+/* ---- optimise.c ---- */
+/* Replaces nodes by what their operators have in training; `step`: its number, a value of g. */
+cnr_status cnri_train_mode(cnr_graph *g, cnr_value step, uint64_t seed, cnr_error *err);
+cnr_status cnri_train_optimizer(const char *name, const cnr_op **out, cnr_error *err);
+/* Behind the gradients: hook, masks, optimiser. */
+cnr_status cnri_train_optimise(cnri_trainer *t, cnr_graph *g, cnri_backward *b, cnr_value rate,
+                               cnr_value step, cnr_error *err);
+
 /* ---- loop.c: epochs over samples ---- */
 typedef struct cnri_train_progress {
     int64_t epoch, epochs, step, steps; /* steps of this epoch */
     double loss, accuracy;  /* of this epoch's training samples so far */
-    double judged, best;    /* accuracy on the other samples; -1: not yet */
+    double judged, best;    /* accuracy on the validation part; -1: not yet, or there is none */
     int64_t best_epoch;     /* from 1 on; 0: none yet */
+    int64_t trained, validated; /* samples of either kind */
     double seconds, left;
     bool epoch_done;
     bool stopped, diverged; /* why training ended before its time */
 } cnri_train_progress;
 /* After each step and each epoch; false stops, keeping the best. */
 typedef bool (*cnri_train_fn)(void *arg, const cnri_train_progress *progress);
-/* The best weights by `judge`'s samples are in the net afterwards. Stopped before an epoch was judged
- * it is CNR_E_CANCELLED, diverging before that CNR_E_STATE: the net is then as it was. */
-cnr_status cnri_train_run(cnri_trainer *t, cnri_samples *samples, cnri_samples *judge,
-                          cnri_train_fn fn, void *arg, cnri_train_progress *last, cnr_error *err);
-/* The share of samples that another net, weights and all, is right on: by the same preprocessing
- * and in the same batches as one that is trained. `stop` (may be NULL) is asked between batches. */
+/* Which of `count` samples epochs are judged by, and which are trained on: the first *held of `order`,
+ * and the rest, drawn by options' validation_seed. cnri_free. */
+cnr_status cnri_train_parts(const cnri_train_options *o, int64_t count, int64_t **order,
+                            int64_t *held, cnr_error *err);
+/* The weights of the best epoch, by the validation part, are in the net afterwards. Stopped before an
+ * epoch was judged it is CNR_E_CANCELLED, diverging before that CNR_E_STATE: the net is then as it was.
+ * No other samples are looked at: those of a test stay unseen. */
+cnr_status cnri_train_run(cnri_trainer *t, cnri_samples *samples, cnri_train_fn fn, void *arg,
+                          cnri_train_progress *last, cnr_error *err);
+/* The share that a net, weights and all, is right on: of all samples, or of the part that training with
+ * these options judges by. In batches as when training; *n (may be NULL): how many. */
 cnr_status cnri_train_score(cnr_runtime *rt, cnr_graph *net, const cnri_train_options *options,
-                            cnri_samples *samples, bool (*stop)(void), double *score,
+                            cnri_samples *samples, bool validation, double *score, int64_t *n,
                             cnr_error *err);
 
 #endif

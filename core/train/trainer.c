@@ -4,24 +4,12 @@
 
 /* ---- which weights ---- */
 
-static bool fed_as_parameter(const cnr_graph *g, cnr_value value) {
-    for (int32_t i = 0; i < g->nodes.n; i++) {
-        const cnri_node *node = g->nodes.at[i];
-        const cnr_op *op = node->view.desc;
-        for (int32_t k = 0; k < node->view.n_inputs && k < op->n_inputs; k++) {
-            const char *row = (const char *)op->inputs + (size_t)k * op->port_size;
-            const cnr_port *port = (const cnr_port *)(const void *)row;
-            if (node->in[k] == value && port->flags & CNR_PORT_PARAMETER) return true;
-        }
-    }
-    return false;
-}
-
 static bool trainable(const cnr_graph *g, cnr_value v) {
     const cnri_value *value = &g->values.at[v];
     const cnr_tensor *t = value->type;
     return value->producer < 0 && !value->is_input && value->uses > 0 && t->data &&
-           t->dtype == CNR_f32 && !t->encoding && !t->quant && fed_as_parameter(g, v);
+           t->dtype == CNR_f32 && !t->encoding && !t->quant &&
+           cnri_train_fed_as(g, v, CNR_PORT_PARAMETER);
 }
 
 static cnr_status no_memory(const cnri_trainer *t, cnr_error *err) {
@@ -29,6 +17,8 @@ static cnr_status no_memory(const cnri_trainer *t, cnr_error *err) {
 }
 
 static cnr_status collect_weights(cnri_trainer *t, cnr_error *err) {
+    const cnr_status sound = cnri_graph_sound(t->net, NULL, 0, err);
+    if (sound != CNR_OK) return sound;
     for (cnr_value v = 0; v < t->net->values.n; v++) {
         if (!trainable(t->net, v)) continue;
         const cnr_tensor *type = t->net->values.at[v].type;
@@ -36,13 +26,14 @@ static cnr_status collect_weights(cnri_trainer *t, cnr_error *err) {
         if (!w) return no_memory(t, err);
         w->n = cnr_count(type);
         w->decays = type->rank > 1;
-        w->output = -1;
+        w->value = -1;
         const size_t bytes = (size_t)w->n * sizeof(float);
+        const size_t memories = (size_t)(t->optimizer->n_inputs - CNRI_OPTIMIZER_MEMORY);
         w->name = cnri_strdup(t->net->values.at[v].name);
         w->data = cnri_alloc(bytes + 1);
-        w->velocity = cnri_alloc_zero(bytes + 1);
         w->best = cnri_alloc(bytes + 1);
-        if (!w->name || !w->data || !w->velocity || !w->best) return no_memory(t, err);
+        w->memory = cnri_alloc_zero(memories * bytes + 1);
+        if (!w->name || !w->data || !w->best || !w->memory) return no_memory(t, err);
         memcpy(w->data, type->data, bytes);
         memcpy(w->best, type->data, bytes);
     }
@@ -52,11 +43,14 @@ static cnr_status collect_weights(cnri_trainer *t, cnr_error *err) {
 
 /* ---- graphs ---- */
 
-/* A copy whose weights are the trainer's arrays, for the batch that is trained with. */
+/* A copy whose weights are the trainer's arrays, for the batch that is trained with. Nothing else in
+ * it is a variable: a file may say otherwise, but such data may lie in the file's mapping. */
 static cnr_status copy_net(cnri_trainer *t, cnr_graph **out, cnr_error *err) {
     cnr_graph *g = cnri_graph_copy(t->net);
     *out = g;
     if (!g) return no_memory(t, err);
+    for (cnr_value v = 0; v < g->values.n; v++)
+        g->values.at[v].type->flags &= ~(uint32_t)CNR_TENSOR_VARIABLE;
     for (int32_t i = 0; i < t->weights.n; i++) {
         cnri_value *v = &g->values.at[cnri_graph_find(g, t->weights.at[i].name)];
         v->type->data = t->weights.at[i].data;
@@ -83,30 +77,71 @@ static cnr_status open_session(cnri_trainer *t, cnr_runtime *rt, cnr_graph *g, c
     if (status != CNR_OK) return status;
     (*model)->plan_options.training = true;
     status = cnr_plan_for(*model, NULL, 0, plan, err);
-    return status == CNR_OK ? cnr_session_open(*plan, session, err) : status;
+    if (status == CNR_OK) status = cnr_session_open(*plan, session, err);
+    if (status == CNR_OK) cnri_session_cancel_by(*session, t->options.cancel);
+    return status;
 }
 
-static cnr_status open_training(cnri_trainer *t, cnr_runtime *rt, cnr_error *err) {
+static int32_t input_index(const cnr_graph *g, cnr_value value) {
+    for (int32_t i = 0; i < g->inputs.n; i++)
+        if (g->inputs.at[i] == value) return i;
+    return -1;
+}
+
+/* The net's copy with all that training adds. */
+static cnr_status build(cnri_trainer *t, cnr_graph *g, const cnr_op *loss, cnr_error *err) {
+    const cnr_tensor number = {.size = sizeof number, .dtype = CNR_f32};
+    const cnr_value step = cnri_train_input(g, "step", &number);
+    const cnr_value rate = cnri_train_input(g, "rate", &number);
+    cnri_backward b = {0};
+    if (step < 0 || rate < 0) return cnri_graph_verdict(g, false, err);
+    cnr_status status = cnri_train_mode(g, step, t->options.seed, err);
+    if (status == CNR_OK) status = cnri_train_backward(g, loss, &b, err);
+    for (int32_t i = 0; i < t->weights.n && status == CNR_OK; i++) {
+        cnri_trained *w = &t->weights.at[i];
+        w->value = cnri_graph_find(g, w->name);
+        w->learned = false;
+        for (int32_t k = 0; k < b.weights.n; k++)
+            if (b.weights.at[k].weight == w->value) {
+                b.weights.at[k].index = i;
+                w->learned = true;
+            }
+    }
+    if (status == CNR_OK) status = cnri_train_optimise(t, g, &b, rate, step, err);
+    t->in_labels = input_index(g, b.labels);
+    t->in_step = input_index(g, step);
+    t->in_rate = input_index(g, rate);
+    cnri_backward_free(&b);
+    return status;
+}
+
+static cnr_status open_training(cnri_trainer *t, cnr_error *err) {
     const char *name = t->options.loss ? t->options.loss : cnri_graph_meta(t->net, "loss");
     const cnr_op *loss = NULL;
     cnr_graph *g = NULL;
-    cnri_backward b = {0};
     cnr_status status = cnri_train_loss(name, &loss, err);
     if (status == CNR_OK) status = copy_net(t, &g, err);
-    if (status == CNR_OK) status = cnri_train_backward(g, loss, &b, err);
+    if (status == CNR_OK) status = build(t, g, loss, err);
     if (status != CNR_OK) {
         cnri_graph_free(g);
         return status;
     }
-    for (int32_t i = 0; i < b.weights.n; i++)
-        for (int32_t k = 0; k < t->weights.n; k++)
-            if (strcmp(t->weights.at[k].name, g->values.at[b.weights.at[i].weight].name) == 0)
-                t->weights.at[k].output = 2 + i;
-    cnri_backward_free(&b);
-    return open_session(t, rt, g, &t->model, &t->plan, &t->session, err);
+    status = open_session(t, t->rt, g, &t->model, &t->plan, &t->session, err);
+    for (int32_t i = 0; i < t->weights.n && status == CNR_OK; i++)
+        t->weights.at[i].prepared = cnri_residency_uses(t->plan, t->weights.at[i].value);
+    return status;
 }
 
-static cnr_status open_judge(cnri_trainer *t, cnr_runtime *rt, cnr_error *err) {
+static void close_training(cnri_trainer *t) {
+    if (t->session) cnr_session_close(t->session);
+    if (t->plan) cnr_plan_release(t->plan);
+    if (t->model) cnr_release(t->model);
+    t->session = NULL;
+    t->plan = NULL;
+    t->model = NULL;
+}
+
+static cnr_status open_judge(cnri_trainer *t, cnr_error *err) {
     cnr_graph *g = NULL;
     const cnr_status status = copy_net(t, &g, err);
     if (status != CNR_OK) {
@@ -118,7 +153,7 @@ static cnr_status open_judge(cnri_trainer *t, cnr_runtime *rt, cnr_error *err) {
     t->classes = count / t->options.batch;
     if (scores->dtype == CNR_f32 && scores->rank > 0 && scores->dim[0] == t->options.batch &&
         count > 0)
-        return open_session(t, rt, g, &t->judge, &t->judge_plan, &t->judge_session, err);
+        return open_session(t, t->rt, g, &t->judge, &t->judge_plan, &t->judge_session, err);
     cnri_graph_free(g);
     return cnri_fail(err, CNR_E_SHAPE, t->net->name, "the net's output is no f32 scores of classes");
 }
@@ -143,9 +178,9 @@ static cnr_status check(const cnri_trainer *t, cnr_error *err) {
     const cnri_train_options *o = &t->options;
     if (o->batch < 1 || o->batch > 1 << 20)
         return cnri_fail(err, CNR_E_ARG, "batch", "1 to 1048576 wanted");
-    if (!(o->rate >= 0) || !(o->momentum >= 0 && o->momentum < 1) || !(o->decay >= 0))
+    if (!(o->rate >= 0) || !(o->momentum < 1) || o->decay != o->decay)
         return cnri_fail(err, CNR_E_ARG, "training",
-                         "rate and decay must be 0 or more, momentum below 1");
+                         "rate must be 0 or more, momentum below 1, decay a number");
     if (t->net->inputs.n != 1 || t->net->outputs.n != 1)
         return cnri_fail(err, CNR_E_UNSUPPORTED, t->net->name,
                          "a net to be trained has one input and one output, this one %d and %d",
@@ -159,14 +194,17 @@ static cnr_status open_with(cnr_runtime *rt, cnr_graph *net, const cnri_train_op
     cnri_trainer *t = cnri_alloc_zero(sizeof *t);
     *out = NULL;
     if (!t) return cnri_fail(err, CNR_E_MEMORY, net->name, "out of memory");
+    t->rt = rt;
     t->net = net;
     t->options = *options;
     cnr_status status = check(t, err);
+    if (status == CNR_OK && training)
+        status = cnri_train_optimizer(options->optimizer, &t->optimizer, err);
     if (status == CNR_OK && training) status = cnri_graph_fill_random(net, options->seed, err);
     if (status == CNR_OK && training) status = collect_weights(t, err);
     if (status == CNR_OK) status = open_inputs(t, err);
-    if (status == CNR_OK && training) status = open_training(t, rt, err);
-    if (status == CNR_OK) status = open_judge(t, rt, err);
+    if (status == CNR_OK && training) status = open_training(t, err);
+    if (status == CNR_OK) status = open_judge(t, err);
     status = cnri_alloc_verdict(before, status, net->name, err);
     if (status == CNR_OK) *out = t;
     else cnri_trainer_free(t);
@@ -186,15 +224,15 @@ cnr_status cnri_trainer_open_judge(cnr_runtime *rt, cnr_graph *net,
 
 void cnri_trainer_free(cnri_trainer *t) {
     if (!t) return;
-    if (t->session) cnr_session_close(t->session);
+    close_training(t);
     if (t->judge_session) cnr_session_close(t->judge_session);
-    if (t->model) cnr_release(t->model);
+    if (t->judge_plan) cnr_plan_release(t->judge_plan);
     if (t->judge) cnr_release(t->judge);
     for (int32_t i = 0; i < t->weights.n; i++) {
         cnri_trained *w = &t->weights.at[i];
         cnri_free(w->name);
         cnri_free(w->data);
-        cnri_free(w->velocity);
+        cnri_free(w->memory);
         cnri_free(w->best);
         cnri_free(w->mask);
     }
@@ -217,17 +255,6 @@ static double rate_now(const cnri_trainer *t) {
         [CNRI_RATE_COSINE] = 0.5 * (1 + cos(3.14159265358979323846 * (part < 1 ? part : 1))),
     };
     return o->rate * factors[o->policy];
-}
-
-static void update(const cnri_trainer *t, cnri_trained *w, const float *gradient, double rate) {
-    const float momentum = (float)t->options.momentum, step = (float)rate;
-    const float decay = w->decays ? (float)t->options.decay : 0;
-    for (int64_t i = 0; i < w->n; i++) {
-        w->velocity[i] = momentum * w->velocity[i] - step * (gradient[i] + decay * w->data[i]);
-        w->data[i] += w->velocity[i];
-    }
-    for (int64_t i = 0; w->mask && i < w->n; i++)
-        if (!w->mask[i]) w->data[i] = w->velocity[i] = 0;
 }
 
 /* Kernels that keep a prepared form of the weight make it anew. */
@@ -265,43 +292,55 @@ static cnr_status check_labels(const cnri_trainer *t, int64_t n, cnr_error *err)
     return CNR_OK;
 }
 
-static cnr_status update_all(cnri_trainer *t, cnr_error *err) {
-    const double rate = rate_now(t);
-    for (int32_t i = 0; i < t->weights.n; i++) {
-        cnri_trained *w = &t->weights.at[i];
-        const cnr_tensor *gradient;
-        if (w->output < 0) continue;
-        cnr_status status = cnr_session_output(t->session, w->output, &gradient, err);
-        if (status != CNR_OK) return status;
-        update(t, w, gradient->data, rate);
-        status = renew(t->plan, w, err);
-        if (status != CNR_OK) return status;
+/* Blobs that kernels made of a weight are made again; seldom are there any, since a variable is not
+ * worth preparing. */
+static cnr_status renew_prepared(cnri_trainer *t, cnr_error *err) {
+    cnr_status status = CNR_OK;
+    for (int32_t i = 0; i < t->weights.n && status == CNR_OK; i++) {
+        if (!t->weights.at[i].prepared) continue;
+        status = cnri_plan_fetch(t->plan, t->weights.at[i].value, err);
+        if (status == CNR_OK) status = cnri_residency_renew(t->plan, t->weights.at[i].value, err);
     }
-    return CNR_OK;
+    return status;
 }
 
 cnr_status cnri_trainer_step(cnri_trainer *t, double *loss, int64_t *correct, cnr_error *err) {
     const cnr_tensor *value = NULL, *scores = NULL;
+    float step = (float)(t->step + 1), rate = (float)rate_now(t);
     cnr_status status = check_labels(t, t->options.batch, err);
     if (status == CNR_OK) status = set_input(t->session, t->plan, 0, t->inputs, err);
-    if (status == CNR_OK) status = set_input(t->session, t->plan, 1, t->labels, err);
+    if (status == CNR_OK) status = set_input(t->session, t->plan, t->in_labels, t->labels, err);
+    if (status == CNR_OK) status = set_input(t->session, t->plan, t->in_step, &step, err);
+    if (status == CNR_OK) status = set_input(t->session, t->plan, t->in_rate, &rate, err);
     if (status == CNR_OK) status = cnr_session_run(t->session, err);
+    t->away = t->stale = true; /* stopped in its middle, too */
     if (status == CNR_OK) status = cnr_session_output(t->session, 0, &value, err);
     if (status == CNR_OK) status = cnr_session_output(t->session, 1, &scores, err);
     if (status != CNR_OK) return status;
     *loss = value->dtype == CNR_f64 ? *(const double *)value->data : *(const float *)value->data;
     *correct = count_correct(t, scores, t->options.batch);
-    if (isfinite(*loss)) status = update_all(t, err);
     t->step++;
-    return status;
+    return renew_prepared(t, err);
 }
 
 /* ---- judging and keeping ---- */
 
-static cnr_status renew_judge(cnri_trainer *t, cnr_error *err) {
+cnr_status cnri_trainer_fetch(cnri_trainer *t, cnr_error *err) {
     cnr_status status = CNR_OK;
+    if (!t->away) return CNR_OK;
+    for (int32_t i = 0; i < t->weights.n && status == CNR_OK; i++)
+        status = cnri_plan_fetch(t->plan, t->weights.at[i].value, err);
+    t->away = status != CNR_OK;
+    return status;
+}
+
+/* Weights that have changed since it judged last. */
+static cnr_status renew_judge(cnri_trainer *t, cnr_error *err) {
+    if (!t->stale) return CNR_OK;
+    cnr_status status = cnri_trainer_fetch(t, err);
     for (int32_t i = 0; i < t->weights.n && status == CNR_OK; i++)
         status = renew(t->judge_plan, &t->weights.at[i], err);
+    t->stale = status != CNR_OK;
     return status;
 }
 
@@ -316,10 +355,12 @@ cnr_status cnri_trainer_judge(cnri_trainer *t, int64_t n, int64_t *correct, cnr_
     return status;
 }
 
-void cnri_trainer_keep(cnri_trainer *t) {
-    for (int32_t i = 0; i < t->weights.n; i++)
+cnr_status cnri_trainer_keep(cnri_trainer *t, cnr_error *err) {
+    const cnr_status status = renew_judge(t, err);
+    for (int32_t i = 0; i < t->weights.n && status == CNR_OK; i++)
         memcpy(t->weights.at[i].best, t->weights.at[i].data,
                (size_t)t->weights.at[i].n * sizeof(float));
+    return status;
 }
 
 cnr_status cnri_trainer_finish(cnri_trainer *t, cnr_error *err) {
@@ -335,17 +376,39 @@ cnr_status cnri_trainer_finish(cnri_trainer *t, cnr_error *err) {
     return status;
 }
 
+/* What the optimiser remembers, for a plan that is to be made anew. */
+static cnr_status fetch_memories(cnri_trainer *t, cnr_error *err) {
+    cnr_status status = cnri_trainer_fetch(t, err);
+    for (int32_t i = 0; i < t->weights.n; i++)
+        for (int32_t k = CNRI_OPTIMIZER_MEMORY; k < t->optimizer->n_inputs; k++) {
+            const cnri_trained *w = &t->weights.at[i];
+            if (status == CNR_OK && w->learned)
+                status = cnri_plan_fetch(t->plan, w->remembered[k - CNRI_OPTIMIZER_MEMORY], err);
+        }
+    return status;
+}
+
+static cnr_status set_mask(cnri_trainer *t, cnri_trained *w, const uint8_t *mask, cnr_error *err) {
+    const int32_t memories = t->optimizer->n_inputs - CNRI_OPTIMIZER_MEMORY;
+    if (!w->mask && !(w->mask = cnri_alloc((size_t)w->n * sizeof *w->mask + 1)))
+        return no_memory(t, err);
+    const cnr_status status = fetch_memories(t, err);
+    if (status != CNR_OK) return status;
+    for (int64_t i = 0; i < w->n; i++) {
+        w->mask[i] = mask[i] != 0;
+        if (mask[i]) continue;
+        w->data[i] = w->best[i] = 0;
+        for (int32_t k = 0; k < memories; k++) w->memory[k * w->n + i] = 0;
+    }
+    close_training(t);
+    t->stale = true;
+    return open_training(t, err);
+}
+
 cnr_status cnri_trainer_mask(cnri_trainer *t, const char *weight, const uint8_t *mask,
                              cnr_error *err) {
-    for (int32_t i = 0; i < t->weights.n; i++) {
-        cnri_trained *w = &t->weights.at[i];
-        if (strcmp(w->name, weight) != 0) continue;
-        if (!w->mask && !(w->mask = cnri_alloc((size_t)w->n + 1))) return no_memory(t, err);
-        memcpy(w->mask, mask, (size_t)w->n);
-        for (int64_t k = 0; k < w->n; k++)
-            if (!mask[k]) w->data[k] = w->best[k] = w->velocity[k] = 0;
-        const cnr_status status = renew(t->plan, w, err);
-        return status == CNR_OK ? renew(t->judge_plan, w, err) : status;
-    }
+    for (int32_t i = 0; i < t->weights.n; i++)
+        if (strcmp(t->weights.at[i].name, weight) == 0)
+            return set_mask(t, &t->weights.at[i], mask, err);
     return cnri_fail(err, CNR_E_NOT_FOUND, weight, "no such weight to train");
 }

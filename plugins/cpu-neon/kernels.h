@@ -23,6 +23,10 @@
     X(neon_global_max_pool)       \
     X(neon_batch_normalization)   \
     X(neon_lrn)                   \
+    X(neon_batch_statistics)      \
+    X(neon_batch_statistics_grad) \
+    X(neon_sgd_step)              \
+    X(neon_adam_step)             \
     X(neon_elementwise)           \
     X(neon_reference)
 

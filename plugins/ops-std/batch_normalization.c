@@ -1,5 +1,6 @@
 /* batch_normalization: each channel by its stored mean and variance. */
 #include "ops_norm.h"
+#include <stdio.h>
 
 static const cnr_attr_spec attrs[] = {
     OPS_EPSILON_ROW(1e-5),
@@ -97,6 +98,23 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
+static cnr_status training(const cnr_host *host, struct cnr_graph *graph, const cnr_node *node,
+                           const cnr_value *inputs, const cnr_training *t, cnr_value *outputs,
+                           cnr_error *err) {
+    const cnr_attr list[] = {kit_attr_float("epsilon", cnr_attr_float(node, "epsilon")),
+                             kit_attr_float("momentum", cnr_attr_float(node, "momentum"))};
+    const cnr_attr *const attrs_of[] = {&list[0], &list[1]};
+    cnr_value made[5];
+    char name[256];
+    (void)t;
+    snprintf(name, sizeof name, "%.200s.batch", node->name ? node->name : "");
+    const cnr_status status = host->graph_node(graph, "batch_statistics", name, NULL, inputs, 5,
+                                               attrs_of, 2, made, 5);
+    if (status != CNR_OK) return ops_fail(err, status, node, "cannot add batch_statistics");
+    outputs[0] = made[0];
+    return CNR_OK;
+}
+
 const cnr_op ops_batch_normalization = {
     OPS_SIZES,
     .name = "batch_normalization",
@@ -114,4 +132,5 @@ const cnr_op ops_batch_normalization = {
     .parameters = ops_channel_parameters,
     .gradient = gradient,
     .reference = reference,
+    .training = training,
 };

@@ -92,14 +92,17 @@ static cnr_status div_gradient(OPS_GRADIENT_ARGS) {
 
 /* ---- the rows ----
  * symbol, name, summary, types, y as double and float F, as signed I, as unsigned U, gradient,
- * OpenCL. OP_PAIR: two operands; OP_MANY: one or more. */
+ * OpenCL, flags. OP_PAIR: two operands; OP_MANY: one or more. */
 #define SIGNED_WRAP(op) (int64_t)((uint64_t)x op (uint64_t)y)
 #define FOLDS(PAIR, MANY)                                                                       \
-    PAIR(add, "add", "a + b", OPS_NUMBERS, x + y, SIGNED_WRAP(+), x + y, add_gradient, "x + y") \
-    PAIR(sub, "sub", "a - b", OPS_NUMBERS, x - y, SIGNED_WRAP(-), x - y, sub_gradient, "x - y") \
-    PAIR(mul_op, "mul", "a b", OPS_NUMBERS, x * y, SIGNED_WRAP(*), x * y, mul_gradient, "x * y") \
+    PAIR(add, "add", "a + b", OPS_NUMBERS, x + y, SIGNED_WRAP(+), x + y, add_gradient, "x + y", \
+         0)                                                                                     \
+    PAIR(sub, "sub", "a - b", OPS_NUMBERS, x - y, SIGNED_WRAP(-), x - y, sub_gradient, "x - y", \
+         0)                                                                                     \
+    PAIR(mul_op, "mul", "a b", OPS_NUMBERS, x * y, SIGNED_WRAP(*), x * y, mul_gradient, "x * y", \
+         CNR_OP_MULTIPLIES)                                                                     \
     PAIR(div, "div", "a / b; whole numbers towards zero", OPS_NUMBERS, x / y, divide(x, y),     \
-         y ? x / y : 0, div_gradient, "x / y")                                                  \
+         y ? x / y : 0, div_gradient, "x / y", 0)                                               \
     MANY(max, "max", "the largest of the operands", OPS_NUMBERS, LARGER(x, y), LARGER(x, y),    \
          LARGER(x, y), NULL, "fmax(x, y)", 0, 0)                                                \
     MANY(min, "min", "the smallest of the operands", OPS_NUMBERS, LESSER(x, y), LESSER(x, y),   \
@@ -163,9 +166,9 @@ static cnr_status div_gradient(OPS_GRADIENT_ARGS) {
         return fold_expression(&SYMBOL##_row, text, bytes);                                  \
     }
 
-#define PAIR(SYMBOL, NAME, SUMMARY, DTYPES, F, I, U, GRADIENT, OPENCL)                       \
+#define PAIR(SYMBOL, NAME, SUMMARY, DTYPES, F, I, U, GRADIENT, OPENCL, FLAGS)                \
     ARITHMETIC(SYMBOL, DTYPES, F, I, U, OPENCL, 0)                                           \
-    DESCRIPTOR(SYMBOL, NAME, SUMMARY, pair, CNR_OP_EPILOGUE, .gradient = GRADIENT,           \
+    DESCRIPTOR(SYMBOL, NAME, SUMMARY, pair, CNR_OP_EPILOGUE | (FLAGS), .gradient = GRADIENT, \
                .apply_f32 = SYMBOL##_apply, .expression = SYMBOL##_expression)
 /* Only of two operands can a kernel make an epilogue; it asks. */
 #define MANY(SYMBOL, NAME, SUMMARY, DTYPES, F, I, U, GRADIENT, OPENCL, MEAN, FLAGS)          \

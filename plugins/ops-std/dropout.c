@@ -1,5 +1,6 @@
-/* dropout: nothing at inference; the optional mask is all true. */
-#include "ops.h"
+/* dropout: nothing at inference, where the optional mask is all true; in training a mask that is
+ * drawn anew each step. */
+#include "kit.h"
 
 static const cnr_attr_spec attrs[] = {
     {.name = "ratio", .type = CNR_ATTR_FLOAT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 1,
@@ -34,6 +35,82 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     return ops_reference_copy(run, err);
 }
 
+/* ---- training ---- */
+
+static const cnr_attr_spec drawn_attrs[] = {
+    {.name = "ratio", .type = CNR_ATTR_FLOAT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 1,
+     .default_f = 0.5, .help = "share of elements that become 0"},
+    {.name = "seed", .type = CNR_ATTR_INT, .help = "of the mask, with the step"}};
+static const cnr_port drawn_in[] = {
+    {.name = "x", .help = "anything"},
+    {.name = "step", .help = "another number, another mask; rank 0"}};
+static const cnr_port drawn_out[] = {
+    {.name = "y", .help = "x / (1 - ratio) where it is kept, else 0"}};
+
+static cnr_status drawn_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
+    KIT_TRY(ops_want(node, 0, OPS_FLOATS, 0, CNR_MAX_RANK, err));
+    KIT_TRY(ops_want(node, 1, OPS_FLOATS, 0, 0, err));
+    ops_like(outputs[0], node->inputs[0]);
+    return CNR_OK;
+}
+
+/* splitmix64's mixer: any element's number without those before it, so any thread may ask. */
+static inline uint64_t mix(uint64_t z) {
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+/* Two elements share a draw of 64 bits. */
+OPS_INLINE void drawn_body(const cnr_run *run, int32_t dtype) {
+    const cnr_node *node = run->node;
+    const double ratio = cnr_attr_float(node, "ratio"), scale = ratio < 1 ? 1 / (1 - ratio) : 0;
+    const cnr_tensor *number = node->inputs[1];
+    const uint64_t step = (uint64_t)fmin(fabs(ops_get(number->dtype, number->data, 0)), 1e15);
+    const uint64_t key = mix((uint64_t)cnr_attr_int(node, "seed") + mix(step + 1));
+    const uint64_t least = (uint64_t)(ratio * 4294967296.0); /* draws below it are dropped */
+    const void *x = node->inputs[0]->data;
+    void *y = run->outputs[0]->data;
+    const ops_runs runs = ops_runs_of(run);
+    for (int64_t r = 0; r < runs.n; r++)
+        for (int64_t i = 0; i < runs.length; i++) {
+            const int64_t at = runs.first + r * runs.pitch + i;
+            const uint64_t two = mix(key + UINT64_C(0x9e3779b97f4a7c15) * (uint64_t)(at >> 1));
+            const uint64_t drawn = at & 1 ? two >> 32 : two & 0xffffffffu;
+            ops_put(dtype, y, at, drawn < least ? 0 : ops_get(dtype, x, at) * scale);
+        }
+}
+
+static cnr_status drawn_reference(const cnr_run *run, cnr_error *err) {
+    (void)err;
+    OPS_SPECIALISE(run->outputs[0]->dtype, drawn_body(run, dtype));
+    return CNR_OK;
+}
+
+/* What was dropped gets no gradient: the same mask again. */
+static cnr_status drawn_gradient(OPS_GRADIENT_ARGS) {
+    (void)outputs;
+    if (!want[0] || grad_out[0] < 0) return CNR_OK;
+    const cnr_value in[] = {grad_out[0], inputs[1]};
+    return ops_grad_node(host, graph, node, "dropout_drawn", in, 2, node->attrs, node->n_attrs,
+                         &grad_in[0], err);
+}
+
+static cnr_status training(const cnr_host *host, struct cnr_graph *graph, const cnr_node *node,
+                           const cnr_value *inputs, const cnr_training *t, cnr_value *outputs,
+                           cnr_error *err) {
+    int known = 0;
+    const double ratio = kit_scalar(node, 1, "ratio", &known);
+    if (!known || !(ratio >= 0 && ratio <= 1))
+        return ops_fail(err, CNR_E_UNSUPPORTED, node, "ratio: want a constant from 0 to 1");
+    const cnr_attr list[] = {
+        kit_attr_float("ratio", ratio),
+        kit_attr_int("seed", (int64_t)((t->seed ^ (uint64_t)cnr_attr_int(node, "seed")) >> 1))};
+    const cnr_attr *const attrs_of[] = {&list[0], &list[1]};
+    const cnr_value in[] = {inputs[0], t->step};
+    return ops_grad_node(host, graph, node, "dropout_drawn", in, 2, attrs_of, 2, &outputs[0], err);
+}
+
 const cnr_op ops_dropout = {
     OPS_SIZES,
     .name = "dropout",
@@ -45,4 +122,21 @@ const cnr_op ops_dropout = {
     .aliases_of = ops_alias_view,
     .gradient = ops_gradient_through,
     .reference = reference,
+    .training = training,
+};
+
+const cnr_op ops_dropout_drawn = {
+    OPS_SIZES,
+    .name = "dropout_drawn",
+    .summary = "Dropout in training: elements that a mask drawn for the step drops become 0.",
+    .flags = CNR_OP_PURE | CNR_OP_RANGES,
+    OPS_ATTRS(drawn_attrs),
+    OPS_PORTS(drawn_in, drawn_out),
+    .infer = drawn_infer,
+    .cost = kit_cost_flops,
+    .aliases_of = ops_alias_inplace,
+    .split_axes = ops_split_all,
+    .region = ops_region_first,
+    .gradient = drawn_gradient,
+    .reference = drawn_reference,
 };

@@ -20,15 +20,17 @@ static int32_t mnist_accepts(const char *spec, const uint8_t *head, size_t head_
 
 /* Splits "mnist:DIR[:train|test]"; the split is the command's unless the spec names one. */
 static cnr_status parse(const char *spec, const char *split, char *folder, size_t room,
-                        int *training, cnr_error *err) {
+                        int *training, int *named, cnr_error *err) {
     const char *rest = spec + sizeof scheme - 1, *colon = strrchr(rest, ':');
     size_t n = strlen(rest);
     *training = split && strcmp(split, "train") == 0;
+    *named = 0;
     if (colon && !strchr(colon, '/')) {
         if (strcmp(colon, ":train") != 0 && strcmp(colon, ":test") != 0)
             return mnist_host->fail(err, CNR_E_ARG, spec, "wanted :train or :test, got \"%.40s\"",
                                     colon);
         *training = strcmp(colon, ":train") == 0;
+        *named = 1;
         n = (size_t)(colon - rest);
     }
     if (n == 0 || n >= room)
@@ -62,8 +64,8 @@ static void mnist_close(void *state) {
 static cnr_status mnist_open(const char *spec, const char *split, void **state,
                              cnr_source_info *info, cnr_error *err) {
     char folder[4096];
-    int training;
-    cnr_status status = parse(spec, split, folder, sizeof folder, &training, err);
+    int training, named;
+    cnr_status status = parse(spec, split, folder, sizeof folder, &training, &named, err);
     if (status) return status;
     mnist_set *set = mnist_host->alloc(sizeof *set);
     if (!set) return mnist_host->fail(err, CNR_E_MEMORY, spec, "out of memory");
@@ -80,6 +82,7 @@ static cnr_status mnist_open(const char *spec, const char *split, void **state,
         return status;
     }
     info->count = set->labels.dim[0];
+    if (info->size >= sizeof *info) info->is_split = split && !named;
     for (int64_t i = 0; i < info->count; i++)
         if (set->labels.data[i] >= info->classes) info->classes = set->labels.data[i] + 1;
     *state = set;

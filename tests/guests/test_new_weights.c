@@ -87,9 +87,10 @@ static void trained(void) {
     ok(!status && loss < first, "eight steps on ten digits: loss %.3f to %.3f: %s", first, loss,
        err.text);
     ok(t->plan == plan && t->judge_plan == judge &&
-       cnri_plans_count(t->model) + cnri_plans_count(t->judge) == plans, "in the plans there were from the start");
-    cnri_trainer_keep(t);
-    status = cnri_trainer_finish(t, &err);
+       cnri_plans_count(t->model) + cnri_plans_count(t->judge) == plans,
+       "in the plans there were from the start");
+    status = cnri_trainer_keep(t, &err);
+    if (!status) status = cnri_trainer_finish(t, &err);
     cnri_trainer_free(t);
     cnr_model *m = NULL;
     if (!status) status = cnri_model_from_graph(guests_rt, g, NULL, &m, &err); /* takes g over */

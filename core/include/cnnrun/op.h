@@ -128,7 +128,14 @@ typedef struct cnr_port {
  *              and ends at another or at the axis' end. Several calls for one node may be under way at
  *              once, each with a range and a workspace of its own; element for element they give what
  *              the whole gives, from no more of the inputs than `region` tells. Without this flag a
- *              reference is only ever asked for all of its outputs. */
+ *              reference is only ever asked for all of its outputs.
+ * MULTIPLIES   (since 1.2) output 0 is the product of two inputs; training masks gradients with the
+ *              first such operator.
+ * OPTIMIZER    (since 1.2) one step of an optimiser for one weight. Inputs: the learning rate and the
+ *              number of the step (from 1 on), both f32 of rank 0; the weight; its gradient; then what
+ *              it remembers, each of the weight's shape and 0 at first. Outputs: the new weight, then
+ *              the new memories, with CNR_ALIAS_UPDATE. Attributes that mean the same in all of them
+ *              have the same names: momentum, nesterov, weight_decay, beta1, beta2, epsilon. */
 enum {
     CNR_OP_ELEMENTWISE = 1 << 0,
     CNR_OP_EPILOGUE = 1 << 1,
@@ -136,7 +143,9 @@ enum {
     CNR_OP_PURE = 1 << 3,
     CNR_OP_ADDS = 1 << 4,
     CNR_OP_LOSS = 1 << 5,
-    CNR_OP_RANGES = 1 << 6
+    CNR_OP_RANGES = 1 << 6,
+    CNR_OP_OPTIMIZER = 1 << 7,
+    CNR_OP_MULTIPLIES = 1 << 8
 };
 
 typedef enum cnr_init_kind {
@@ -162,6 +171,10 @@ typedef enum cnr_alias_kind {
     CNR_ALIAS_INPLACE = 1, /* the output may overwrite the input, same bytes */
     CNR_ALIAS_VIEW = 2,    /* the output is the input's bytes from `offset` on (reshape, slice) */
     CNR_ALIAS_JOIN = 3,    /* the input may be produced at `offset` in the output (concat) */
+    /* (since 1.2) The output is what the input is to be from now on. In training, an input that is
+     * VARIABLE is overwritten with it, when all that read it have run; such a node is never dead and
+     * is not split. Else the same as INPLACE. */
+    CNR_ALIAS_UPDATE = 4,
     CNR_ALIAS_FORCE_32_ = 0x7fffffff
 } cnr_alias_kind;
 
@@ -191,6 +204,13 @@ typedef struct cnr_region {
 /* A value of a graph: >= 0; -1 is none. */
 typedef int32_t cnr_value;
 struct cnr_graph;
+
+/* (since 1.2) What an operator's `training` gets to work with. */
+typedef struct cnr_training {
+    uint32_t size;
+    cnr_value step; /* its number, from 1 on: f32, rank 0 */
+    uint64_t seed;  /* another for each node */
+} cnr_training;
 
 /* An operator. Constant, owned by the plugin, valid until exit. */
 typedef struct cnr_op {
@@ -250,6 +270,12 @@ typedef struct cnr_op {
     /* (optional) The operator that this one includes on its input 0, so that one standing before it
      * must be left out: a loss on logits includes the net's last softmax. */
     const char *absorbs;
+    /* (since 1.2, optional: as at inference) Adds nodes that compute the outputs as training does:
+     * with a mask that is drawn, with the statistics of the batch. outputs[i] is preset to -1. The
+     * same seed and step give the same, however many threads there are. */
+    cnr_status (*training)(const struct cnr_host *host, struct cnr_graph *graph,
+                           const cnr_node *node, const cnr_value *inputs,
+                           const cnr_training *training, cnr_value *outputs, cnr_error *err);
 } cnr_op;
 
 /* ---- reading attributes -------------------------------------------------------------------- */

@@ -14,6 +14,9 @@ typedef struct cnr_source_info {
     uint32_t reserved;
     int64_t count;   /* samples; -1: a stream without known end */
     int64_t classes; /* 0: unlabelled */
+    /* (since 1.2) 1: there are several splits, and these are the samples of the one asked for; 0: they
+     * are all that there is, or those that the spec names */
+    int32_t is_split, reserved2;
 } cnr_source_info;
 
 /* One sample. The picture is u8, rank 3, H W C with C 1 (grey) or 3 (RGB); its data is from

@@ -475,6 +475,48 @@ static void lrn(const float *x, const float *acc, float scale, float bias, float
         for (int64_t i = 0; i < n; i++) out[i] = x[i] / powf(bias + scale * acc[i], beta);
 }
 
+static double centred(const float *x, double mean_x, const float *y, double mean_y, int64_t n) {
+    double sum[8] = {0}, rest = 0;
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        UNROLL(8)
+        for (int j = 0; j < 8; j++)
+            sum[j] += ((double)x[i + j] - mean_x) * ((double)y[i + j] - mean_y);
+    }
+    for (; i < n; i++) rest += ((double)x[i] - mean_x) * ((double)y[i] - mean_y);
+    return ((sum[0] + sum[4]) + (sum[1] + sum[5])) + ((sum[2] + sum[6]) + (sum[3] + sum[7])) + rest;
+}
+
+static void blend(const float *x, double a, const float *y, double mean, double b, double c,
+                  float *restrict out, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        out[i] = (float)(a * (double)x[i] + (b * ((double)y[i] - mean) + c));
+}
+
+static void sgd(float *restrict x, float *restrict velocity, const float *restrict gradient,
+                const neon_sgd *by, int64_t n) {
+    const float momentum = by->momentum, decay = by->decay, along = by->along, down = by->down;
+    for (int64_t i = 0; i < n; i++) {
+        const float g = gradient[i] + decay * x[i], v = momentum * velocity[i] + g;
+        velocity[i] = v;
+        x[i] -= along * v + down * g;
+    }
+}
+
+static void adam(float *restrict x, float *restrict mean, float *restrict square,
+                 const float *restrict gradient, const neon_adam *by, int64_t n) {
+    const neon_adam k = *by;
+    for (int64_t i = 0; i < n; i++) {
+        const float g = gradient[i] + k.decay * x[i];
+        const float old = square[i] > 0.0f ? square[i] : 0.0f;
+        const float m = k.beta1 * mean[i] + k.rest1 * g;
+        const float s = k.beta2 * old + k.rest2 * g * g;
+        mean[i] = m;
+        square[i] = s;
+        x[i] -= k.rate * m / (__builtin_sqrtf(s * k.fill) + k.epsilon);
+    }
+}
+
 const neon_ukernels NEON_PASTE(neon_ukernels_, NEON_ISA) = {
     .name = NEON_TEXT(NEON_ISA),
     .vl = VL,
@@ -505,4 +547,8 @@ const neon_ukernels NEON_PASTE(neon_ukernels_, NEON_ISA) = {
     .hard_swish = hard_swish,
     .add_squares = add_squares,
     .lrn = lrn,
+    .centred = centred,
+    .blend = blend,
+    .sgd = sgd,
+    .adam = adam,
 };

@@ -33,6 +33,11 @@ typedef struct neon_window_rows {
     int64_t out_stride, rows, n;
 } neon_window_rows;
 
+/* v = momentum v + g, x -= along v + down g, where g is the gradient + decay x. */
+typedef struct neon_sgd { float momentum, decay, along, down; } neon_sgd;
+/* x -= rate mean / (sqrt(square * fill) + epsilon) */
+typedef struct neon_adam { float beta1, rest1, beta2, rest2, decay, rate, fill, epsilon; } neon_adam;
+
 typedef struct neon_ukernels {
     const char *name; /* "avx512" */
     int32_t vl, mr, nr;
@@ -84,6 +89,15 @@ typedef struct neon_ukernels {
     void (*lrn)(const float *x, const float *acc, float scale, float bias, float beta, float *out,
                 int64_t n);
     void (*tanh)(const float *x, float *out, int64_t n);
+    /* In double, since much cancels. The sum of (x - mean_x) (y - mean_y); and out = a x + b (y - mean)
+     * + c, where out is neither x nor y. */
+    double (*centred)(const float *x, double mean_x, const float *y, double mean_y, int64_t n);
+    void (*blend)(const float *x, double a, const float *y, double mean, double b, double c,
+                  float *out, int64_t n);
+    /* Optimisers, in place; no two arrays overlap. */
+    void (*sgd)(float *x, float *velocity, const float *gradient, const neon_sgd *by, int64_t n);
+    void (*adam)(float *x, float *mean, float *square, const float *gradient, const neon_adam *by,
+                 int64_t n);
 } neon_ukernels;
 
 extern const neon_ukernels neon_ukernels_generic, neon_ukernels_avx2, neon_ukernels_avx512;

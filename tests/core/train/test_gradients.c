@@ -1,10 +1,12 @@
 /* Every operator with a gradient, in a graph, against differences; none may be forgotten. */
 #include "numeric.h"
 
-/* inputs: "2x3" weights within -0.9..0.9, "+2x3" 0.2..1.8, "^2x3" 1.5..3, "i1,2" constants i64,
+/* n_out: outputs, of which the last is read; negative: the first.
+ * inputs: "2x3" weights within -0.9..0.9, "+2x3" 0.2..1.8, "^2x3" 1.5..3, "i1,2" constants i64,
  * "b2x3" truth values, "=3" no weight. attrs: "axis=1;kernel_shape=2,2;alpha=0.5;mode=word". */
 static const struct { const char *op, *attrs, *inputs; int32_t n_out; } cases[] = {
     {"dropout", "", "2x3", 1},
+    {"dropout_drawn", "ratio=0.4;seed=7", "5x6 =", 1},
     {"flatten", "", "2x3x2", 1},
     {"identity", "", "2x3", 1},
     {"reshape_like", "", "2x6 3x4", 1},
@@ -57,6 +59,8 @@ static const struct { const char *op, *attrs, *inputs; int32_t n_out; } cases[] 
     {"depth_to_space", "blocksize=2", "1x4x2x3", 1}, {"space_to_depth", "blocksize=2", "1x2x4x2", 1},
     {"channel_shuffle", "group=2", "1x4x2x2", 1},
     {"batch_normalization", "epsilon=0.01", "2x3x2x2 3 3 =3 =+3", 1},
+    {"batch_statistics", "epsilon=0.01", "3x2x2x2 2 2 =2 =+2", -5},
+    {"batch_statistics", "", "4x3 3 3 =3 =+3", -5},
     {"lrn", "size=3;alpha=0.3;beta=0.75;bias=1.0", "1x5x2x2", 1},
     {"lrn_within", "size=3;alpha=0.3;beta=0.75", "1x2x4x4", 1},
     {"scale_bias", "", "2x3x2 3 3", 1},
@@ -148,7 +152,8 @@ static cnr_value read_input(cnr_graph *g, int32_t index, const char *text) {
 static void run_case(size_t i) {
     static attr_list l;
     char attrs[256], inputs[256], what[512], *rest = NULL;
-    cnr_value in[8], out[4];
+    cnr_value in[8], out[8];
+    const int32_t n_out = cases[i].n_out < 0 ? -cases[i].n_out : cases[i].n_out;
     int32_t n = 0;
     snprintf(attrs, sizeof attrs, "%s", cases[i].attrs);
     snprintf(inputs, sizeof inputs, "%s", cases[i].inputs);
@@ -166,8 +171,8 @@ static void run_case(size_t i) {
         cnri_graph_output(g, out[0], "y");
         numeric_check(g, cases[i].op, what);
     } else {
-        cnri_graph_node(g, cases[i].op, "x", NULL, in, n, l.list, l.n, out, cases[i].n_out);
-        cnri_graph_output(g, out[cases[i].n_out - 1], "y");
+        cnri_graph_node(g, cases[i].op, "x", NULL, in, n, l.list, l.n, out, n_out);
+        cnri_graph_output(g, out[cases[i].n_out < 0 ? 0 : n_out - 1], "y");
         numeric_check(g, "toy_loss", what);
     }
     cnri_graph_free(g);

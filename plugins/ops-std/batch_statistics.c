@@ -1,0 +1,202 @@
+/* batch_statistics: batch normalisation as it is trained, by the batch's own mean and variance; the
+ * stored ones follow. And its gradient, which flows through mean and variance too. */
+#include "ops_norm.h"
+
+enum { X, SCALE, B, MEAN, VAR };
+
+#define EPSILON_ROW                                                                          \
+    {.name = "epsilon", .type = CNR_ATTR_FLOAT, .flags = CNR_ATTR_BOUNDED, .alias = "eps",     \
+     .min = 0, .max = 1e6, .default_f = 1e-5,                                                  \
+     .help = "added to the variance, against division by zero"}
+static const cnr_attr_spec attrs[] = {
+    EPSILON_ROW,
+    {.name = "momentum", .type = CNR_ATTR_FLOAT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 1,
+     .default_f = 0.9, .help = "how much of the stored statistics is kept"}};
+static const cnr_attr_spec grad_attrs[] = {EPSILON_ROW};
+static const cnr_port in[] = {
+    {.name = "x", .help = "N C and any axes"},
+    {.name = "scale", .flags = CNR_PORT_PARAMETER, .help = "C"},
+    {.name = "b", .flags = CNR_PORT_PARAMETER, .help = "C, added last"},
+    {.name = "mean", .flags = CNR_PORT_PARAMETER | CNR_PORT_STATISTIC, .help = "C, stored"},
+    {.name = "var", .flags = CNR_PORT_PARAMETER | CNR_PORT_STATISTIC, .help = "C, stored"}};
+static const cnr_port out[] = {
+    {.name = "y", .help = "the same shape"},
+    {.name = "new_mean", .help = "to be stored"},
+    {.name = "new_var", .help = "to be stored"},
+    {.name = "batch_mean", .help = "C, for the gradient"},
+    {.name = "batch_var", .help = "C, for the gradient; of the population"}};
+static const cnr_port grad_in_ports[] = {
+    {.name = "dy", .help = "gradient of y"}, {.name = "x", .help = "as it was"},
+    {.name = "scale", .help = "C"}, {.name = "mean", .help = "of the batch"},
+    {.name = "var", .flags = CNR_PORT_STATISTIC, .help = "of the batch"}};
+static const cnr_port grad_out_ports[] = {{.name = "dx", .help = "of x"},
+                                          {.name = "dscale", .help = "of the scale"},
+                                          {.name = "db", .help = "of b"}};
+
+static int64_t channels_of(const cnr_tensor *x) { return x->rank > 1 ? x->dim[1] : 1; }
+static int64_t inner_of(const cnr_tensor *x) { return x->rank > 2 ? cnr_span(x, 2, x->rank) : 1; }
+
+static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
+    KIT_TRY(ops_want(node, X, OPS_FLOATS, 1, CNR_MAX_RANK, err));
+    const cnr_tensor *x = node->inputs[X];
+    for (int32_t p = SCALE; p <= VAR; p++) KIT_TRY(ops_want_vector(node, p, channels_of(x), err));
+    ops_like(outputs[0], x);
+    for (int32_t i = 1; i < node->n_outputs; i++)
+        ops_like(outputs[i], node->inputs[i == 1 || i == 3 ? MEAN : VAR]);
+    return CNR_OK;
+}
+
+static int32_t aliases_of(const cnr_node *node, cnr_alias *to, int32_t max) {
+    const cnr_alias all[] = {{CNR_ALIAS_UPDATE, MEAN, 1, 0}, {CNR_ALIAS_UPDATE, VAR, 2, 0}};
+    int32_t n = 0;
+    for (; n < 2 && n < max && n + 1 < node->n_outputs; n++) to[n] = all[n];
+    return n;
+}
+
+/* Mean and variance of channel c over batch and sides, in two passes. */
+OPS_INLINE void channel_moments(const cnr_tensor *x, int32_t dtype, int64_t c, double *mean,
+                                double *variance) {
+    const int64_t images = x->dim[0], channels = channels_of(x), inner = inner_of(x);
+    const double n = (double)images * (double)inner;
+    double sum = 0, squares = 0;
+    for (int64_t k = 0; k < images; k++)
+        for (int64_t i = 0; i < inner; i++)
+            sum += ops_get(dtype, x->data, (k * channels + c) * inner + i);
+    *mean = n > 0 ? sum / n : 0;
+    for (int64_t k = 0; k < images; k++)
+        for (int64_t i = 0; i < inner; i++) {
+            const double d = ops_get(dtype, x->data, (k * channels + c) * inner + i) - *mean;
+            squares += d * d;
+        }
+    *variance = n > 0 ? squares / n : 0;
+}
+
+OPS_INLINE void body(const cnr_run *run, int32_t dtype) {
+    const cnr_node *node = run->node;
+    const cnr_tensor *x = node->inputs[X];
+    cnr_tensor *const *y = run->outputs;
+    const int64_t images = x->dim[0], channels = channels_of(x), inner = inner_of(x);
+    const double keep = cnr_attr_float(node, "momentum"), epsilon = cnr_attr_float(node, "epsilon");
+    for (int64_t c = 0; c < channels; c++) {
+        double mean, variance;
+        channel_moments(x, dtype, c, &mean, &variance);
+        const double scale = ops_vector(node->inputs[SCALE], c, 1) / sqrt(variance + epsilon);
+        const double shift = ops_vector(node->inputs[B], c, 0) - mean * scale;
+        for (int64_t k = 0; k < images; k++)
+            for (int64_t i = 0; i < inner; i++) {
+                const int64_t at = (k * channels + c) * inner + i;
+                ops_put(dtype, y[0]->data, at, ops_get(dtype, x->data, at) * scale + shift);
+            }
+        const double stored[] = {ops_vector(node->inputs[MEAN], c, 0),
+                                 ops_vector(node->inputs[VAR], c, 1), 0, 0};
+        const double found[] = {mean, variance, mean, variance};
+        for (int32_t i = 0; i < 4 && i + 1 < node->n_outputs; i++)
+            ops_put(y[i + 1]->dtype, y[i + 1]->data, c,
+                    i < 2 ? keep * stored[i] + (1 - keep) * found[i] : found[i]);
+    }
+}
+
+static cnr_status reference(const cnr_run *run, cnr_error *err) {
+    (void)err;
+    OPS_SPECIALISE(run->outputs[0]->dtype, body(run, dtype));
+    return CNR_OK;
+}
+
+/* ---- the gradient ---- */
+
+static cnr_status grad_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
+    KIT_TRY(ops_want(node, 1, OPS_FLOATS, 1, CNR_MAX_RANK, err));
+    const cnr_tensor *x = node->inputs[1];
+    KIT_TRY(ops_want(node, 0, 1u << x->dtype, x->rank, x->rank, err));
+    for (int32_t a = 0; a < x->rank; a++)
+        if (!ops_dims_agree(x->dim[a], node->inputs[0]->dim[a]))
+            return ops_fail(err, CNR_E_SHAPE, node, "dy: want the shape of x");
+    for (int32_t p = 2; p < 5; p++) KIT_TRY(ops_want_vector(node, p, channels_of(x), err));
+    ops_like(outputs[0], x);
+    for (int32_t i = 1; i < node->n_outputs; i++) ops_like(outputs[i], node->inputs[2]);
+    return CNR_OK;
+}
+
+/* With z = (x - mean) / deviation: db = sum dy, dscale = sum dy z, and since mean and deviation follow
+ * x, dx = scale / deviation (dy - db / n - z dscale / n). */
+OPS_INLINE void grad_body(const cnr_run *run, int32_t dtype) {
+    const cnr_node *node = run->node;
+    const cnr_tensor *dy = node->inputs[0], *x = node->inputs[1];
+    const int64_t images = x->dim[0], channels = channels_of(x), inner = inner_of(x);
+    const double n = (double)images * (double)inner, epsilon = cnr_attr_float(node, "epsilon");
+    for (int64_t c = 0; c < channels; c++) {
+        const double mean = ops_vector(node->inputs[3], c, 0);
+        const double part = 1 / sqrt(fmax(ops_vector(node->inputs[4], c, 1), 0) + epsilon);
+        double sum = 0, product = 0;
+        for (int64_t k = 0; k < images; k++)
+            for (int64_t i = 0; i < inner; i++) {
+                const int64_t at = (k * channels + c) * inner + i;
+                const double d = ops_get(dtype, dy->data, at);
+                sum += d;
+                product += d * (ops_get(dtype, x->data, at) - mean) * part;
+            }
+        const double scale = ops_vector(node->inputs[2], c, 1) * part;
+        for (int64_t k = 0; k < images; k++)
+            for (int64_t i = 0; i < inner; i++) {
+                const int64_t at = (k * channels + c) * inner + i;
+                const double z = (ops_get(dtype, x->data, at) - mean) * part;
+                ops_put(dtype, run->outputs[0]->data, at,
+                        scale * (ops_get(dtype, dy->data, at) - sum / n - z * product / n));
+            }
+        if (node->n_outputs > 1)
+            ops_put(run->outputs[1]->dtype, run->outputs[1]->data, c, product);
+        if (node->n_outputs > 2) ops_put(run->outputs[2]->dtype, run->outputs[2]->data, c, sum);
+    }
+}
+
+static cnr_status grad_reference(const cnr_run *run, cnr_error *err) {
+    (void)err;
+    OPS_SPECIALISE(run->outputs[0]->dtype, grad_body(run, dtype));
+    return CNR_OK;
+}
+
+static cnr_status gradient(OPS_GRADIENT_ARGS) {
+    const cnr_attr epsilon = kit_attr_float("epsilon", cnr_attr_float(node, "epsilon"));
+    const cnr_attr *const list[] = {&epsilon};
+    cnr_value made[3];
+    if (grad_out[0] < 0 || !(want[X] || want[SCALE] || want[B])) return CNR_OK;
+    if (node->n_outputs < 5) return ops_fail(err, CNR_E_STATE, node, "want all five outputs");
+    const cnr_value from[] = {grad_out[0], inputs[X], inputs[SCALE], outputs[3], outputs[4]};
+    const cnr_status status = host->graph_node(graph, "batch_statistics_grad", NULL, NULL, from, 5,
+                                               list, 1, made, 3);
+    if (status != CNR_OK) return ops_fail(err, status, node, "cannot add batch_statistics_grad");
+    for (int32_t i = 0; i < 3; i++)
+        if (want[i]) grad_in[i] = made[i];
+    return CNR_OK;
+}
+
+static void grad_cost(const cnr_node *node, cnr_cost *c) {
+    c->flops = ops_mul(ops_elements(node->inputs[1]), 10);
+}
+
+const cnr_op ops_batch_statistics = {
+    OPS_SIZES,
+    .name = "batch_statistics",
+    .summary = "Batch normalisation in training: by the mean and variance of the batch.",
+    .flags = CNR_OP_PURE,
+    OPS_ATTRS(attrs),
+    OPS_PORTS(in, out),
+    .infer = infer,
+    .cost = ops_norm_cost,
+    .aliases_of = aliases_of,
+    .parameters = ops_channel_parameters,
+    .gradient = gradient,
+    .reference = reference,
+};
+
+const cnr_op ops_batch_statistics_grad = {
+    OPS_SIZES,
+    .name = "batch_statistics_grad",
+    .summary = "The gradients of batch_statistics.",
+    .flags = CNR_OP_PURE,
+    OPS_ATTRS(grad_attrs),
+    OPS_PORTS(grad_in_ports, grad_out_ports),
+    .infer = grad_infer,
+    .cost = grad_cost,
+    .reference = grad_reference,
+};
