@@ -220,7 +220,16 @@ void cnri_folder_unlock(int lock);
 void cnri_write_drop_all(void);
 
 /* ---- clock.c ---- */
-uint64_t cnri_now_ns(void); /* monotonic */
+uint64_t cnri_now_ns(void);  /* monotonic; by the clock in force, which may be a plugin's */
+uint64_t cnri_real_ns(void); /* by the machine's: for budgets, and for who waits at a terminal */
+void cnri_wait_until(uint64_t ns); /* by the clock in force */
+typedef struct cnri_clock {
+    uint64_t (*now_ns)(void);
+    void (*wait_until)(uint64_t ns);
+} cnri_clock;
+/* Puts one in force that is the process's until someone else does or it leaves. */
+void cnri_clock_use(const cnri_clock *clock);
+void cnri_clock_leave(const cnri_clock *clock); /* the machine's again, if it is in force */
 double cnri_median(double *values, int64_t n); /* sorts them; 0 of none */
 
 #endif

@@ -37,6 +37,7 @@
     X(quantize, "have a net work on 8-bit whole numbers")                                    \
     X(check, "verify the digests of native model files")                                     \
     X(plugins, "list plugins with what they provide, or why they were refused")              \
+    X(gauges, "meters and knobs of this machine, and what they read now")                    \
     X(ops, "list operators, their inputs, attributes and help")                              \
     X(export, "write a net in another format")                                                \
     X(verify, "run models on given inputs, compare with given outputs")                       \
@@ -85,7 +86,7 @@ typedef struct cnri_syntax {
     void (*more)(void);   /* (optional) prints what only the plugins know, behind the details */
 } cnri_syntax;
 
-/* Options of every command (first four) and of those that run nets. */
+/* Options of every command (first five) and of those that run nets. */
 typedef struct cnri_common {
     cnri_words plugin_dirs;
     int32_t verbose, quiet;
@@ -96,7 +97,7 @@ typedef struct cnri_common {
     cnri_words no_rewrite, symbols, settings; /* the last two: "name=value" */
     bool deterministic, no_verify, trust, letterbox;
     uint64_t memory, cache_limit;
-    const char *cache;
+    const char *cache, *clock;
     const char *preset, *resize, *crop, *mean, *std, *scale;
     int32_t channels; /* 0: as the net says */
 } cnri_common;

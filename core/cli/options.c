@@ -14,6 +14,8 @@ static const cnri_option general_options[] = {
      NULL, 'v'},
     {"--quiet", NULL, CNRI_OPT_COUNT, AT(quiet), "only errors on stderr, no progress", 0, 0, NULL,
      'q'},
+    {"--clock", "NAME", CNRI_OPT_TEXT, AT(clock),
+     "a plugin's clock for all that is measured (the machine's)", 0, 0, NULL, 0},
 };
 
 static const cnri_option net_options[] = {

@@ -22,13 +22,13 @@ void cnri_progress_begin(cnri_progress *p, const char *what, int64_t total, bool
     memset(p, 0, sizeof *p);
     p->what = what;
     p->total = total;
-    p->begun_ns = p->shown_ns = cnri_now_ns();
+    p->begun_ns = p->shown_ns = cnri_real_ns();
     p->terminal = isatty(STDERR_FILENO) == 1;
     p->quiet = quiet;
 }
 
 void cnri_progress_show(cnri_progress *p, int64_t done, const char *text) {
-    const uint64_t now = cnri_now_ns();
+    const uint64_t now = cnri_real_ns();
     /* Ten times a second on a terminal; a log file gets a line every ten seconds. */
     const uint64_t pause = p->terminal ? 100000000u : 10000000000u;
     if (p->quiet || now - p->shown_ns < pause) return;

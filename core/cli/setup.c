@@ -58,6 +58,7 @@ cnr_status cnri_args_open(const cnri_args *args, cnr_runtime **rt, cnr_error *er
     options.log = print_log;
     options.log_level = c->quiet ? CNR_LOG_ERROR : CNR_LOG_WARN + c->verbose;
     options.trust_scripts = c->trust;
+    options.clock = c->clock;
     if (c->plugin_dirs.n && !options.plugin_dirs)
         return cnri_fail(err, CNR_E_MEMORY, "options", "out of memory");
     return cnr_open(rt, &options, err);

@@ -164,6 +164,13 @@ const char *cnri_descriptor_fault(int32_t kind, const void *descriptor) {
         return LACKS(d, accepts) || LACKS(d, open) || LACKS(d, read) || LACKS(d, close)
                    ? "lacks the hooks accepts, open, read and close" : NULL;
     }
+    case CNR_KIND_RETIRED_METER:
+    case CNR_KIND_RETIRED_KNOB: return NULL;
+    case CNR_KIND_CLOCK: {
+        const cnr_clock *d = descriptor;
+        return LACKS(d, now_ns) || LACKS(d, wait_until) ? "lacks the hooks now_ns and wait_until"
+                                                        : NULL;
+    }
     case CNR_KIND_METER: {
         const cnr_meter *d = descriptor;
         return LACKS(d, open) || LACKS(d, describe) || LACKS(d, read) || LACKS(d, close)
@@ -171,9 +178,9 @@ const char *cnri_descriptor_fault(int32_t kind, const void *descriptor) {
     }
     case CNR_KIND_KNOB: {
         const cnr_knob *d = descriptor;
-        return LACKS(d, open) || LACKS(d, describe) || LACKS(d, step) || LACKS(d, read) ||
-                       LACKS(d, set) || LACKS(d, restore) || LACKS(d, close)
-                   ? "lacks hooks: open, describe, step, read, set, restore and close" : NULL;
+        return LACKS(d, open) || LACKS(d, describe) || LACKS(d, read) || LACKS(d, set) ||
+                       LACKS(d, restore) || LACKS(d, close)
+                   ? "lacks hooks: open, describe, read, set, restore and close" : NULL;
     }
     case CNR_KIND_FORCE_32_: break;
     }

@@ -84,6 +84,7 @@ cnr_host cnri_host = {
     .now_ns = cnri_now_ns,
     .sha256 = cnri_sha256_of,
     .find_op = find_op,
+    .wait_until = cnri_wait_until,
     .output_begin = output_begin,
     .output_write = output_write,
     .output_end = output_end,

@@ -95,4 +95,33 @@ cnr_status cnri_device_best(cnri_devices *set, bool host, const cnri_device **ou
 cnr_status cnri_device_alloc(const cnr_device *device, cnr_mem *out, cnr_error *err);
 void cnri_devices_close(cnri_devices *set);
 
+/* ---- gauges.c: the meters and knobs of this machine ---- */
+typedef struct cnri_meter_set {
+    const cnr_meter *meter;
+    void *state;
+    cnr_meter_domain *domains; int32_t n;
+} cnri_meter_set;
+typedef struct cnri_knob_set {
+    const cnr_knob *knob;
+    void *state;
+    cnr_knob_domain *domains; int32_t n;
+    uint64_t *set_ns; /* by domain: when it was last set; 0: never */
+} cnri_knob_set;
+typedef struct cnri_gauges {
+    CNRI_VEC(cnri_meter_set) meters;
+    CNRI_VEC(cnri_knob_set) knobs;
+} cnri_gauges;
+/* Those that this machine has; what fails for another reason is left out, and logged. */
+cnr_status cnri_gauges_open(cnri_gauges *g, const cnr_gauge_options *options, cnr_error *err);
+/* Knobs that were set are put back; failing is the last word, told and logged. */
+cnr_status cnri_gauges_close(cnri_gauges *g, cnr_error *err);
+cnr_status cnri_meter_read(const cnri_meter_set *m, int32_t domain, cnr_reading *out,
+                           cnr_error *err);
+cnr_status cnri_knob_read(const cnri_knob_set *k, int32_t domain, cnr_knob_state *out,
+                          cnr_error *err);
+/* Within the bounds found, at a step where there are steps (the highest not above hz), and no sooner
+ * after the last setting than the knob's period. hz 0, cores -1: as it is. */
+cnr_status cnri_knob_set_to(cnri_knob_set *k, int32_t domain, uint64_t hz, int32_t cores,
+                            cnr_error *err);
+
 #endif

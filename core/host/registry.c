@@ -9,7 +9,7 @@ enum {
 #define X(NAME, value, text, type) LAST_KIND_##NAME = value,
     CNR_KIND_LIST(X)
 #undef X
-    KINDS = LAST_KIND_OBJECT + 1
+    KINDS = LAST_KIND_CLOCK + 1
 };
 
 /* Readers take no locks: each commit builds a new snapshot beside the old one and then swaps one
@@ -199,6 +199,8 @@ cnr_status cnri_registrar_add(struct cnr_registrar *registrar, int32_t kind,
     if (kind == CNR_KIND_KERNEL && is_any(descriptor) && ++registrar->any_kernels > MOST_ANY_KERNELS)
         return reject(registrar, CNR_E_LIMIT, "kernel \"%s\" is refused: the plugin has %d for any "
                       "operator already", name, MOST_ANY_KERNELS);
+    if (kind == CNR_KIND_RETIRED_METER || kind == CNR_KIND_RETIRED_KNOB)
+        cnri_log(CNR_LOG_WARN, name, "is ignored: meters and knobs are of ABI 1.2 and later");
     const char *const *const aliases = aliases_of(kind, descriptor);
     cnr_status status = is_free(registrar, kind, name);
     for (int32_t i = 0; aliases[i] && !status; i++) status = is_free(registrar, kind, aliases[i]);

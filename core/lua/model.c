@@ -348,6 +348,7 @@ const cnri_lua_row cnri_model_rows[] = {
     {"samples(spec, split): pictures with labels", cnri_lua_samples},
     {"picture(path): a tensor u8 [height,width,channels]", cnri_lua_picture},
     {"object(name, options): something with a state, that a plugin brings", cnri_lua_object},
+    {"gauges{ root = ..., address = ... }: what meters and knobs read now", cnri_lua_gauges},
     {"now(): seconds", now}};
 const int cnri_model_row_count = CNRI_COUNT(cnri_model_rows);
 

@@ -52,7 +52,7 @@ void cnri_script_return(lua_State *L, uint64_t left) {
 }
 
 static bool late(cnri_script *s) {
-    const uint64_t now = cnri_now_ns();
+    const uint64_t now = cnri_real_ns();
     if (s->trust || now - s->checked_ns < CHECK_TIME_NS) return false;
     s->checked_ns = now;
     return cpu_ns() - s->cpu_excepted_ns > s->cpu_limit_ns;
@@ -213,7 +213,7 @@ cnr_status cnri_script_open(cnri_script *s, cnr_runtime *rt, const char *path, b
                             cnr_error *err) {
     *s = (cnri_script){.rt = rt, .path = path, .trust = trust, .limit = CNRI_SCRIPT_BYTES,
                        .budget = CNRI_SCRIPT_INSTRUCTIONS, .cpu_limit_ns = CPU_LIMIT_NS};
-    s->checked_ns = cnri_now_ns();
+    s->checked_ns = cnri_real_ns();
     s->cpu_excepted_ns = cpu_ns(); /* what the thread had used before */
     s->dir = cnri_path_dir(path);
     s->bin = cnri_executable_dir();

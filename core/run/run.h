@@ -41,6 +41,7 @@ struct cnr_runtime {
     cnri_devices devices;
     cnr_open_options options;
     CNRI_VEC(cnr_model *) models;
+    cnri_clock clock; /* the plugin's that was asked for; or empty */
     void *lock;  /* guards lists and plan caches; held while nothing is planned or compiled */
     int64_t pid; /* a child after fork has none of the devices' threads */
     struct { const cnri_loader *loader; const char *path; void *state; } begun; /* this loader has

@@ -51,6 +51,23 @@ static void complete_core(void) {
     cnri_front_ends_add();
 }
 
+static cnr_status choose_clock(cnr_runtime *rt, const char *name, cnr_error *err) {
+    if (!name) return CNR_OK;
+    const cnr_clock *clock = cnri_find(CNR_KIND_CLOCK, name);
+    if (!clock) {
+        const char *names[64];
+        int32_t n = 0;
+        for (; n < 64 && n < cnri_count(CNR_KIND_CLOCK); n++)
+            names[n] = cnri_item_name(CNR_KIND_CLOCK, cnri_at(CNR_KIND_CLOCK, n));
+        const char *near = cnri_nearest(name, names, n);
+        return cnri_fail(err, CNR_E_NOT_FOUND, name, "no plugin brought a clock of that name%s%s",
+                         near ? "; did you mean " : "", near ? near : "");
+    }
+    rt->clock = (cnri_clock){clock->now_ns, clock->wait_until};
+    cnri_clock_use(&rt->clock);
+    return CNR_OK;
+}
+
 cnr_status cnr_open(cnr_runtime **out, const cnr_open_options *options, cnr_error *err) {
     const cnr_status missing = cnri_given(err, "out", out, NULL);
     if (missing) return missing;
@@ -78,6 +95,8 @@ cnr_status cnr_open(cnr_runtime **out, const cnr_open_options *options, cnr_erro
     rt->pid = getpid();
     cnr_status status = cnri_plugins_load(given.plugin_dirs, !given.no_default_dirs, err);
     cnri_devices_init(&rt->devices, given.threads);
+    if (!status) status = choose_clock(rt, given.clock, err);
+    rt->options.clock = NULL;
     if (status) cnr_close(rt);
     else *out = rt;
     return status;
@@ -88,6 +107,7 @@ void cnr_close(cnr_runtime *rt) {
     while (rt->models.n > 0) cnr_release(rt->models.at[rt->models.n - 1]);
     cnri_vec_free(&rt->models);
     cnri_devices_close(&rt->devices);
+    cnri_clock_leave(&rt->clock);
     pthread_mutex_destroy(rt->lock);
     cnri_free(rt->lock);
     cnri_free(rt);

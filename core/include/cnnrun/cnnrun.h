@@ -33,6 +33,7 @@ typedef struct cnr_open_options {
     int32_t log_level; /* cnr_log_level; more is chattier */
     int32_t no_default_dirs;
     int32_t trust_scripts; /* 1: Lua scripts may use files and time (see --trust) */
+    const char *clock; /* (since 1.2) a plugin's, for all of the process; NULL: the machine's */
 } cnr_open_options;
 
 typedef struct cnr_load_options {
@@ -159,6 +160,31 @@ typedef struct cnr_place_options {
     const double *shares; /* NULL: alike */
 } cnr_place_options;
 cnr_status cnr_place(cnr_model *model, const cnr_place_options *options, cnr_error *err);
+
+/* ---- meters and knobs (since 1.2): what they read now. A reading is of the whole machine. ---- */
+
+typedef struct cnr_gauge {
+    uint32_t size;
+    int32_t quantity;         /* of a meter: 1 energy (uJ), 2 power (uW), 3 temperature (m degrees C);
+                                 of a knob 0 */
+    const char *plugin;       /* the meter's or knob's name */
+    char name[64], feeds[64]; /* of the domain; of the device it feeds or clocks ("": unknown) */
+    int32_t estimated, period_ms, status; /* not 0: it could not be read, and `why` says why */
+    int64_t value;            /* of a meter */
+    uint64_t time_ns;
+    uint64_t hz, min_hz, max_hz; /* of a knob, and the rest too */
+    int32_t writable, load_percent, cores, max_cores, temperature_mc; /* -1, INT32_MIN: not told */
+    char why[128];
+} cnr_gauge;
+typedef struct cnr_gauge_list {
+    uint32_t size;
+    int32_t n;
+    cnr_gauge *at;
+} cnr_gauge_list;
+/* root: NULL, or a tree to look in instead of "/"; address: NULL, or of what is no file there. */
+cnr_status cnr_gauges(cnr_runtime *rt, const char *root, const char *address, cnr_gauge_list *out,
+                      cnr_error *err);
+void cnr_gauges_free(cnr_gauge_list *list);
 
 /* ---- long work (since 1.2): options, an observer (may be NULL), a result. Options of 0 and NULL are
  * the usual ones. What a result points at is freed by its function. ---- */

@@ -1,32 +1,48 @@
-/* Frequency knobs: one clock domain that can be read, bounded and set. */
+/* Knobs: clock domains that can be read, bounded and set, and whose cores can be switched. */
 #ifndef CNNRUN_KNOB_H
 #define CNNRUN_KNOB_H
 
-#include <cnnrun/status.h>
+#include <cnnrun/meter.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-typedef struct cnr_knob_info {
-    char name[64];       /* "gpu", "cpu0-3" */
-    int32_t n_steps;     /* 0: any frequency from min to max */
+typedef struct cnr_knob_domain {
+    uint32_t size;
+    int32_t n_steps;         /* 0: any frequency from min to max */
+    char name[64];           /* "gpu", "cpu0-3" */
+    char feeds[64];          /* the device it clocks, as a meter's */
     int32_t writable;
-    uint64_t min_hz, max_hz; /* the bounds found; never exceeded */
-} cnr_knob_info;
+    int32_t period_ms;       /* least time between two settings */
+    uint64_t min_hz, max_hz; /* the bounds found; the host never exceeds them */
+    int32_t min_cores, max_cores; /* that may be on; max_cores 0: they are not switched */
+} cnr_knob_domain;
 
+typedef struct cnr_knob_state {
+    uint32_t size;
+    int32_t load_percent;   /* -1: not told */
+    int32_t cores;          /* that are on; -1: not told */
+    int32_t temperature_mc; /* thousandths of a degree Celsius; INT32_MIN: not told */
+    uint64_t hz;
+    uint64_t time_ns;       /* as a reading's */
+} cnr_knob_state;
+
+/* Constant, owned by the plugin, valid until exit. One thread at a time. */
 typedef struct cnr_knob {
     uint32_t size;
     uint32_t reserved;
     const char *name;
     const char *summary;
-    cnr_status (*open)(const char *sysfs_root, void **state, int32_t *n_domains, cnr_error *err);
-    cnr_status (*describe)(void *state, int32_t domain, cnr_knob_info *out, cnr_error *err);
+    cnr_status (*open)(const cnr_gauge_options *options, void **state, int32_t *n_domains,
+                       cnr_error *err);
+    cnr_status (*describe)(void *state, int32_t domain, cnr_knob_domain *out, cnr_error *err);
+    /* Frequency `index` of n_steps, rising. (optional where there are none) */
     cnr_status (*step)(void *state, int32_t domain, int32_t index, uint64_t *hz, cnr_error *err);
-    cnr_status (*read)(void *state, int32_t domain, uint64_t *hz, int32_t *load_percent,
-                       cnr_error *err); /* load -1: not told */
-    cnr_status (*set)(void *state, int32_t domain, uint64_t hz, cnr_error *err);
-    void (*restore)(void *state); /* as found at open */
+    cnr_status (*read)(void *state, int32_t domain, cnr_knob_state *out, cnr_error *err);
+    /* hz 0, cores -1: left as it is */
+    cnr_status (*set)(void *state, int32_t domain, uint64_t hz, int32_t cores, cnr_error *err);
+    cnr_status (*restore)(void *state, cnr_error *err); /* all as found at open */
     void (*close)(void *state);
 } cnr_knob;
 

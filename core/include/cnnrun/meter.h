@@ -1,4 +1,4 @@
-/* Energy meters: counters or sampled power of one or more domains (a CPU cluster, the GPU). */
+/* Meters: energy, power or temperature of one or more domains (a CPU cluster, the GPU, the board). */
 #ifndef CNNRUN_METER_H
 #define CNNRUN_METER_H
 
@@ -8,23 +8,49 @@
 extern "C" {
 #endif
 
+/* Where a meter or a knob looks. */
+typedef struct cnr_gauge_options {
+    uint32_t size;
+    int32_t reserved;
+    const char *root;    /* of /sys and the like: "/", or a tree of fixtures */
+    const char *address; /* what is no file there: "/dev/ttyUSB0", "i2c:1:0x40"; NULL: none */
+} cnr_gauge_options;
+
+typedef enum cnr_quantity {
+    CNR_QUANTITY_ENERGY = 1,      /* microjoules since some moment */
+    CNR_QUANTITY_POWER = 2,       /* microwatts now */
+    CNR_QUANTITY_TEMPERATURE = 3, /* thousandths of a degree Celsius */
+    CNR_QUANTITY_FORCE_32_ = 0x7fffffff
+} cnr_quantity;
+
 typedef struct cnr_meter_domain {
-    char name[64];      /* "a15", "gpu", "package-0" */
-    int32_t counter;    /* 1: read gives energy; 0: power */
-    int32_t period_ms;  /* how often the sensor renews its value */
-    uint64_t wraps_at;  /* counters: microjoules at which they start again; 0: never */
+    uint32_t size;
+    int32_t quantity;  /* a cnr_quantity: what readings are of */
+    char name[64];     /* "a15", "gpu", "package-0" */
+    char feeds[64];    /* the device it feeds, "cpu:big", "opencl:0"; "": none alone, or unknown */
+    int32_t period_ms; /* how often the sensor renews its value; 0: at each reading */
+    int32_t estimated; /* 1: worked out from a model of the machine, measured by nothing */
+    uint64_t wraps_at; /* ENERGY: the value at which it starts again from 0; 0: never */
 } cnr_meter_domain;
 
+typedef struct cnr_reading {
+    uint32_t size;
+    int32_t reserved;
+    int64_t value;
+    uint64_t time_ns; /* when it was so, by host->now_ns; the host presets its own now */
+} cnr_reading;
+
+/* Constant, owned by the plugin, valid until exit. One thread at a time. */
 typedef struct cnr_meter {
     uint32_t size;
     uint32_t reserved;
     const char *name;
     const char *summary;
-    /* sysfs_root: "/" or a tree of fixtures. E_NOT_FOUND when this machine has none. */
-    cnr_status (*open)(const char *sysfs_root, void **state, int32_t *n_domains, cnr_error *err);
+    /* E_NOT_FOUND when this machine has none. */
+    cnr_status (*open)(const cnr_gauge_options *options, void **state, int32_t *n_domains,
+                       cnr_error *err);
     cnr_status (*describe)(void *state, int32_t domain, cnr_meter_domain *out, cnr_error *err);
-    /* Microjoules since some moment (counter) or microwatts now. */
-    cnr_status (*read)(void *state, int32_t domain, uint64_t *value, cnr_error *err);
+    cnr_status (*read)(void *state, int32_t domain, cnr_reading *out, cnr_error *err);
     void (*close)(void *state);
 } cnr_meter;
 

@@ -37,14 +37,36 @@ typedef struct cnr_object {
     void (*destroy)(void *state);
 } cnr_object;
 
+/* A clock for all that is measured and waited for (since 1.2): virtual time, when the devices are
+ * simulated. In force when it is asked for by name (cnr_open_options.clock). Any thread calls it. */
+typedef struct cnr_clock {
+    uint32_t size;
+    uint32_t reserved;
+    const char *name;
+    const char *summary;
+    uint64_t (*now_ns)(void); /* never goes back */
+    void (*wait_until)(uint64_t ns);
+} cnr_clock;
+
+/* What meters and knobs were until 1.1: listed, and never called. */
+typedef struct cnr_retired {
+    uint32_t size;
+    uint32_t reserved;
+    const char *name;
+    const char *summary;
+    void (*hooks[7])(void);
+} cnr_retired;
+
 /* The kinds of things a plugin brings, and the descriptor that `add` expects for each. */
 #define CNR_KIND_LIST(X)                                                                   \
     X(OPERATOR, 1, "operator", cnr_op)         X(KERNEL, 2, "kernel", cnr_kernel)          \
     X(DEVICE, 3, "device", cnr_device_class)   X(ENCODING, 4, "encoding", cnr_encoding)    \
     X(REWRITE, 5, "rewrite", cnr_rewrite)      X(IMPORTER, 6, "importer", cnr_importer)    \
     X(EXPORTER, 7, "exporter", cnr_exporter)   X(SOURCE, 8, "source", cnr_source)          \
-    X(METER, 9, "meter", cnr_meter)            X(KNOB, 10, "knob", cnr_knob)               \
-    X(OBJECT, 11, "object", cnr_object)
+    X(RETIRED_METER, 9, "retired meter", cnr_retired)                                      \
+    X(RETIRED_KNOB, 10, "retired knob", cnr_retired)                                       \
+    X(OBJECT, 11, "object", cnr_object)        X(METER, 12, "meter", cnr_meter)            \
+    X(KNOB, 13, "knob", cnr_knob)              X(CLOCK, 14, "clock", cnr_clock)
 
 typedef enum cnr_kind {
 #define X(NAME, value, text, type) CNR_KIND_##NAME = value,
@@ -98,7 +120,7 @@ typedef struct cnr_host {
     cnr_status (*fail)(cnr_error *err, int32_t code, const char *where, const char *format, ...)
         CNR_PRINTF(4, 5);
     void (*log)(int32_t level, const char *plugin, const char *format, ...) CNR_PRINTF(3, 4);
-    uint64_t (*now_ns)(void); /* monotonic */
+    uint64_t (*now_ns)(void); /* monotonic; by the clock in force */
     void (*sha256)(const void *data, uint64_t bytes, uint8_t digest[32]);
     const cnr_op *(*find_op)(const char *name); /* by name or alias; NULL: none */
 
@@ -192,6 +214,7 @@ typedef struct cnr_host {
     cnr_status (*kept_load)(const char *name, uint64_t limit, void **data, uint64_t *bytes,
                             cnr_error *err);
     cnr_status (*kept_save)(const char *name, const void *data, uint64_t bytes, cnr_error *err);
+    void (*wait_until)(uint64_t ns); /* (since 1.2) by the clock in force */
 } cnr_host;
 
 /* What a plugin says of itself. */

@@ -1,0 +1,69 @@
+/* c.gauges: what the meters and knobs of this machine read now, a table for each domain. */
+#include "core/lua/model.h"
+#include "core/work/work.h"
+
+static const char *text_field(lua_State *L, const char *key) {
+    if (!lua_istable(L, 1)) return NULL;
+    lua_getfield(L, 1, key); /* stays on the stack, which keeps the text */
+    return luaL_optstring(L, -1, NULL);
+}
+
+static void set_text(lua_State *L, const char *key, const char *value) {
+    if (!*value) return;
+    lua_pushstring(L, value);
+    lua_setfield(L, -2, key);
+}
+
+static void set_number(lua_State *L, const char *key, double value) {
+    lua_pushnumber(L, value);
+    lua_setfield(L, -2, key);
+}
+
+/* Joules, watts, degrees; hertz. What is not told is nil. */
+static void push_gauge(lua_State *L, const cnr_gauge *g) {
+    static const char *const quantities[] = {"knob", "energy", "power", "temperature"};
+    lua_createtable(L, 0, 12);
+    set_text(L, "plugin", g->plugin);
+    set_text(L, "name", g->name);
+    set_text(L, "feeds", g->feeds);
+    set_text(L, "quantity", quantities[g->quantity]);
+    set_text(L, "error", g->why);
+    lua_pushboolean(L, g->estimated);
+    lua_setfield(L, -2, "estimated");
+    set_number(L, "period", g->period_ms * 1e-3);
+    if (g->quantity == 0) {
+        set_number(L, "min_hz", (double)g->min_hz);
+        set_number(L, "max_hz", (double)g->max_hz);
+    }
+    if (g->status) return;
+    set_number(L, "time", (double)g->time_ns * 1e-9);
+    if (g->quantity)
+        set_number(L, "value",
+                   (double)g->value * (g->quantity == CNR_QUANTITY_TEMPERATURE ? 1e-3 : 1e-6));
+    else set_number(L, "hz", (double)g->hz);
+    if (g->load_percent >= 0) set_number(L, "load", g->load_percent * 0.01);
+    if (g->cores >= 0) set_number(L, "cores", g->cores);
+    if (g->temperature_mc != INT32_MIN) set_number(L, "temperature", g->temperature_mc * 1e-3);
+}
+
+int cnri_lua_gauges(lua_State *L) {
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_gauge_list list = {0};
+    cnri_lua_experiment(L);
+    const char *root = text_field(L, "root"), *address = text_field(L, "address");
+    const uint64_t left = cnri_script_leave();
+    const cnr_status status = cnr_gauges(cnri_script_of(L)->rt, root, address, &list, &err);
+    cnri_script_return(L, left);
+    if (status) return cnri_script_raise(L, &err);
+    /* rows are copied into memory that Lua frees, since it may raise an error while it makes tables */
+    cnr_gauge *rows = lua_newuserdatauv(L, ((size_t)list.n + 1) * sizeof *rows, 0);
+    const int32_t n = list.n;
+    memcpy(rows, list.at, (size_t)n * sizeof *rows);
+    cnr_gauges_free(&list);
+    lua_createtable(L, n, 0);
+    for (int32_t i = 0; i < n; i++) {
+        push_gauge(L, &rows[i]);
+        lua_rawseti(L, -2, i + 1);
+    }
+    return 1;
+}

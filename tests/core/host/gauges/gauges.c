@@ -1,0 +1,167 @@
+/* Made-up meters, knobs and a clock: time passes when somebody looks (1 ms) or waits, a fake GPU has a
+ * frequency, and what it draws follows from that. Under the root of a tree with a file "bad" the
+ * meter can't be read, the knob says that it can't be put back. */
+#include <cnnrun/plugin.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const cnr_host *host;
+
+/* ---- the clock ---- */
+
+static uint64_t now; /* atomically: any thread looks */
+static uint64_t now_ns(void) {
+    return __atomic_add_fetch(&now, 1000000, __ATOMIC_RELAXED);
+}
+static void wait_until(uint64_t ns) {
+    uint64_t is = __atomic_load_n(&now, __ATOMIC_RELAXED);
+    while (is < ns && !__atomic_compare_exchange_n(&now, &is, ns, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+}
+static const cnr_clock fake_clock = {.size = sizeof(cnr_clock), .name = "fake-time",
+                                     .summary = "a millisecond a look", .now_ns = now_ns,
+                                     .wait_until = wait_until};
+
+/* ---- the machine ---- */
+
+typedef struct machine {
+    uint64_t hz;
+    int32_t cores, bad;
+    char address[64];
+} machine;
+static uint64_t set_hz = 600000000; /* of all who have the machine open */
+static int32_t cores = 4;
+
+static cnr_status open_machine(const cnr_gauge_options *options, void **state, cnr_error *err) {
+    machine *m = calloc(1, sizeof *m);
+    char path[4096];
+    if (!m) return host->fail(err, CNR_E_MEMORY, "fake", "out of memory");
+    snprintf(path, sizeof path, "%s/bad", options->root);
+    FILE *f = fopen(path, "r");
+    m->bad = f != NULL;
+    if (f) fclose(f);
+    m->hz = set_hz;
+    m->cores = cores;
+    snprintf(m->address, sizeof m->address, "%s", options->address ? options->address : "");
+    *state = m;
+    return CNR_OK;
+}
+
+/* ---- meters: energy that wraps, power at an address, temperature ---- */
+
+static cnr_status open_meter(const cnr_gauge_options *options, void **state, int32_t *n,
+                             cnr_error *err) {
+    *n = options->address ? 3 : 2;
+    return open_machine(options, state, err);
+}
+static cnr_status describe_meter(void *state, int32_t domain, cnr_meter_domain *out,
+                                 cnr_error *err) {
+    static const char *const names[] = {"gpu", "chip", "serial"};
+    static const int32_t quantities[] = {CNR_QUANTITY_ENERGY, CNR_QUANTITY_TEMPERATURE,
+                                         CNR_QUANTITY_POWER};
+    (void)state, (void)err;
+    snprintf(out->name, sizeof out->name, "%s", names[domain]);
+    if (domain == 0) snprintf(out->feeds, sizeof out->feeds, "opencl:0");
+    out->quantity = quantities[domain];
+    out->period_ms = domain ? 0 : 20;
+    out->estimated = domain == 2;
+    out->wraps_at = domain ? 0 : 1000000;
+    return CNR_OK;
+}
+static cnr_status read_meter(void *state, int32_t domain, cnr_reading *out, cnr_error *err) {
+    const machine *m = state;
+    if (m->bad) return host->fail(err, CNR_E_IO, "fake", "the sensor does not answer");
+    const uint64_t time = host->now_ns();
+    if (domain == 0) out->value = (int64_t)(time / 1000 * (set_hz / 100000000) % 1000000);
+    else out->value = domain == 1 ? 45500 : 2500000;
+    if (domain == 0) out->time_ns = time;
+    return CNR_OK;
+}
+static void close_meter(void *state) {
+    free(state);
+}
+static const cnr_meter fake_meter = {.size = sizeof(cnr_meter), .name = "fake-meter", .summary = "fake",
+                                     .open = open_meter, .describe = describe_meter,
+                                     .read = read_meter, .close = close_meter};
+
+static cnr_status open_absent(const cnr_gauge_options *options, void **state, int32_t *n,
+                              cnr_error *err) {
+    (void)options, (void)state, (void)n;
+    return host->fail(err, CNR_E_NOT_FOUND, "absent", "this machine has none");
+}
+static const cnr_meter absent_meter = {.size = sizeof(cnr_meter), .name = "absent-meter",
+                                       .summary = "fake", .open = open_absent,
+                                       .describe = describe_meter, .read = read_meter,
+                                       .close = close_meter};
+
+/* ---- knobs: one with steps and cores, one that is only read ---- */
+
+static cnr_status open_knob(const cnr_gauge_options *options, void **state, int32_t *n,
+                            cnr_error *err) {
+    *n = 2;
+    return open_machine(options, state, err);
+}
+static cnr_status describe_knob(void *state, int32_t domain, cnr_knob_domain *out, cnr_error *err) {
+    (void)state, (void)err;
+    snprintf(out->name, sizeof out->name, "%s", domain ? "bus" : "gpu");
+    snprintf(out->feeds, sizeof out->feeds, "%s", domain ? "" : "opencl:0");
+    out->n_steps = domain ? 0 : 3;
+    out->writable = domain == 0;
+    out->period_ms = 100;
+    out->min_hz = 177000000;
+    out->max_hz = 600000000;
+    out->min_cores = domain ? 0 : 1;
+    out->max_cores = domain ? 0 : 4;
+    return CNR_OK;
+}
+static cnr_status step(void *state, int32_t domain, int32_t index, uint64_t *hz, cnr_error *err) {
+    static const uint64_t steps[] = {177000000, 420000000, 600000000};
+    (void)state, (void)domain, (void)err;
+    *hz = steps[index];
+    return CNR_OK;
+}
+static cnr_status read_knob(void *state, int32_t domain, cnr_knob_state *out, cnr_error *err) {
+    (void)state, (void)err;
+    out->hz = domain ? 400000000 : set_hz;
+    if (domain) return CNR_OK;
+    out->load_percent = 37;
+    out->cores = cores;
+    out->temperature_mc = 45500;
+    return CNR_OK;
+}
+static cnr_status set_knob(void *state, int32_t domain, uint64_t hz, int32_t n, cnr_error *err) {
+    (void)state, (void)domain, (void)err;
+    if (hz) set_hz = hz;
+    if (n >= 0) cores = n;
+    return CNR_OK;
+}
+static cnr_status restore(void *state, cnr_error *err) {
+    const machine *m = state;
+    if (m->bad) return host->fail(err, CNR_E_IO, "fake", "permission is gone");
+    set_hz = m->hz;
+    cores = m->cores;
+    return CNR_OK;
+}
+static const cnr_knob fake_knob = {.size = sizeof(cnr_knob), .name = "fake-knob", .summary = "fake",
+                                   .open = open_knob, .describe = describe_knob, .step = step,
+                                   .read = read_knob, .set = set_knob, .restore = restore,
+                                   .close = close_meter};
+
+static cnr_status init(const cnr_host *h, struct cnr_registrar *registrar, cnr_error *err) {
+    host = h;
+    (void)err;
+    cnr_status status = h->add(registrar, CNR_KIND_CLOCK, &fake_clock);
+    if (!status) status = h->add(registrar, CNR_KIND_METER, &fake_meter);
+    if (!status) status = h->add(registrar, CNR_KIND_METER, &absent_meter);
+    if (!status) status = h->add(registrar, CNR_KIND_KNOB, &fake_knob);
+    return status;
+}
+
+static const cnr_plugin plugin = {
+    .size = sizeof(cnr_plugin), .magic = CNR_PLUGIN_MAGIC, .abi = CNR_ABI,
+    .signature = CNR_SIGNATURE, .name = "gauges", .version = "1", .summary = "for tests of gauges",
+    .licence = "MIT", .init = init};
+
+CNR_PLUGIN_ENTRY {
+    (void)host_abi;
+    return &plugin;
+}
