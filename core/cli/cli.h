@@ -94,7 +94,7 @@ typedef struct cnri_common {
     const char *device;
     int64_t threads;
     const char *weights, *net;
-    cnri_words no_rewrite, symbols, settings; /* the last two: "name=value" */
+    cnri_words no_rewrite, symbols, settings, kernels; /* the last three: "name=value" */
     bool deterministic, no_verify, trust, letterbox;
     uint64_t memory, cache_limit;
     const char *cache, *clock;

@@ -33,6 +33,8 @@ static const cnri_option net_options[] = {
      0, NULL, 0},
     {"--no-rewrite", "NAME", CNRI_OPT_LIST, AT(no_rewrite), "leave a rewrite out (repeatable)", 0,
      0, NULL, 0},
+    {"--kernel", "NODE=NAME", CNRI_OPT_LIST, AT(kernels),
+     "have this kernel run a node, or all of an operator (repeatable)", 0, 0, NULL, 0},
     {"--memory", "BYTES", CNRI_OPT_BYTES, AT(memory),
      "most memory for prepared weights; K, M, G count (no bound)", 0, 0, NULL, 0},
     {"--cache", "DIR", CNRI_OPT_TEXT, AT(cache),

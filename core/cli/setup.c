@@ -153,6 +153,7 @@ cnr_status cnri_args_loading(const cnri_args *args, cnri_loading *s, cnr_error *
     options->net = c->net;
     options->no_rewrite = terminated(&c->no_rewrite);
     options->import_options = terminated(&c->settings);
+    options->kernels = terminated(&c->kernels);
     options->device = c->device;
     options->memory_bound = c->memory;
     options->deterministic = c->deterministic;

@@ -161,8 +161,11 @@ const char *cnri_descriptor_fault(int32_t kind, const void *descriptor) {
     }
     case CNR_KIND_SOURCE: {
         const cnr_source *d = descriptor;
-        return LACKS(d, accepts) || LACKS(d, open) || LACKS(d, read) || LACKS(d, close)
-                   ? "lacks the hooks accepts, open, read and close" : NULL;
+        if (LACKS(d, accepts) || LACKS(d, open) || LACKS(d, read) || LACKS(d, close))
+            return "lacks the hooks accepts, open, read and close";
+        const int writes = !LACKS(d, write_open) + !LACKS(d, write_next) + !LACKS(d, write_close);
+        return writes == 0 || writes == 3 ? NULL
+               : "has only some of the hooks write_open, write_next and write_close";
     }
     case CNR_KIND_RETIRED_METER:
     case CNR_KIND_RETIRED_KNOB: return NULL;

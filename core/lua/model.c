@@ -25,16 +25,16 @@ cnr_model *cnri_lua_model_at(lua_State *L, int i) {
 /* ---- loading ---- */
 
 enum { OPT_WEIGHTS, OPT_NET, OPT_DEVICE, OPT_BATCH, OPT_DETERMINISTIC, OPT_IMPORT,
-       OPT_VERIFY, OPT_PRESET };
+       OPT_VERIFY, OPT_PRESET, OPT_KERNELS };
 static const char *const option_keys[] = {
     "weights: a file, or random:SEED", "net: which of the script's nets", "device: cpu, opencl:0",
     "sizes: { batch = 16 }", "deterministic: true", "import: { \"shape=3,224,224\" }",
     "verify: false believes weights unread",
-    "preset: how pictures are prepared: torchvision"};
+    "preset: how pictures are prepared: torchvision", "kernels: { \"conv1=NAME\" }"};
 
 typedef struct options {
     cnr_load_options load;
-    const char *names[16], *import[17];
+    const char *names[16], *import[17], *kernels[17];
     int64_t sizes[16];
 } options;
 
@@ -60,19 +60,21 @@ static void read_sizes(lua_State *L, int table, options *o) {
     lua_pop(L, 1);
 }
 
-static void read_import(lua_State *L, int table, options *o) {
+/* A list of up to 16 words; NULL when there is none. */
+static const char *const *read_words(lua_State *L, int table, const char *row, const char **to) {
     int n = 0;
-    if (cnri_lua_get(L, table, option_keys[OPT_IMPORT]) == LUA_TTABLE) {
+    const int type = cnri_lua_get(L, table, row);
+    if (type != LUA_TNIL && type != LUA_TTABLE) luaL_error(L, "want %s", row);
+    if (type == LUA_TTABLE) {
         while (lua_rawgeti(L, -1, n + 1) != LUA_TNIL) {
-            if (lua_type(L, -1) != LUA_TSTRING || n == 16)
-                luaL_error(L, "want %s", option_keys[OPT_IMPORT]);
-            o->import[n++] = lua_tostring(L, -1);
+            if (lua_type(L, -1) != LUA_TSTRING || n == 16) luaL_error(L, "want %s", row);
+            to[n++] = lua_tostring(L, -1);
             lua_pop(L, 1);
         }
         lua_pop(L, 1);
     }
     lua_pop(L, 1);
-    if (n) o->load.import_options = o->import;
+    return n ? to : NULL;
 }
 
 /* The texts belong to the table at `table`, which stays on the stack. */
@@ -98,7 +100,8 @@ static void read_options(lua_State *L, int table, options *o) {
     o->load.preset = text_option(L, table, option_keys[OPT_PRESET]);
     o->load.device = text_option(L, table, option_keys[OPT_DEVICE]);
     read_sizes(L, table, o);
-    read_import(L, table, o);
+    o->load.import_options = read_words(L, table, option_keys[OPT_IMPORT], o->import);
+    o->load.kernels = read_words(L, table, option_keys[OPT_KERNELS], o->kernels);
     o->load.symbols = o->names;
     o->load.symbol_values = o->sizes;
     cnri_lua_get(L, table, option_keys[OPT_DETERMINISTIC]);
@@ -348,6 +351,7 @@ const cnri_lua_row cnri_model_rows[] = {
     {"samples(spec, split): pictures with labels", cnri_lua_samples},
     {"picture(path): a tensor u8 [height,width,channels]", cnri_lua_picture},
     {"object(name, options): something with a state, that a plugin brings", cnri_lua_object},
+    {"writer(path): pictures one behind the other, as in \"out-%04d.png\"", cnri_lua_writer},
     {"gauges{ root = ..., address = ... }: what meters and knobs read now", cnri_lua_gauges},
     {"now(): seconds", now}};
 const int cnri_model_row_count = CNRI_COUNT(cnri_model_rows);

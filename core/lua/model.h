@@ -21,6 +21,7 @@ int cnri_lua_prepare(lua_State *L);
 
 /* ---- object.c: c.object(name, options) ---- */
 int cnri_lua_object(lua_State *L);
+int cnri_lua_writer(lua_State *L);
 /* gauges.c */
 int cnri_lua_gauges(lua_State *L);
 void cnri_lua_open_objects(lua_State *L);

@@ -75,7 +75,7 @@ static void push_picture(lua_State *L, cnri_lua_source *s, int64_t index, cnr_sa
     lua_remove(L, -2);
 }
 
-/* samples:at(i): picture, label (nil without one), name */
+/* samples:at(i): picture, label (nil without one), name, seconds (nil where no time is told) */
 static int sample_at(lua_State *L) {
     cnr_sample sample;
     cnri_lua_source *s = source_at(L, 1);
@@ -86,7 +86,9 @@ static int sample_at(lua_State *L) {
     if (sample.label >= 0) lua_pushinteger(L, sample.label);
     else lua_pushnil(L);
     lua_pushstring(L, sample.name);
-    return 3;
+    if (sample.time_ns) lua_pushnumber(L, (double)sample.time_ns * 1e-9);
+    else lua_pushnil(L);
+    return 4;
 }
 
 static int count(lua_State *L) {
@@ -110,8 +112,8 @@ static int next_sample(lua_State *L) {
     lua_pushinteger(L, i);
     sample_at(L);
     lua_pushinteger(L, i);
-    lua_insert(L, -4);
-    return 4;
+    lua_insert(L, -5);
+    return 5;
 }
 
 static int each(lua_State *L) {
@@ -134,12 +136,82 @@ int cnri_lua_picture(lua_State *L) {
     return 1;
 }
 
+/* ---- pictures one behind the other, to a file or files ---- */
+
+#define WRITER_TYPE "cnnrun.writer"
+
+typedef struct writer { cnr_writer *at; } writer;
+
+static writer *writer_at(lua_State *L) {
+    writer *w = luaL_checkudata(L, 1, WRITER_TYPE);
+    if (!w->at) luaL_error(L, "the writer was closed");
+    return w;
+}
+
+int cnri_lua_writer(lua_State *L) {
+    cnr_error err = CNR_ERROR_INIT;
+    cnri_lua_experiment(L);
+    const char *spec = luaL_checkstring(L, 1);
+    cnri_lua_check_file(L, spec, true);
+    writer *w = lua_newuserdatauv(L, sizeof *w, 0);
+    w->at = NULL;
+    luaL_setmetatable(L, WRITER_TYPE);
+    const uint64_t left = cnri_script_leave();
+    const cnr_status status = cnr_writer_open(cnri_script_of(L)->rt, spec, &w->at, &err);
+    cnri_script_return(L, left);
+    return status ? cnri_script_raise(L, &err) : 1;
+}
+
+static int write_picture(lua_State *L) {
+    cnr_error err = CNR_ERROR_INIT;
+    const writer *w = writer_at(L);
+    const cnr_tensor *t = cnri_lua_tensor_at(L, 2);
+    const char *name = NULL;
+    double seconds = 0;
+    lua_settop(L, 3);
+    if (!lua_isnil(L, 3)) {
+        luaL_checktype(L, 3, LUA_TTABLE);
+        lua_getfield(L, 3, "name");
+        name = luaL_optstring(L, -1, NULL);
+        lua_getfield(L, 3, "time");
+        seconds = luaL_optnumber(L, -1, 0);
+        luaL_argcheck(L, seconds >= 0 && seconds < 1e9, 3, "want time = seconds");
+    }
+    const uint64_t left = cnri_script_leave();
+    const cnr_status status = cnr_writer_put(w->at, t, name, (uint64_t)(seconds * 1e9 + 0.5), &err);
+    cnri_script_return(L, left);
+    return status ? cnri_script_raise(L, &err) : 0;
+}
+
+static int close_writer(lua_State *L) {
+    cnr_error err = CNR_ERROR_INIT;
+    writer *w = writer_at(L);
+    cnr_writer *at = w->at;
+    w->at = NULL;
+    const uint64_t left = cnri_script_leave();
+    const cnr_status status = cnr_writer_close(at, &err);
+    cnri_script_return(L, left);
+    return status ? cnri_script_raise(L, &err) : 0;
+}
+
+static int drop_writer(lua_State *L) {
+    writer *w = lua_touserdata(L, 1);
+    cnr_writer_close(w->at, NULL);
+    w->at = NULL;
+    return 0;
+}
+
 void cnri_lua_open_samples(lua_State *L) {
     static const luaL_Reg events[] = {
         {"__gc", close_source}, {"__close", close_source}, {"__len", count}, {0}};
     static const cnri_lua_row methods[] = {
-        {"at(i): picture, label, name", sample_at},
-        {"each(most): for i, picture, label, name in s:each() do", each},
+        {"at(i): picture, label, name, seconds", sample_at},
+        {"each(most): for i, picture, label, name, seconds in s:each() do", each},
         {"classes(): 0 without labels", classes}};
     cnri_lua_new_type(L, CNRI_SAMPLES_TYPE, events, methods, CNRI_COUNT(methods), NULL);
+    static const luaL_Reg ends[] = {{"__gc", drop_writer}, {"__close", drop_writer}, {0}};
+    static const cnri_lua_row writing[] = {
+        {"write(picture, { name = ..., time = seconds })", write_picture},
+        {"close(): what was written stands", close_writer}};
+    cnri_lua_new_type(L, WRITER_TYPE, ends, writing, CNRI_COUNT(writing), NULL);
 }

@@ -166,12 +166,22 @@ static bool better(const cnri_choice *a, const cnri_choice *b) {
     return a->n_chain > b->n_chain;
 }
 
-/* The kernel that the options force for this operator, or NULL. */
-static const char *forced(const cnri_planner *p, const char *op) {
-    const size_t n = strlen(op);
+/* The kernel that the options force under this name, or NULL. */
+static const char *forced_as(const cnri_planner *p, const char *name) {
+    const size_t n = strlen(name);
     for (const char *const *k = p->options->kernels; k && *k; k++)
-        if (strncmp(*k, op, n) == 0 && (*k)[n] == '=') return *k + n + 1;
+        if (strncmp(*k, name, n) == 0 && (*k)[n] == '=') return *k + n + 1;
     return NULL;
+}
+
+/* For the node itself, else for its operator. */
+static const char *forced(const cnri_planner *p, int32_t node) {
+    const char *only = forced_as(p, cnri_node_name(p, node));
+    return only ? only : forced_as(p, p->graph->nodes.at[node]->view.desc->name);
+}
+
+bool cnri_kernel_only_forced(const cnr_kernel *k) {
+    return CNRI_HAS(k, flags) && k->flags & CNR_KERNEL_FORCED;
 }
 
 bool cnri_kernel_drives(const cnr_kernel *k, const cnr_device *device) {
@@ -185,14 +195,14 @@ static cnr_status best_kernel(cnri_planner *p, int32_t node, int32_t cap, bool o
     const cnr_device *device = p->plan->devices[c->device];
     const cnr_op *op = p->graph->nodes.at[node]->view.desc;
     const int32_t n = cnri_kernels_for(op, &kernels);
-    const char *only = forced(p, op->name);
+    const char *only = forced(p, node);
     const cnri_decision *told = p->told;
     bool seen = false;
     c->score = 0;
     if (told && strcmp(told->device, device->name) != 0) return CNR_OK;
     for (int32_t i = 0; i < n; i++) {
         if (!cnri_kernel_drives(kernels[i], device)) continue;
-        if (only && strcmp(kernels[i]->name, only) != 0) continue;
+        if (only ? strcmp(kernels[i]->name, only) != 0 : cnri_kernel_only_forced(kernels[i])) continue;
         if (told && strcmp(kernels[i]->name, told->kernel) != 0) continue;
         seen = true;
         for (int32_t way = 0; way < 4; way++) { /* offered or plain, encoded or decoded */
@@ -212,7 +222,8 @@ static cnr_status best_kernel(cnri_planner *p, int32_t node, int32_t cap, bool o
             trial->layout = was.layout;
         }
     }
-    if (seen && only && c->score == 0 && strcmp(only, "reference") != 0)
+    const bool own = only && forced_as(p, cnri_node_name(p, node)) == only;
+    if ((seen || own) && only && c->score == 0 && strcmp(only, "reference") != 0)
         return cnri_fail(err, CNR_E_ARG, cnri_node_name(p, node),
                          "kernel \"%s\" was asked for but does not take this node", only);
     return CNR_OK;
@@ -267,8 +278,7 @@ static cnr_status use_reference(cnri_planner *p, int32_t node, cnri_choice *c, c
 static cnr_status choose_part(cnri_planner *p, int32_t node, int32_t cap, cnri_choice *c,
                               cnri_choice *trial, cnr_error *err) {
     cnri_pick *pick = &p->picks[node];
-    const cnr_op *op = pick->view.desc;
-    const char *only = forced(p, op->name);
+    const char *only = forced(p, node);
     bool dynamic = only && strcmp(only, "reference") == 0;
     for (int32_t i = 0; i < p->graph->nodes.at[node]->view.n_inputs; i++)
         if (pick->inputs[i] && (pick->inputs[i]->flags & CNR_TENSOR_DYNAMIC)) dynamic = true;

@@ -93,7 +93,7 @@ typedef struct cnri_plan_options {
     int32_t n_placements;
     uint64_t memory_bound;           /* of prepared weights, bytes; 0: none */
     const char *const *no_rewrite;   /* rewrites; "fuse", "alias", "layout" switch planning off */
-    const char *const *kernels;      /* "op=kernel" forced; NULL-terminated */
+    const char *const *kernels;      /* "node=kernel", "op=kernel" forced; NULL-terminated */
     bool deterministic, training;    /* training: weights flagged VARIABLE keep changing */
     const cnri_memo *memo;           /* only while planning */
     cnri_tuning *tuning;             /* the same; looked at unless deterministic; NULL: none */
@@ -250,5 +250,9 @@ bool cnri_residency_blob(const cnr_plan *plan, int32_t index, const char **name,
  * they are when the device has no host memory: NULL at first, cnri_free at last. */
 cnr_status cnri_residency_read(cnr_plan *plan, int32_t index, void **room, const void **data,
                                cnr_error *err);
+
+/* print.c: what a step is called: texts of the plan's. */
+typedef struct cnri_step_names { const char *node, *op, *kernel, *device; } cnri_step_names;
+cnri_step_names cnri_step_names_of(const cnr_plan *plan, int32_t step);
 
 #endif

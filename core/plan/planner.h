@@ -133,6 +133,7 @@ cnr_status cnri_memo_keep(cnri_planner *p, int32_t node, cnr_error *err);
 /* tuning.c: sets p->key for the part's device; measures if that is wanted. The view holds the whole
  * chain. */
 cnr_status cnri_tuning_begin(cnri_planner *p, int32_t node, int32_t device, cnr_error *err);
+bool cnri_kernel_only_forced(const cnr_kernel *k); /* never chosen by itself */
 bool cnri_kernel_drives(const cnr_kernel *k, const cnr_device *device);
 /* residency.c */
 cnr_status cnri_residency_make(cnr_plan *plan, const cnri_memo *memo, cnr_error *err);

@@ -173,3 +173,35 @@ void cnri_plan_print(const cnr_plan *plan, bool json, cnri_text *out) {
                   (unsigned long long)plan->weight_bytes);
     print_moves(plan, out);
 }
+
+/* ---- the names of a step ---- */
+
+/* The operator, or what the core does between operators. */
+static const char *group_of(const cnr_plan *plan, int32_t step) {
+    const cnri_step *s = &plan->steps.at[step];
+    switch (s->kind) {
+    case CNRI_STEP_COPY: return "(copy)";
+    case CNRI_STEP_LAYOUT: return "(layout)";
+    case CNRI_STEP_KERNEL: break;
+    }
+    return s->view.desc->name;
+}
+
+static const char *label_of(const cnr_plan *plan, int32_t step) {
+    const cnri_step *s = &plan->steps.at[step];
+    const int32_t home = s->from >= 0 ? s->from : s->n_out > 0 ? s->out[0] : -1;
+    if (s->kind == CNRI_STEP_KERNEL && s->view.name) return s->view.name;
+    const char *name = home >= 0 ? plan->graph->values.at[plan->homes.at[home].value].name : NULL;
+    return name ? name : "";
+}
+
+static const char *kernel_of(const cnri_step *s) {
+    if (s->kind != CNRI_STEP_KERNEL) return "";
+    return s->kernel ? s->kernel->name : "(reference)";
+}
+
+cnri_step_names cnri_step_names_of(const cnr_plan *plan, int32_t step) {
+    const cnri_step *s = &plan->steps.at[step];
+    return (cnri_step_names){label_of(plan, step), group_of(plan, step), kernel_of(s),
+                             plan->devices[s->device]->name};
+}

@@ -229,7 +229,7 @@ static cnr_status measure(cnri_planner *p, int32_t node, int32_t device, cnr_err
     cnr_status status = list && ns ? CNR_OK : cnri_no_memory(err);
     int32_t count = 0;
     for (int32_t i = 0; list && i < n; i++)
-        if (cnri_kernel_drives(all[i], d)) list[count++] = all[i];
+        if (cnri_kernel_drives(all[i], d) && !cnri_kernel_only_forced(all[i])) list[count++] = all[i];
     if (segment && count > 1) status = t->measure(t->arg, segment, d->name, list, count, ns, err);
     for (int32_t i = 0; i < count && !status; i++)
         if (ns[i] > 0) status = cnri_tuning_set(t, p->key, list[i]->name, ns[i], err);

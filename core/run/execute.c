@@ -14,12 +14,6 @@ static cnr_status say_cancelled(cnr_error *err) {
     return cnri_fail(err, CNR_E_CANCELLED, "session", "cancelled");
 }
 
-static void tell(cnr_session *s, cnri_event_kind kind, int32_t step) {
-    if (s->ears.n == 0) return;
-    const cnri_event event = {kind, step, s->plan, s->sync ? cnri_now_ns() : 0};
-    for (int32_t i = 0; i < s->ears.n; i++) s->ears.at[i].fn(s->ears.at[i].arg, &event);
-}
-
 static cnr_status sync_device(cnr_session *s, int32_t device, int32_t upto, cnr_error *err) {
     cnr_stream *stream = &s->streams[device];
     s->pending[device] = false;
@@ -161,6 +155,22 @@ static void explain(const cnr_session *s, int32_t index, cnr_status status, cnr_
     if (!err->where[0]) snprintf(err->where, sizeof err->where, "%s", name);
 }
 
+/* Two marks round a step, where its device can say what lay between them. */
+typedef struct span { void *from, *to; } span;
+
+static cnr_status mark(const cnr_session *s, cnr_stream *stream, void **to, cnr_error *err) {
+    if (!s->timed || !CNRI_HAS(stream->device->cls, elapsed)) return CNR_OK;
+    return stream->device->cls->record(stream, to, err);
+}
+
+static uint64_t measure(const cnr_stream *stream, const span *t) {
+    const cnr_device *device = stream->device;
+    const int64_t ns = t->from && t->to ? device->cls->elapsed(device, t->from, t->to) : 0;
+    if (t->from) device->cls->event_free(device, t->from);
+    if (t->to) device->cls->event_free(device, t->to);
+    return ns > 0 ? (uint64_t)ns : 0;
+}
+
 static cnr_status run_step(cnr_session *s, int32_t index, cnr_error *err) {
     const cnri_step *step = &s->plan->steps.at[index];
     cnr_stream *stream = &s->streams[step->device];
@@ -168,9 +178,13 @@ static cnr_status run_step(cnr_session *s, int32_t index, cnr_error *err) {
     cnr_status status = wait_for(s, index, err);
     if (status) return status;
     if (!is_async(stream->device)) flush_all(s); /* the others work while this one does */
-    tell(s, CNRI_EVENT_STEP_BEGIN, index);
-    status =
-        step->kind == CNRI_STEP_KERNEL ? run_kernel(s, index, err) : cnri_transfer(s, step, err);
+    cnri_session_tell(s, CNRI_EVENT_STEP_BEGIN, index, 0);
+    span span = {0};
+    status = mark(s, stream, &span.from, err);
+    if (!status)
+        status = step->kind == CNRI_STEP_KERNEL ? run_kernel(s, index, err)
+                                                : cnri_transfer(s, step, err);
+    if (!status) status = mark(s, stream, &span.to, err);
     if (is_async(stream->device)) s->pending[step->device] = true;
     cnri_call *call = &s->calls[index];
     if (!status && step->marks && is_async(stream->device)) {
@@ -180,7 +194,7 @@ static cnr_status run_step(cnr_session *s, int32_t index, cnr_error *err) {
     }
     if (!status && (s->sync || s->tap) && is_async(stream->device))
         status = sync_device(s, step->device, index, err);
-    tell(s, CNRI_EVENT_STEP_END, index);
+    cnri_session_tell(s, CNRI_EVENT_STEP_END, index, measure(stream, &span));
     if (!status && s->tap) status = tap_step(s, index, err);
     if (status) explain(s, index, status, err);
     return status;
@@ -241,7 +255,7 @@ cnr_status cnr_session_start(cnr_session *s, cnr_error *err) {
     reset(s);
     cnri_floats floats;
     cnri_floats_enter(&floats);
-    tell(s, CNRI_EVENT_RUN_BEGIN, -1);
+    cnri_session_tell(s, CNRI_EVENT_RUN_BEGIN, -1, 0);
     status = put_inputs(s, err);
     for (int32_t i = 0; i < s->plan->steps.n && !status; i++)
         status = cancelled(s) ? say_cancelled(err) : run_step(s, i, err);
@@ -261,7 +275,7 @@ cnr_status cnr_session_wait(cnr_session *s, cnr_error *err) {
         const cnr_status one = sync_device(s, i, s->plan->steps.n, status ? NULL : err);
         if (!status) status = one;
     }
-    tell(s, CNRI_EVENT_RUN_END, -1);
+    cnri_session_tell(s, CNRI_EVENT_RUN_END, -1, 0);
     s->running = false;
     if (cancelled(s)) return say_cancelled(err);
     s->done = status == CNR_OK;

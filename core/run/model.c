@@ -142,11 +142,56 @@ static void warn_of(const cnr_model *m) {
     }
 }
 
+static bool has_kernel(const cnr_op *op, const char *name) {
+    const cnr_kernel *const *kernels;
+    const int32_t n = cnri_kernels_for(op, &kernels);
+    for (int32_t i = 0; i < n; i++)
+        if (strcmp(kernels[i]->name, name) == 0) return true;
+    return strcmp(name, "reference") == 0;
+}
+
+static cnr_status check_kernel(const cnr_graph *g, const char *word, cnr_error *err) {
+    const char *equals = strchr(word, '=');
+    if (!equals || equals == word || !equals[1])
+        return cnri_fail(err, CNR_E_ARG, word, "want NODE=KERNEL or OPERATOR=KERNEL");
+    const size_t length = (size_t)(equals - word);
+    CNRI_VEC(const char *) names = {0};
+    bool there = false, good = false;
+    for (int32_t i = 0; i < g->nodes.n && !good; i++) {
+        const char *const both[] = {g->nodes.at[i]->name, g->nodes.at[i]->view.desc->name};
+        for (int k = 0; k < 2; k++) {
+            const char **slot = both[k] ? cnri_push(&names) : NULL;
+            if (!slot) continue;
+            *slot = both[k];
+            if (strlen(both[k]) != length || strncmp(both[k], word, length) != 0) continue;
+            there = true;
+            good = good || has_kernel(g->nodes.at[i]->view.desc, equals + 1);
+        }
+    }
+    char key[256];
+    snprintf(key, sizeof key, "%.*s", (int)(length < 255 ? length : 255), word);
+    const char *near = cnri_nearest(key, names.at, names.n);
+    cnr_status status = CNR_OK;
+    if (!there)
+        status = cnri_fail(err, CNR_E_NOT_FOUND, word, "no node or operator \"%s\" is in the net%s%s",
+                           key, near ? "; did you mean " : "", near ? near : "");
+    else if (!good)
+        status = cnri_fail(err, CNR_E_NOT_FOUND, word, "no kernel \"%s\" is there for it: see "
+                           "cnnrun ops", equals + 1);
+    cnri_vec_free(&names);
+    return status;
+}
+
 static cnr_status fill(cnr_model *m, const cnr_load_options *o, cnr_error *err) {
     cnri_plan_options options = {0};
+    for (const char *const *k = o ? o->kernels : NULL; k && *k; k++) {
+        const cnr_status status = check_kernel(m->graph, *k, err);
+        if (status) return status;
+    }
     if (o) {
         options.device = o->device;
         options.no_rewrite = o->no_rewrite;
+        options.kernels = o->kernels;
         options.memory_bound = o->memory_bound;
         options.deterministic = o->deterministic;
         m->cache_bytes = o->cache_bytes;

@@ -14,11 +14,13 @@ typedef struct cnri_event {
     int32_t step; /* -1 for run events */
     const cnr_plan *plan;
     uint64_t now_ns; /* the clock, when some listener is sync; else 0 */
+    uint64_t took_ns; /* of a STEP_END, by the device's own events; 0: untold */
 } cnri_event;
 typedef void (*cnri_event_fn)(void *arg, const cnri_event *event);
-/* A listener of a session; watch/ uses it. sync: each step is finished before its END. fn NULL: all
- * listeners go. */
-void cnri_session_listen(cnr_session *s, cnri_event_fn fn, void *arg, bool sync);
+/* A listener of a session; watch/ uses it. sync: each step is finished before its END, and devices
+ * that can time their steps. *id is for cnr_session_unlisten. */
+cnr_status cnri_session_listen(cnr_session *s, cnri_event_fn fn, void *arg, bool sync, int32_t *id,
+                               cnr_error *err);
 
 cnr_plan *cnri_session_plan(const cnr_session *s);
 /* Runs are cancelled while *flag isn't 0, too; it must live as long as it is named. NULL: no more. */

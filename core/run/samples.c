@@ -88,12 +88,14 @@ void cnri_samples_close(cnri_samples *s) {
 
 /* ---- writing ---- */
 
-static const cnr_source *writer_of(const char *path) {
+static const cnr_source *writer_of(const char *path, bool sequence) {
     const cnr_source *best = NULL;
     int32_t most = 0;
     for (int32_t i = 0; i < cnri_count(CNR_KIND_SOURCE); i++) {
         const cnr_source *source = cnri_at(CNR_KIND_SOURCE, i);
-        const int32_t score = CNRI_HAS(source, write) ? source->accepts(path, NULL, 0) : 0;
+        const bool writes = sequence ? CNRI_HAS(source, write_open)
+                                     : CNRI_HAS(source, write);
+        const int32_t score = writes ? source->accepts(path, NULL, 0) : 0;
         if (score > most) {
             most = score;
             best = source;
@@ -103,12 +105,65 @@ static const cnr_source *writer_of(const char *path) {
 }
 
 bool cnri_picture_writable(const char *path) {
-    return writer_of(path) != NULL;
+    return writer_of(path, false) != NULL;
 }
 
 cnr_status cnri_picture_write(const char *path, const cnr_tensor *picture, cnr_error *err) {
-    const cnr_source *source = writer_of(path);
+    const cnr_source *source = writer_of(path, false);
     if (!source)
         return cnri_fail(err, CNR_E_UNSUPPORTED, path, "no source plugin writes such pictures");
     return source->write(path, picture, err);
+}
+
+/* ---- writing one behind the other ---- */
+
+struct cnr_writer {
+    const cnr_source *source;
+    void *state;
+    cnr_status status; /* of the first put that failed */
+    cnr_error why;
+};
+
+cnr_status cnr_writer_open(cnr_runtime *rt, const char *spec, cnr_writer **out, cnr_error *err) {
+    if (out) *out = NULL;
+    cnr_status status = cnri_given(err, "runtime", rt, "spec", spec, "out", out, NULL);
+    if (status) return status;
+    const cnr_source *source = writer_of(spec, true);
+    if (!source)
+        return cnri_fail(err, CNR_E_UNSUPPORTED, spec, "no source plugin writes such sequences");
+    cnr_writer *w = cnri_alloc_zero(sizeof *w);
+    if (!w) return cnri_fail(err, CNR_E_MEMORY, spec, "out of memory");
+    w->source = source;
+    w->why.size = sizeof w->why;
+    status = cnri_told(err, source->write_open(spec, &w->state, err), spec, source->name);
+    if (status) cnri_free(w);
+    else *out = w;
+    return status;
+}
+
+cnr_status cnr_writer_put(cnr_writer *w, const cnr_tensor *picture, const char *name,
+                          uint64_t time_ns, cnr_error *err) {
+    cnr_status status = cnri_given(err, "writer", w, "picture", picture, NULL);
+    if (!status) status = cnri_tensor_check(picture, "picture", err);
+    if (status) return status;
+    if (w->status) return cnri_fail(err, w->status, w->why.where, "%s", w->why.text);
+    if (picture->dtype != CNR_u8 || picture->rank != 3 || !picture->data || picture->dim[0] < 1 ||
+        picture->dim[1] < 1 || (picture->dim[2] != 1 && picture->dim[2] != 3))
+        return cnri_fail(err, CNR_E_SHAPE, "picture", "want u8, H W C with 1 or 3 channels");
+    cnr_sample sample = {.size = sizeof sample, .label = -1, .picture = *picture,
+                         .time_ns = time_ns};
+    if (name) snprintf(sample.name, sizeof sample.name, "%s", name);
+    w->status = cnri_told(&w->why, w->source->write_next(w->state, &sample, &w->why),
+                          w->source->name, "writing");
+    return w->status ? cnri_fail(err, w->status, w->why.where, "%s", w->why.text) : CNR_OK;
+}
+
+cnr_status cnr_writer_close(cnr_writer *w, cnr_error *err) {
+    if (!w) return CNR_OK;
+    const cnr_status status = w->status;
+    if (status) cnri_fail(err, status, w->why.where, "%s", w->why.text);
+    const cnr_status closed = w->source->write_close(w->state, status, err);
+    const cnr_status all = status ? status : cnri_told(err, closed, w->source->name, "closing");
+    cnri_free(w);
+    return all;
 }

@@ -323,21 +323,6 @@ cnr_plan *cnri_session_plan(const cnr_session *s) {
 
 /* ---- what watches ---- */
 
-void cnri_session_listen(cnr_session *s, cnri_event_fn fn, void *arg, bool sync) {
-    if (!fn) {
-        s->ears.n = 0;
-        s->sync = false;
-        return;
-    }
-    cnri_ear *ear = cnri_push(&s->ears);
-    if (!ear) {
-        cnri_log(CNR_LOG_WARN, "session", "out of memory: a listener hears nothing");
-        return;
-    }
-    *ear = (cnri_ear){fn, arg, sync};
-    s->sync = s->sync || sync;
-}
-
 void cnr_session_tap(cnr_session *s, cnr_tap_fn fn, void *arg) {
     if (!s) return;
     s->tap = fn;

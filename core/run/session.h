@@ -18,8 +18,10 @@ typedef struct cnri_call { /* one step as this session calls it */
 } cnri_call;
 
 typedef struct cnri_ear {
-    cnri_event_fn fn;
+    cnri_event_fn fn; /* NULL: it is an application's, */
+    cnr_run_fn told;  /* which is told in other words */
     void *arg;
+    int32_t id;
     bool sync;
 } cnri_ear;
 
@@ -40,12 +42,17 @@ struct cnr_session {
     int32_t *finished;    /* by device: its steps up to this one are known to have run */
     bool *pending;        /* by device: queued work was not flushed yet */
     CNRI_VEC(cnri_ear) ears;
+    int32_t last_ear; /* id */
+    bool timed;       /* streams that can are opened for timing */
     cnr_tap_fn tap;
     void *tap_arg;
     bool running, sync, done; /* done: outputs are there */
     volatile int32_t cancel;
     const volatile int32_t *asked; /* somebody else's flag that cancels too; NULL: none */
 };
+
+/* listen.c: tells all listeners. */
+void cnri_session_tell(const cnr_session *s, cnri_event_kind kind, int32_t step, uint64_t took_ns);
 
 /* transfer.c */
 cnr_status cnri_transfer(cnr_session *s, const cnri_step *step, cnr_error *err);

@@ -28,8 +28,10 @@ void cnri_profile_reset(cnri_profile *p) {
     memset(p->steps, 0, (size_t)p->plan->steps.n * sizeof p->steps[0]);
 }
 
-static void stop(timer *t, uint64_t now) {
-    const uint64_t ns = now > t->begun ? now - t->begun : 0;
+/* Of a step whose device timed it, what that says. */
+static void stop(timer *t, const cnri_event *event) {
+    const uint64_t now = event->now_ns, clock = now > t->begun ? now - t->begun : 0;
+    const uint64_t ns = event->took_ns ? event->took_ns : clock;
     if (t->time.runs == 0 || ns < t->time.least_ns) t->time.least_ns = ns;
     t->time.total_ns += ns;
     t->time.runs++;
@@ -39,9 +41,9 @@ void cnri_profile_hear(void *profile, const cnri_event *event) {
     cnri_profile *p = profile;
     switch (event->kind) {
     case CNRI_EVENT_RUN_BEGIN: p->run.begun = event->now_ns; break;
-    case CNRI_EVENT_RUN_END: stop(&p->run, event->now_ns); break;
+    case CNRI_EVENT_RUN_END: stop(&p->run, event); break;
     case CNRI_EVENT_STEP_BEGIN: p->steps[event->step].begun = event->now_ns; break;
-    case CNRI_EVENT_STEP_END: stop(&p->steps[event->step], event->now_ns); break;
+    case CNRI_EVENT_STEP_END: stop(&p->steps[event->step], event); break;
     }
 }
 
@@ -50,30 +52,6 @@ cnri_step_time cnri_profile_of(const cnri_profile *p, int32_t step) {
 }
 
 /* ---- rows ---- */
-
-/* What a row of the second table is of: the operator, or what the core does between operators. */
-static const char *group_of(const cnr_plan *plan, int32_t step) {
-    const cnri_step *s = &plan->steps.at[step];
-    switch (s->kind) {
-    case CNRI_STEP_COPY: return "(copy)";
-    case CNRI_STEP_LAYOUT: return "(layout)";
-    case CNRI_STEP_KERNEL: break;
-    }
-    return s->view.desc->name;
-}
-
-static const char *label_of(const cnr_plan *plan, int32_t step) {
-    const cnri_step *s = &plan->steps.at[step];
-    const int32_t home = s->from >= 0 ? s->from : s->n_out > 0 ? s->out[0] : -1;
-    if (s->kind == CNRI_STEP_KERNEL && s->view.name) return s->view.name;
-    const char *name = home >= 0 ? plan->graph->values.at[plan->homes.at[home].value].name : NULL;
-    return name ? name : "";
-}
-
-static const char *kernel_of(const cnri_step *s) {
-    if (s->kind != CNRI_STEP_KERNEL) return "";
-    return s->kernel ? s->kernel->name : "(reference)";
-}
 
 /* Of the node alone, whatever is fused behind it; of a split one the part that the step computes. */
 static double macs_of(const cnr_plan *plan, const cnri_step *s) {
@@ -88,9 +66,9 @@ static double macs_of(const cnr_plan *plan, const cnri_step *s) {
 void cnri_profile_row(const cnri_profile *p, int32_t step, cnr_step_timing *out) {
     const cnri_step *s = &p->plan->steps.at[step];
     const cnri_step_time *t = &p->steps[step].time;
-    *out = (cnr_step_timing){.size = sizeof *out, .step = step, .node = label_of(p->plan, step),
-                             .op = group_of(p->plan, step), .kernel = kernel_of(s),
-                             .device = p->plan->devices[s->device]->name,
+    const cnri_step_names names = cnri_step_names_of(p->plan, step);
+    *out = (cnr_step_timing){.size = sizeof *out, .step = step, .node = names.node, .op = names.op,
+                             .kernel = names.kernel, .device = names.device,
                              .ms_min = (double)t->least_ns * 1e-6,
                              .flops = 2 * macs_of(p->plan, s)};
     if (t->runs) out->ms = (double)t->total_ns * 1e-6 / (double)t->runs;

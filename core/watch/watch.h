@@ -8,10 +8,10 @@
  * before the next, so that devices with queues can be timed by the clock. ----
  *
  *     cnri_profile *p = cnri_profile_new(plan);
- *     cnri_session_listen(session, cnri_profile_hear, p, true);
+ *     cnri_session_listen(session, cnri_profile_hear, p, true, &id, &err);
  *     cnr_session_run(session, &err);   as often as wanted
  *     cnri_profile_row(p, step, &row);
- *     cnri_session_listen(session, NULL, NULL, false);
+ *     cnr_session_unlisten(session, id);
  *     cnri_profile_free(p); */
 typedef struct cnri_profile cnri_profile;
 typedef struct cnri_step_time {

@@ -75,8 +75,11 @@ static cnr_status measure(job *j, cnr_error *err) {
     cnr_status status = runs(j, j->o.warm, NULL, err);
     if (!status) status = runs(j, j->o.runs, j->ms, err);
     if (status || !j->o.steps) return status;
-    cnri_session_listen(j->session, cnri_profile_hear, j->steps, true);
-    return runs(j, j->o.runs, NULL, err);
+    int32_t id = 0;
+    status = cnri_session_listen(j->session, cnri_profile_hear, j->steps, true, &id, err);
+    if (!status) status = runs(j, j->o.runs, NULL, err);
+    cnr_session_unlisten(j->session, id);
+    return status;
 }
 
 /* ---- the result ---- */

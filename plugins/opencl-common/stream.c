@@ -19,9 +19,11 @@ cnr_status ocl_stream_open(const cnr_device *device, cnr_stream *stream, cnr_err
         return ocl_host->fail(err, CNR_E_MEMORY, device->name, "no memory for a stream");
     }
     memset(s->kernels, 0, (size_t)(n + 1) * sizeof(cl_kernel));
-    s->queue = ocl_cl.clCreateCommandQueue(d->context, d->found->device, CL_QUEUE_PROFILING_ENABLE,
-                                           &code);
-    if (!s->queue) /* few refuse profiling, but some do */
+    const int timed = stream->size > offsetof(cnr_stream, flags) && stream->flags & CNR_STREAM_TIMED;
+    if (timed)
+        s->queue = ocl_cl.clCreateCommandQueue(d->context, d->found->device,
+                                               CL_QUEUE_PROFILING_ENABLE, &code);
+    if (!s->queue) /* few refuse profiling, but some do: then elapsed tells nothing */
         s->queue = ocl_cl.clCreateCommandQueue(d->context, d->found->device, 0, &code);
     if (!s->queue) {
         ocl_host->free(s->kernels);

@@ -38,6 +38,11 @@ cnr_status img_read_png(const img_bytes *file, img_picture *out, cnr_error *err)
 /* Writes to a temporary beside `path` and renames. */
 cnr_status img_write_png(const char *path, const cnr_tensor *picture, cnr_error *err);
 
+/* sequence.c */
+cnr_status img_sequence_open(const char *spec, void **state, cnr_error *err);
+cnr_status img_sequence_next(void *state, const cnr_sample *sample, cnr_error *err);
+cnr_status img_sequence_close(void *state, int32_t status, cnr_error *err);
+
 /* ---- orient.c ---- */
 /* The orientation (1 to 8) that an EXIF block in TIFF form asks for; 1 when it says nothing. */
 int img_exif_orientation(const uint8_t *tiff, size_t n);

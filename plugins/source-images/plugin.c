@@ -99,6 +99,9 @@ static const cnr_source source = {
     .read = img_read,
     .close = img_close,
     .write = img_write_png,
+    .write_open = img_sequence_open,
+    .write_next = img_sequence_next,
+    .write_close = img_sequence_close,
 };
 
 static cnr_status img_init(const cnr_host *given, struct cnr_registrar *registrar,

@@ -55,6 +55,9 @@ typedef struct cnr_load_options {
     /* (since 1.2) 1: weights of a .cnr are believed; else their digests are compared when the data
      * is first read, and damage is CNR_E_FORMAT */
     int32_t no_verify;
+    /* (since 1.2) "NODE=KERNEL" or "OPERATOR=KERNEL", NULL-terminated: what must run there
+     * ("reference": the operator's own); NULL: none */
+    const char *const *kernels;
 } cnr_load_options;
 
 typedef struct cnr_top {
@@ -133,6 +136,28 @@ void cnr_session_cancel(cnr_session *session);
 typedef void (*cnr_tap_fn)(void *arg, const char *node, int32_t output, const cnr_tensor *value);
 void cnr_session_tap(cnr_session *session, cnr_tap_fn fn, void *arg);
 
+/* Listeners (since 1.2): called on the thread that runs, as it goes; they may not touch the session. */
+typedef enum cnr_run_event_kind {
+    CNR_RUN_BEGIN = 1, CNR_RUN_END = 2, CNR_STEP_BEGIN = 3, CNR_STEP_END = 4,
+    CNR_RUN_EVENT_FORCE_32_ = 0x7fffffff
+} cnr_run_event_kind;
+typedef struct cnr_run_event {
+    uint32_t size;
+    int32_t kind, step, reserved; /* step -1: of the run */
+    const char *node, *op, *kernel, *device; /* of a step, valid as long as the plan */
+    uint64_t now_ns;  /* with CNR_LISTEN_TIMES */
+    uint64_t took_ns; /* of a step that ended, by its device's own events; 0: they tell nothing */
+} cnr_run_event;
+enum {
+    /* Each step ends before the next begins, and devices time theirs. Costs time while it lasts. */
+    CNR_LISTEN_TIMES = 1 << 0
+};
+typedef void (*cnr_run_fn)(void *arg, const cnr_run_event *event);
+/* Not while a run is under way. *id, above 0, is for cnr_session_unlisten. */
+cnr_status cnr_session_listen(cnr_session *session, uint32_t flags, cnr_run_fn fn, void *arg,
+                              int32_t *id, cnr_error *err);
+void cnr_session_unlisten(cnr_session *session, int32_t id); /* 0, or one that went: nothing */
+
 const char *cnr_status_text(int32_t status);
 
 /* ---- devices, and who runs what (since 1.2) ---- */
@@ -160,6 +185,16 @@ typedef struct cnr_place_options {
     const double *shares; /* NULL: alike */
 } cnr_place_options;
 cnr_status cnr_place(cnr_model *model, const cnr_place_options *options, cnr_error *err);
+
+/* ---- pictures one behind the other (since 1.2), to whatever a source plugin writes: "out-%04d.png" ---- */
+
+typedef struct cnr_writer cnr_writer;
+cnr_status cnr_writer_open(cnr_runtime *rt, const char *spec, cnr_writer **out, cnr_error *err);
+/* u8, H W C with C 1 or 3. name may be NULL; time_ns 0: none. */
+cnr_status cnr_writer_put(cnr_writer *writer, const cnr_tensor *picture, const char *name,
+                          uint64_t time_ns, cnr_error *err);
+/* Frees it. What was written stands, unless a put failed: then that status comes back. */
+cnr_status cnr_writer_close(cnr_writer *writer, cnr_error *err);
 
 /* ---- meters and knobs (since 1.2): what they read now. A reading is of the whole machine. ---- */
 

@@ -63,7 +63,13 @@ typedef struct cnr_stream {
                      void (*fn)(void *arg, int64_t i, int32_t thread), void *arg);
     /* non-zero: long kernels are asked to return early; set by other threads: see cnr_cancelled */
     const volatile int32_t *cancel;
+    uint32_t flags; /* (since 1.2) CNR_STREAM_...; set before stream_open, and constant */
+    uint32_t reserved_flags;
 } cnr_stream;
+
+enum {
+    CNR_STREAM_TIMED = 1 << 0 /* elapsed is asked about its marks: whoever can't, need not prepare */
+};
 
 /* Whether whoever runs on the stream (may be NULL) is asked to return early. */
 static inline int cnr_cancelled(const cnr_stream *stream) {

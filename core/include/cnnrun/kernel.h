@@ -52,6 +52,10 @@ typedef struct cnr_run {
  * kernels. Its accepts goes by the descriptor (ELEMENTWISE with apply_f32, say). */
 #define CNR_ANY_OP "*"
 
+enum {
+    CNR_KERNEL_FORCED = 1 << 0 /* a baseline: never chosen, only taken when it is asked for by name */
+};
+
 /* A kernel. Constant, owned by the plugin, valid until exit. It is found by (operator, device,
  * encodings) and may be asked for any node of that operator. */
 typedef struct cnr_kernel {
@@ -78,6 +82,8 @@ typedef struct cnr_kernel {
     void (*unplan)(const cnr_device *device, void *state);
     /* No allocation and no locks that other sessions could wait on. */
     cnr_status (*run)(const cnr_run *run, cnr_error *err);
+    uint32_t flags; /* (since 1.2) CNR_KERNEL_... */
+    uint32_t reserved;
 } cnr_kernel;
 
 #ifdef __cplusplus

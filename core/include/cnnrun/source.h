@@ -26,6 +26,7 @@ typedef struct cnr_sample {
     int32_t label; /* -1: none */
     char name[512]; /* the file, or a number */
     cnr_tensor picture;
+    uint64_t time_ns; /* (since 1.2) when it was taken, since some moment; 0: not told */
 } cnr_sample;
 
 /* A reader of samples. spec is "scheme:rest" or a path. */
@@ -45,6 +46,13 @@ typedef struct cnr_source {
     /* (optional) Writes a picture (u8 H W C) to a path; chosen by what accepts says of the path with
      * head NULL. Through host->output_begin. */
     cnr_status (*write)(const char *path, const cnr_tensor *picture, cnr_error *err);
+    /* (optional, all three; since 1.2) A writer of pictures one behind the other: to a film, a stream,
+     * "frames-%04d.png". Chosen as `write` is. The names and times of samples are wishes. */
+    cnr_status (*write_open)(const char *spec, void **state, cnr_error *err);
+    cnr_status (*write_next)(void *state, const cnr_sample *sample, cnr_error *err);
+    /* Releases it, after a failure too. status not CNR_OK: what was begun is given up, and the same
+     * status returned with err as it was. */
+    cnr_status (*write_close)(void *state, int32_t status, cnr_error *err);
 } cnr_source;
 
 #ifdef __cplusplus

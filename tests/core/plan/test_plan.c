@@ -151,6 +151,48 @@ static void side_by_side(const cnr_graph *g) {
     cnri_plan_free(plan);
 }
 
+static int32_t steps_by(const cnr_plan *plan, const char *kernel) {
+    int32_t n = 0;
+    for (int32_t i = 0; i < plan->steps.n; i++) {
+        const cnri_step *s = &plan->steps.at[i];
+        n += s->kernel && strcmp(s->kernel->name, kernel) == 0;
+    }
+    return n;
+}
+
+static void forced_kernels(void) {
+    cnr_graph *g = chain_net();
+    cnr_plan *plan;
+    char word[64];
+    const char *own[] = {word, NULL}, *all[] = {"f_blur=near_blur_base", NULL};
+    const char *both[] = {"f_blur=near_blur_base", word, NULL};
+    cnri_plan_options o = {.device = "near"};
+    snprintf(word, sizeof word, "%s=near_blur_base", g->nodes.at[1]->name);
+    lab_check(g, &o, &plan, "a baseline of the highest score");
+    is_int(steps_by(plan, "near_blur_base"), 0, "is never chosen");
+    cnri_plan_free(plan);
+    o.kernels = all;
+    lab_check(g, &o, &plan, "forced for an operator");
+    is_int(steps_by(plan, "near_blur_base"), 2, "it runs all of them");
+    cnri_plan_free(plan);
+    o.kernels = own;
+    lab_check(g, &o, &plan, "forced for a node");
+    is_int(steps_by(plan, "near_blur_base"), 1, "it runs that one");
+    cnri_plan_free(plan);
+    snprintf(word, sizeof word, "%s=reference", g->nodes.at[1]->name);
+    o.kernels = both;
+    lab_check(g, &o, &plan, "a node's own word goes before its operator's");
+    is_int(steps_by(plan, "near_blur_base"), 1, "so the other is forced");
+    cnri_plan_free(plan);
+    snprintf(word, sizeof word, "%s=far_blur", g->nodes.at[1]->name);
+    o.kernels = own;
+    cnr_error err = CNR_ERROR_INIT;
+    int64_t n;
+    ok(!lab_run(g, &o, &n, NULL, &err), "a kernel of another device can't be forced for a node here");
+    has_text(err.text, "was asked for but does not take this node", "and that is told");
+    cnri_graph_free(g);
+}
+
 static void splits(void) {
     cnr_graph *g = chain_net();
     cnr_plan *plan;
@@ -338,6 +380,7 @@ int main(int argc, char **argv) {
     aliases();
     devices();
     splits();
+    forced_kernels();
     dynamic();
     int32_t good = 0, bad = 0;
     const int32_t cases = 1000;

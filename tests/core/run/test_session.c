@@ -128,13 +128,14 @@ static void watching(const char *device) {
     has_text(err.where, "x", "by name");
     is_int(cnr_session_output(s, 0, &out, &err), CNR_E_STATE, "and has no outputs before it ran");
     cnr_session_set_input(s, 0, &in, &err);
-    cnri_session_listen(s, hear, &h, true);
+    int32_t id = 0;
+    cnri_session_listen(s, hear, &h, true, &id, &err);
     cnr_session_tap(s, tap, &t);
     ok(!cnr_session_run(s, &err) && !cnr_session_output(s, 0, &out, &err), "then it runs");
     ok(h.begins == 1 && h.ends == 1 && h.steps == plan->steps.n && h.order, "events in order");
     ok(t.n == 2 && t.first[1] == ((const float *)out->data)[0] && t.first[1] == 2 * t.first[0] + 1,
        "the tap saw both values: %s", t.names);
-    cnri_session_listen(s, NULL, NULL, false);
+    cnr_session_unlisten(s, id);
     cnr_session_run(s, &err);
     is_int(h.begins, 1, "a listener that was sent away hears no more");
     is_int(cnr_session_wait(s, &err), CNR_E_STATE, "nothing to wait for");

@@ -18,6 +18,57 @@ static cnr_plan *plan_of(cnr_graph *g, const char *device) {
     return plan;
 }
 
+/* ---- listeners ---- */
+
+typedef struct heard { int32_t runs, steps, timed; uint64_t took; const char *device; } heard;
+static void hear(void *arg, const cnr_run_event *e) {
+    heard *h = arg;
+    h->runs += e->kind == CNR_RUN_END;
+    if (e->kind != CNR_STEP_END) return;
+    h->steps++;
+    h->timed += e->now_ns > 0;
+    h->took += e->took_ns;
+    h->device = e->node && *e->op && e->kernel ? e->device : NULL;
+}
+
+static void listened(cnr_graph *g) {
+    cnr_plan *plan = plan_of(g, "far:0");
+    cnr_session *s = NULL;
+    cnr_error err = CNR_ERROR_INIT;
+    static float data[2 * 8 * 6 * 5];
+    cnr_tensor in = lab_type(2, 8, 6, 5);
+    heard plain = {0}, timed = {0}, other = {0};
+    int32_t a = 0, b = 0, c = 0;
+    in.data = data;
+    cnr_session_open(plan, &s, &err);
+    cnr_session_set_input(s, 0, &in, &err);
+    is_int(cnr_session_listen(s, 0, hear, &plain, &a, &err), CNR_OK, "an application listens");
+    cnr_session_run(s, &err);
+    ok(plain.runs == 1 && plain.steps == plan->steps.n && plain.timed == 0 && plain.took == 0,
+       "to runs and steps, by no clock");
+    ok(plain.device != NULL, "with the names of each");
+    cnr_session_listen(s, CNR_LISTEN_TIMES, hear, &timed, &b, &err);
+    cnr_session_listen(s, 0, hear, &other, &c, &err);
+    is_int(cnr_session_run(s, &err), CNR_OK, "another wants times");
+    ok(timed.timed == plan->steps.n, "and is told the clock");
+    ok(timed.took > 0 && timed.took < 1000 && timed.took % 7 == 0, "and by far's own events: %d ns",
+       (int)timed.took);
+    cnr_session_unlisten(s, b);
+    cnr_session_unlisten(s, b);
+    cnr_session_unlisten(s, 0);
+    const uint64_t took = plain.took;
+    is_int(cnr_session_run(s, &err), CNR_OK, "it goes");
+    ok(timed.runs == 1 && plain.runs == 3 && other.runs == 2, "alone; the others still listen");
+    ok(plain.took == took, "and queues that time no longer cost anybody");
+    is_int(cnr_session_listen(s, 0, NULL, NULL, NULL, &err), CNR_E_INVALID, "nobody can't listen");
+    cnr_session_start(s, &err);
+    is_int(cnr_session_listen(s, CNR_LISTEN_TIMES, hear, &timed, &b, &err), CNR_E_STATE,
+           "nor anybody while a run is under way");
+    cnr_session_wait(s, &err);
+    cnr_session_close(s);
+    cnri_plan_free(plan);
+}
+
 static void profiled(cnr_graph *g, const char *device) {
     cnr_plan *plan = plan_of(g, device);
     cnr_session *s = NULL;
@@ -28,7 +79,8 @@ static void profiled(cnr_graph *g, const char *device) {
     cnri_profile *p = cnri_profile_new(plan);
     ok(p && !cnr_session_open(plan, &s, &err) && !cnr_session_set_input(s, 0, &in, &err),
        "a session on %s", device);
-    cnri_session_listen(s, cnri_profile_hear, p, true);
+    int32_t id;
+    is_int(cnri_session_listen(s, cnri_profile_hear, p, true, &id, &err), CNR_OK, "it listens");
     for (int32_t i = 0; i < 3; i++) cnr_session_run(s, &err);
     cnri_profile_reset(p);
     for (int32_t i = 0; i < 5; i++) cnr_session_run(s, &err);
@@ -86,6 +138,7 @@ int main(void) {
     printed(g);
     profiled(g, "near");
     profiled(g, "far:0");
+    listened(g);
     cnri_graph_free(g);
     cnr_close(lab_rt);
     return done();

@@ -1,4 +1,4 @@
-/* Made-up meters, knobs and a clock: time passes when somebody looks (1 ms) or waits, a fake GPU has a
+/* Made-up meters, knobs, pictures with times and a clock: time passes when somebody looks (1 ms) or waits, a fake GPU has a
  * frequency, and what it draws follows from that. Under the root of a tree with a file "bad" the
  * meter can't be read, the knob says that it can't be put back. */
 #include <cnnrun/plugin.h>
@@ -146,6 +146,56 @@ static const cnr_knob fake_knob = {.size = sizeof(cnr_knob), .name = "fake-knob"
                                    .read = read_knob, .set = set_knob, .restore = restore,
                                    .close = close_meter};
 
+/* ---- a source of "ticks:N" pictures, 40 ms apart; a writer of lines to "ticks:FILE" ---- */
+
+static int32_t accepts_ticks(const char *spec, const uint8_t *head, size_t n) {
+    (void)head, (void)n;
+    return strncmp(spec, "ticks:", 6) == 0 || strstr(spec, ".ticks") ? 50 : 0;
+}
+static cnr_status open_ticks(const char *spec, const char *split, void **state,
+                             cnr_source_info *info, cnr_error *err) {
+    (void)split, (void)err;
+    info->count = atoi(spec + 6);
+    *state = NULL;
+    return CNR_OK;
+}
+static cnr_status read_tick(void *state, int64_t index, cnr_sample *out, cnr_error *err) {
+    (void)state;
+    out->picture.dtype = CNR_u8;
+    out->picture.rank = 3;
+    for (int i = 0; i < 3; i++) out->picture.dim[i] = i < 2 ? 2 : 1;
+    out->picture.bytes = 4;
+    out->picture.data = host->alloc(4);
+    if (!out->picture.data) return host->fail(err, CNR_E_MEMORY, "ticks", "out of memory");
+    memset(out->picture.data, (int)index, 4);
+    snprintf(out->name, sizeof out->name, "tick %d", (int)index);
+    out->time_ns = (uint64_t)(index + 1) * 40000000;
+    return CNR_OK;
+}
+static void close_ticks(void *state) {
+    (void)state;
+}
+static cnr_status write_open(const char *spec, void **state, cnr_error *err) {
+    *state = fopen(spec, "w");
+    return *state ? CNR_OK : host->fail(err, CNR_E_IO, spec, "can't be written");
+}
+static cnr_status write_next(void *state, const cnr_sample *sample, cnr_error *err) {
+    if (((const uint8_t *)sample->picture.data)[0] == 99)
+        return host->fail(err, CNR_E_IO, "ticks", "no 99 fits");
+    fprintf(state, "%s at %d ms\n", sample->name, (int)(sample->time_ns / 1000000));
+    return CNR_OK;
+}
+static cnr_status write_close(void *state, int32_t status, cnr_error *err) {
+    (void)err;
+    fprintf(state, "%s\n", status ? "given up" : "end");
+    fclose(state);
+    return (cnr_status)status;
+}
+static const cnr_source ticks = {
+    .size = sizeof(cnr_source), .name = "ticks", .syntax = "ticks:N", .summary = "for tests",
+    .accepts = accepts_ticks, .open = open_ticks, .read = read_tick, .close = close_ticks,
+    .write_open = write_open, .write_next = write_next, .write_close = write_close};
+
 static cnr_status init(const cnr_host *h, struct cnr_registrar *registrar, cnr_error *err) {
     host = h;
     (void)err;
@@ -153,6 +203,7 @@ static cnr_status init(const cnr_host *h, struct cnr_registrar *registrar, cnr_e
     if (!status) status = h->add(registrar, CNR_KIND_METER, &fake_meter);
     if (!status) status = h->add(registrar, CNR_KIND_METER, &absent_meter);
     if (!status) status = h->add(registrar, CNR_KIND_KNOB, &fake_knob);
+    if (!status) status = h->add(registrar, CNR_KIND_SOURCE, &ticks);
     return status;
 }
 

@@ -15,12 +15,14 @@ typedef struct command {
 typedef struct queue {
     command *at;
     int64_t n, room, done;
+    int32_t timed;
     int64_t before; /* commands of earlier turns, which are gone: marks count from the first of all */
 } queue;
 
 typedef struct mark {
     queue *queue;
     int64_t upto;
+    int32_t timed;
 } mark;
 
 static int32_t count(cnr_error *err) {
@@ -160,6 +162,7 @@ static cnr_status stream_open(const cnr_device *device, cnr_stream *stream, cnr_
     queue *q = fake_host->alloc(sizeof *q);
     if (!q) return fake_host->fail(err, CNR_E_MEMORY, "far", "out of memory");
     memset(q, 0, sizeof *q);
+    q->timed = (stream->flags & CNR_STREAM_TIMED) != 0;
     stream->state = q;
     return CNR_OK;
 }
@@ -184,7 +187,7 @@ static cnr_status record(cnr_stream *stream, void **event, cnr_error *err) {
     mark *m = fake_host->alloc(sizeof *m);
     if (!m) return fake_host->fail(err, CNR_E_MEMORY, "far", "out of memory");
     queue *q = stream->state;
-    *m = (mark){q, q->before + q->n};
+    *m = (mark){q, q->before + q->n, q->timed};
     *event = m;
     return CNR_OK;
 }
@@ -210,9 +213,17 @@ static void event_free(const cnr_device *device, void *event) {
     fake_host->free(event);
 }
 
+/* Every command takes 7 ns. */
+static int64_t elapsed(const cnr_device *device, void *from, void *to) {
+    const mark *a = from, *b = to;
+    (void)device;
+    return a->timed && b->timed ? (b->upto - a->upto) * 7 : -1;
+}
+
 const cnr_device_class fake_far = {
     .size = sizeof(cnr_device_class), .name = "far-fake", .family = "far",
     .summary = "memory of its own", .count = count, .describe = describe, .open = open_it,
     .close = close_it, .alloc = allocate, .free = release, .view = view, .unview = unview,
     .write = put, .read = get, .stream_open = stream_open, .stream_close = stream_close,
-    .sync = sync, .record = record, .wait = wait, .await = await, .event_free = event_free};
+    .sync = sync, .record = record, .wait = wait, .await = await, .event_free = event_free,
+    .elapsed = elapsed};

@@ -70,6 +70,18 @@ static cnr_status near_accepts(const cnr_device *device, const cnr_node *node, c
     return node->n_inputs > 4 ? CNR_E_LIMIT : CNR_OK;
 }
 
+/* A baseline: it would win by its score, if it were not for those who ask for it alone. */
+static cnr_status base_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+    (void)device;
+    (void)node;
+    out->score = 1000;
+    return CNR_OK;
+}
+
+static cnr_status base_run(const cnr_run *run, cnr_error *err) {
+    return run->node->desc->reference(run, err);
+}
+
 static cnr_status near_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                             cnr_error *err) {
     (void)device;
@@ -213,6 +225,8 @@ const cnr_kernel fake_kernels[] = {
     {KERNEL("near_blur_block", "f_blur", "near"), .accepts = block_accepts,
      .prepare_size = near_size, .prepare = near_prepare, .plan = near_plan, .unplan = unplan,
      .run = near_blur},
+    {KERNEL("near_blur_base", "f_blur", "near"), .accepts = base_accepts, .run = base_run,
+     .flags = CNR_KERNEL_FORCED},
     {KERNEL("far_blur", "f_blur", "far"), .accepts = far_accepts, .run = far_blur},
     {KERNEL("far_blur_blob", "f_blur", "far"), .accepts = far_blob_accepts,
      .prepare_size = float_size, .prepare = float_prepare, .run = far_blur},

@@ -1,0 +1,46 @@
+#!/usr/bin/perl
+# --kernel NODE=NAME, and kernels in c.load: what runs a layer is what was asked for, or an error.
+use strict;
+use warnings;
+use Test::More;
+
+my $root = $0 =~ s{tests/core/cli/[^/]*$}{}r || '.';
+my $build = $ENV{CNNRUN_BUILD} || "$root/build";
+my $net = "$root/scripts/nets/lenet5.lua";
+my $work = `mktemp -d`;
+chomp $work;
+END { system 'rm', '-rf', $work if $work }
+sub run { my $out = `$build/cnnrun @_ 2>&1`; return ($out, $? >> 8) }
+sub kernel_of { my ($out, $node) = @_; return $out =~ /"node":"$node"[^}]*"kernel":"([^"]*)"/ ? $1 : '' }
+
+my ($free) = run("show --json --device cpu --no-rewrite fuse $net");
+my ($forced, $code) = run("show --json --device cpu --no-rewrite fuse --kernel conv1=reference $net");
+is($code, 0, 'a node is forced') or diag($forced);
+isnt(kernel_of($free, 'conv1'), 'reference', 'which would have had another');
+is(kernel_of($forced, 'conv1'), 'reference', 'to what was asked for');
+is(kernel_of($forced, 'conv2'), kernel_of($free, 'conv2'), 'and it alone');
+($forced) = run("show --json --device cpu --no-rewrite fuse --kernel conv=reference $net");
+is(kernel_of($forced, $_), 'reference', "by its operator: $_") for 'conv1', 'conv2';
+my ($out, $failed) = run("run --kernel conv9=reference $net $root/scripts/nets/digits/three.png");
+is($failed, 6, 'a node that is not there');
+like($out, qr/no node or operator "conv9" is in the net; did you mean conv/, 'is told');
+($out, $failed) = run("run --kernel conv1=gemm9 $net $root/scripts/nets/digits/three.png");
+like($out, qr/no kernel "gemm9" is there for it/, 'and so is a kernel');
+($out, $failed) = run("run --kernel conv1 $net $root/scripts/nets/digits/three.png");
+like($out, qr/want NODE=KERNEL/, 'and half a word');
+
+open my $script, '>', "$work/force.lua" or die;
+print $script <<'END';
+local c = require "cnnrun"
+return function(args)
+  local free = c.load(args[1], { device = "cpu" }):picture(args[2]):topk(1)[1]
+  local forced = c.load(args[1], { device = "cpu", kernels = { "conv=reference" } }):picture(args[2]):topk(1)[1]
+  print("same", free.index == forced.index, math.abs(free.score - forced.score) < 1e-5)
+  print(pcall(c.load, args[1], { kernels = { "conv9=x" } }))
+end
+END
+close $script;
+($out) = run("$work/force.lua $net $root/scripts/nets/digits/three.png");
+like($out, qr/false\t.*no node or operator "conv9"/, 'a script forces too') or diag($out);
+like($out, qr/^same\ttrue\ttrue/m, 'with the same answer');
+done_testing;
