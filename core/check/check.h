@@ -59,7 +59,7 @@ typedef struct cnri_draft {
     cnri_draft_input in[CNRI_CHECK_PORTS];
     uint64_t data_seed, chain_seed; /* chain_seed 0: nothing behind the node */
     int64_t elements;               /* wanted of input 0, at most */
-    bool settled;                   /* all inputs but the first are constants, mostly */
+    bool constants;                   /* all inputs but the first are constants, mostly */
     bool known;                     /* results that infer knows are welcome: no kernel sees such */
 } cnri_draft;
 

@@ -207,7 +207,7 @@ static void draw_input(cnri_draft *d, int32_t i, cnri_dice *dice) {
     *in = (cnri_draft_input){.present = true, .made = weight && cnri_dice_chance(dice, 85)};
     in->values = draw_values(dice);
     in->dtype = i > 0 && cnri_dice_chance(dice, 85) ? d->in[0].dtype : draw_dtype(dice);
-    in->constant = cnri_dice_chance(dice, weight || (d->settled && i > 0) ? 85 : 6);
+    in->constant = cnri_dice_chance(dice, weight || (d->constants && i > 0) ? 85 : 6);
     in->variable = in->constant && cnri_dice_chance(dice, 8);
     if (port->flags & CNR_PORT_OPTIONAL && !weight) in->present = cnri_dice_chance(dice, 50);
     if (i == 0 || cnri_dice_chance(dice, 12)) draw_shape(in, d->elements, dice);
@@ -250,7 +250,7 @@ void cnri_draft_fresh(cnri_draft *d, const cnr_op *op, bool small, cnri_dice *di
     d->elements = (small ? smaller : sizes)[cnri_dice_below(dice, CNRI_COUNT(sizes))];
     d->data_seed = cnri_dice_next(dice);
     d->chain_seed = cnri_dice_chance(dice, 60) ? cnri_dice_next(dice) | 1 : 0;
-    d->settled = cnri_dice_chance(dice, 30);
+    d->constants = cnri_dice_chance(dice, 30);
     draw_count(d, dice);
     for (int32_t i = 0; i < d->n_in; i++) draw_input(d, i, dice);
     cnri_draft_attrs(d, dice);
@@ -427,8 +427,8 @@ static void fit_spatial(cnri_draft *d) {
 }
 
 /* Much is asked only of what is known beforehand. */
-static void settle(cnri_draft *d) {
-    d->settled = true;
+static void make_constant(cnri_draft *d) {
+    d->constants = true;
     for (int32_t i = 1; i < d->n_in; i++) d->in[i].constant = true;
 }
 
@@ -463,7 +463,7 @@ static bool mutate(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints) {
     if (cnri_dice_chance(dice, 40) && repair(d, dice, hints)) return true;
     if (d->n_in == 0 || (way < 30 && n_attrs > 0)) {
         if (n_attrs > 0) draw_attr(d, (int32_t)cnri_dice_below(dice, n_attrs), dice, hints);
-    } else if (way < 34 && !d->settled) settle(d);
+    } else if (way < 34 && !d->constants) make_constant(d);
     else if (way < 62) change_dim(d, dice, hints);
     else if (way < 72) change_list(d, dice, hints);
     else if (way < 84) change_shape(d, dice);

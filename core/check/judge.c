@@ -75,7 +75,7 @@ static void add_difference(double *bound, const cnr_tensor *a, const cnr_tensor 
 }
 
 /* A tensor of the same type with memory of its own. */
-static bool twin_of(const cnr_tensor *t, cnr_tensor *out, bool copy) {
+static bool one_like(const cnr_tensor *t, cnr_tensor *out, bool copy) {
     const size_t bytes = (size_t)cnr_dense_bytes(t);
     *out = *t;
     out->data = cnri_alloc_zero(bytes + 1);
@@ -92,12 +92,12 @@ static cnr_status add_conditioning(cnri_case *c, cnri_dice *dice) {
     bool good = true;
     node.outputs = seen;
     for (int32_t i = 0; i < node.n_outputs && good; i++) {
-        good = twin_of(&c->out[i], &out[i], false);
+        good = one_like(&c->out[i], &out[i], false);
         seen[i] = outs[i] = &out[i];
     }
     for (int32_t i = 0; i < node.n_inputs && good; i++) {
         if (!c->inputs[i] || c->listed[i] || !cnri_dtype_floats(c->in[i].dtype)) continue;
-        if ((good = twin_of(&c->in[i], &was[i], true))) shake(&c->in[i], dice);
+        if ((good = one_like(&c->in[i], &was[i], true))) shake(&c->in[i], dice);
     }
     if (good && cnri_judge_call(&node, outs, &err) == CNR_OK)
         for (int32_t i = 0; i < node.n_outputs; i++)
@@ -154,8 +154,8 @@ static cnr_status shift_link(cnri_link *link, const double *from, double part, d
     const cnr_tensor *seen[1] = {&out};
     const cnr_tensor was = link->in[0];
     cnr_node node = link->node;
-    if (!twin_of(&was, &value, true)) return no_memory(err);
-    if (!twin_of(&link->out, &out, false)) {
+    if (!one_like(&was, &value, true)) return no_memory(err);
+    if (!one_like(&link->out, &out, false)) {
         cnri_free(value.data);
         return no_memory(err);
     }

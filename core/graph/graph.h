@@ -129,7 +129,7 @@ cnr_status cnri_graph_fill_random(cnr_graph *g, uint64_t seed, cnr_error *err);
 /* CNR_OK, or an error that summarises the problems (each is logged whole at ERROR level). Also
  * refuses a graph with no outputs, or unfilled weights when `filled` is asked. */
 cnr_status cnri_graph_verdict(const cnr_graph *g, bool filled, cnr_error *err);
-/* Whether input `input` (a place in g->inputs) decides shapes, so that a plan is made for its data. */
+/* Whether g->inputs.at[input] decides shapes, so that a plan is made for its data. */
 bool cnri_graph_input_decides(const cnr_graph *g, int32_t input);
 /* Infers every type again after symbols were bound: dims[i] of symbol i, or input types given. An
  * input type with data becomes a constant (see above). */

@@ -96,9 +96,9 @@ static int32_t input_count(const cnr_op *op, int32_t given) {
 
 /* ---- complaints ---- */
 
-typedef struct place { cnr_graph *g; const char *where, *name, *op; int32_t n; } place;
+typedef struct subject { cnr_graph *g; const char *where, *name, *op; int32_t n; } subject;
 
-static void CNRI_PRINTF(2, 3) complain(place *p, const char *format, ...) {
+static void CNRI_PRINTF(2, 3) complain(subject *p, const char *format, ...) {
     char text[768];
     va_list args;
     va_start(args, format);
@@ -115,7 +115,7 @@ static void attr_problem(void *arg, const char *path, const char *text) {
 cnr_status cnri_node_attrs(cnr_graph *g, const cnr_op *op, const char *name, const char *where,
                            const cnr_attr *const *attrs, int32_t n_attrs, int32_t spatial,
                            cnr_attr ***out) {
-    place p = {g, where, name, op->name, 0};
+    subject p = {g, where, name, op->name, 0};
     *out = NULL;
     const cnr_status status = cnri_attrs_resolve(op->attrs, op->attr_spec_size, op->n_attrs, attrs,
                                                  n_attrs, spatial, attr_problem, &p, out);
@@ -132,7 +132,7 @@ cnr_status cnri_node_attrs(cnr_graph *g, const cnr_op *op, const char *name, con
 /* ---- parameters ---- */
 
 /* Makes the weights that were left out. Needs the types of the inputs and the attributes. */
-static void create_parameters(cnr_graph *g, cnri_node *node, place *p) {
+static void create_parameters(cnr_graph *g, cnri_node *node, subject *p) {
     const cnr_op *op = node->view.desc;
     cnr_port room;
     for (int32_t i = 0; i < op->n_inputs; i++) {
@@ -165,7 +165,7 @@ static void create_parameters(cnr_graph *g, cnri_node *node, place *p) {
 }
 
 /* Inputs that must be there, once parameters have been made. `given`: how many the caller named. */
-static void check_inputs(cnr_graph *g, cnri_node *node, int32_t given, place *p) {
+static void check_inputs(cnr_graph *g, cnri_node *node, int32_t given, subject *p) {
     const cnr_op *op = node->view.desc;
     cnr_port room;
     for (int32_t i = 0; i < node->view.n_inputs; i++) {
@@ -259,7 +259,7 @@ static bool make_outputs(cnr_graph *g, cnri_node *node) {
     return true;
 }
 
-/* Into the list at its place; outputs learn their producer and inputs their use. */
+/* Into the list where it belongs; outputs learn their producer and inputs their use. */
 static bool insert(cnr_graph *g, cnri_node *node) {
     const int32_t at = g->insert_before >= 0 ? g->insert_before : g->nodes.n;
     if (!cnri_push(&g->nodes)) return false;
@@ -279,7 +279,7 @@ static bool insert(cnr_graph *g, cnri_node *node) {
 /* Inputs in place and attributes resolved; false after a complaint. *unsure: something about the
  * inputs is not known yet. */
 static bool fill_node(cnr_graph *g, cnri_node *node, const cnr_value *inputs, int32_t n_inputs,
-                      const cnr_attr *const *attrs, int32_t n_attrs, bool create, place *p) {
+                      const cnr_attr *const *attrs, int32_t n_attrs, bool create, subject *p) {
     bool unsure = false;
     for (int32_t i = 0; i < n_inputs; i++) {
         if (inputs[i] < -1 || inputs[i] >= g->values.n) {
@@ -313,7 +313,7 @@ static cnr_status add(cnr_graph *g, const char *op_name, const char *name, const
     const cnr_op *op = cnri_op(op_name);
     char *own = take_name(g, op ? op->name : op_name, name, where);
     if (!own) return CNR_E_MEMORY;
-    place p = {g, where, own, op ? op->name : op_name, 0};
+    subject p = {g, where, own, op ? op->name : op_name, 0};
     cnri_node *node = NULL;
     if (!op) {
         unknown_op(g, op_name, own, where);

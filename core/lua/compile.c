@@ -18,7 +18,7 @@ typedef struct compiler {
 /* The node being compiled: stack indices and texts that its private table holds. */
 typedef struct item {
     int node, args, inputs;
-    const char *place, *path, *prefix, *word;
+    const char *where, *path, *prefix, *word;
     const cnr_op *op;
 } item;
 
@@ -71,7 +71,7 @@ static const char *push_name(compiler *c, const item *it, bool again) {
 
 /* ---- problems ---- */
 
-/* The graph calls a node by name and operator; a script's author looks for a place in lists:
+/* The graph calls a node by name and operator; a script's author looks for it in lists:
  * "pool1 (max_pool): stride: want" becomes "body[3].stride: want". */
 static void localise(compiler *c, const item *it, int32_t from) {
     for (int32_t i = from; i < c->g->problems.n; i++) {
@@ -90,7 +90,7 @@ static void localise(compiler *c, const item *it, int32_t from) {
 }
 
 static void complain(compiler *c, const item *it, const char *key, const char *want) {
-    cnri_graph_problem(c->g, it->place, "%s.%s: %s", it->path, key, want);
+    cnri_graph_problem(c->g, it->where, "%s.%s: %s", it->path, key, want);
 }
 
 /* ---- attributes ---- */
@@ -339,7 +339,7 @@ static void compile_op(compiler *c, const item *it, int32_t id) {
     const char *name = push_name(c, it, again);
     const int32_t before = c->g->problems.n;
     const cnr_status status =
-        cnri_graph_node(c->g, it->op->name, name, it->place, inputs, n_inputs,
+        cnri_graph_node(c->g, it->op->name, name, it->where, inputs, n_inputs,
                         (const cnr_attr *const *)pointers, n_attrs, outputs, n_out);
     localise(c, it, before);
     if (status == CNR_OK && !again) keep_shared(c, it);
@@ -350,9 +350,9 @@ static void compile_op(compiler *c, const item *it, int32_t id) {
 static void compile_source(compiler *c, const item *it, cnri_layer_kind kind, int32_t id) {
     const char *name = own_name(c->L, it->args);
     cnr_value v = -1;
-    if (kind == CNRI_LAYER_INPUT) v = cnri_lua_add_input(c->L, c->g, it->args, name, it->place);
-    else if (kind == CNRI_LAYER_DATA) v = cnri_lua_add_data(c->L, c->g, it->args, name, it->place);
-    else v = cnri_lua_add_weight(c->L, c->g, it->args, name, it->place);
+    if (kind == CNRI_LAYER_INPUT) v = cnri_lua_add_input(c->L, c->g, it->args, name, it->where);
+    else if (kind == CNRI_LAYER_DATA) v = cnri_lua_add_data(c->L, c->g, it->args, name, it->where);
+    else v = cnri_lua_add_weight(c->L, c->g, it->args, name, it->where);
     set_made(c, id, 0, v);
 }
 
@@ -367,7 +367,7 @@ static void compile_node(compiler *c, int32_t id) {
     lua_rawgeti(L, it.node, CNRI_AT_OP);
     lua_rawgeti(L, it.node, CNRI_AT_KIND);
     it.op = lua_touserdata(L, -2);
-    it.place = text_at(L, it.node, CNRI_AT_PLACE);
+    it.where = text_at(L, it.node, CNRI_AT_WHERE);
     it.path = text_at(L, it.node, CNRI_AT_PATH);
     it.prefix = text_at(L, it.node, CNRI_AT_PREFIX);
     it.word = text_at(L, it.node, CNRI_AT_WORD);

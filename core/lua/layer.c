@@ -12,10 +12,10 @@ void cnri_lua_push_mistakes(lua_State *L) {
     lua_rawgetp(L, LUA_REGISTRYINDEX, &mistakes_key);
 }
 
-void cnri_lua_mistake(lua_State *L, const char *place) {
+void cnri_lua_mistake(lua_State *L, const char *where) {
     cnri_lua_push_mistakes(L);
     const lua_Integer n = (lua_Integer)lua_rawlen(L, -1);
-    lua_pushstring(L, place);
+    lua_pushstring(L, where);
     lua_rawseti(L, -2, n + 1);
     lua_pushvalue(L, -2);
     lua_rawseti(L, -2, n + 2);
@@ -84,7 +84,7 @@ static void add_node(lua_State *L) {
 /* ---- constructors ---- */
 
 /* "lib/blocks.lua:7 (from net.lua:30)": a builder's line alone would not tell which layer. */
-static void push_place(lua_State *L) {
+static void push_where(lua_State *L) {
     const cnri_script *s = cnri_script_of(L);
     lua_Debug ar;
     cnri_script_where(L, 1);
@@ -109,10 +109,10 @@ void cnri_lua_take_args(lua_State *L) {
             luaL_error(L, "want a table of arguments, got a %s value", luaL_typename(L, 2));
         lua_settop(L, 1);
     }
-    push_place(L);
+    push_where(L);
 }
 
-/* The private table of what is being constructed from the arguments at 1 and the place at 2. */
+/* The private table of what is being constructed from the arguments at 1 and where that is at 2. */
 static void push_private(lua_State *L, cnri_layer_kind kind, const char *word) {
     lua_createtable(L, CNRI_AT_OUTPUTS, 0);
     lua_pushinteger(L, kind);
@@ -121,7 +121,7 @@ static void push_private(lua_State *L, cnri_layer_kind kind, const char *word) {
     lua_pushvalue(L, 1);
     lua_rawseti(L, -2, CNRI_AT_ARGS);
     lua_pushvalue(L, 2);
-    lua_rawseti(L, -2, CNRI_AT_PLACE);
+    lua_rawseti(L, -2, CNRI_AT_WHERE);
 }
 
 /* Takes a private table from the top and pushes a layer that holds it. */
@@ -343,7 +343,7 @@ static void apply_op(lua_State *L, int layer, int values, const char *path, cons
     lua_getiuservalue(L, layer, 1);
     const int from = lua_gettop(L);
     lua_createtable(L, CNRI_AT_OUTPUTS, 0);
-    for (int i = CNRI_AT_KIND; i <= CNRI_AT_PLACE; i++) {
+    for (int i = CNRI_AT_KIND; i <= CNRI_AT_WHERE; i++) {
         lua_rawgeti(L, from, i);
         lua_rawseti(L, -2, i);
     }
@@ -412,7 +412,7 @@ void cnri_lua_apply(lua_State *L, int what, int values, const char *path, const 
         if (luaL_testudata(L, what, CNRI_VALUE_TYPE)) {
             cnri_lua_value *v = lua_touserdata(L, what);
             cnri_lua_push_node(L, v->node);
-            lua_rawgeti(L, -1, CNRI_AT_PLACE);
+            lua_rawgeti(L, -1, CNRI_AT_WHERE);
             lua_replace(L, -3);
             lua_pop(L, 1);
             lua_pushfstring(L, "%s: a layer in a list gets its input from the one before it, so it "
@@ -463,7 +463,7 @@ static int index_value(lua_State *L) {
 static int show_layer(lua_State *L) {
     lua_getiuservalue(L, 1, 1);
     lua_rawgeti(L, -1, CNRI_AT_WORD);
-    lua_rawgeti(L, -2, CNRI_AT_PLACE);
+    lua_rawgeti(L, -2, CNRI_AT_WHERE);
     lua_pushfstring(L, "layer %s of %s", lua_tostring(L, -2), lua_tostring(L, -1));
     return 1;
 }
@@ -472,7 +472,7 @@ static int show_value(lua_State *L) {
     const cnri_lua_value *v = luaL_checkudata(L, 1, CNRI_VALUE_TYPE);
     cnri_lua_push_node(L, v->node);
     lua_rawgeti(L, -1, CNRI_AT_WORD);
-    lua_rawgeti(L, -2, CNRI_AT_PLACE);
+    lua_rawgeti(L, -2, CNRI_AT_WHERE);
     lua_pushfstring(L, "value of %s of %s", lua_tostring(L, -2), lua_tostring(L, -1));
     return 1;
 }

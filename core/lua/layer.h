@@ -8,7 +8,7 @@
  *   net     inputs, outputs and the table that c.net was given.
  *
  * What belongs to a layer, node or net is kept where scripts can't reach it: in the user value of its
- * userdata or in the registry, at the places named below. */
+ * userdata or in the registry, at the indices named below. */
 #ifndef CNRI_LUA_LAYER_H
 #define CNRI_LUA_LAYER_H
 
@@ -26,20 +26,20 @@ typedef enum cnri_layer_kind {
 typedef struct cnri_layer { cnri_layer_kind kind; } cnri_layer;
 typedef struct cnri_lua_value { int32_t node, output; } cnri_lua_value;
 
-/* Places in the private table of a layer and of a node. */
+/* Indices in the private table of a layer and of a node. */
 enum {
     CNRI_AT_KIND = 1, /* cnri_layer_kind */
     CNRI_AT_OP,       /* const cnr_op *; nil: the script's word names none */
     CNRI_AT_WORD,     /* the name by which the script called it */
     CNRI_AT_ARGS,     /* the table it was given */
-    CNRI_AT_PLACE,    /* "net.lua:14" */
+    CNRI_AT_WHERE,    /* "net.lua:14" */
     CNRI_AT_INPUTS,   /* nodes: values, numbers, lists of numbers, tensors */
     CNRI_AT_PATH,     /* nodes: "body[3]" */
     CNRI_AT_PREFIX,   /* nodes: "block1." */
     CNRI_AT_LAYER,    /* nodes: the layer it was made from, or nil */
     CNRI_AT_OUTPUTS   /* nodes: how many of its outputs are used */
 };
-/* Places in a net's. */
+/* Indices in a net's. */
 enum { CNRI_NET_ARGS = 1, CNRI_NET_INPUTS, CNRI_NET_OUTPUTS, CNRI_NET_PLACE };
 
 /* ---- layer.c ---- */
@@ -52,13 +52,13 @@ extern const int cnri_layer_row_count;
  * list of its results. */
 void cnri_lua_apply(lua_State *L, int what, int values, const char *path, const char *prefix);
 /* Remembers a mistake; all are told together. Pops the text on top. */
-void cnri_lua_mistake(lua_State *L, const char *place);
-void cnri_lua_push_mistakes(lua_State *L); /* the list: place, text, place, text ... */
+void cnri_lua_mistake(lua_State *L, const char *where);
+void cnri_lua_push_mistakes(lua_State *L); /* the list: where, text, where, text ... */
 void cnri_lua_push_node(lua_State *L, int32_t node);
 /* Checks the constructor's argument and leaves the table alone at 1: a table, a value, a string or
- * nothing will do. Pushes the place it is called from, at 2. */
+ * nothing will do. Pushes where it is called from, "net.lua:14", at 2. */
 void cnri_lua_take_args(lua_State *L);
-/* Called with an argument table and a place: gives the value of a new input. */
+/* Called with an argument table and where it stands: gives the value of a new input. */
 int cnri_lua_make_input(lua_State *L);
 /* The same, but a value of which nothing is known: what follows a mistake. */
 int cnri_lua_make_nothing(lua_State *L);
@@ -86,13 +86,13 @@ bool cnri_lua_place_names(const cnr_graph *g, const char *layer);
 /* ---- source.c: values without inputs. `args` is the table that their constructor was given. -1
  * after a mistake, which is the graph's problem. ---- */
 cnr_value cnri_lua_add_input(lua_State *L, cnr_graph *g, int args, const char *name,
-                             const char *place);
+                             const char *where);
 cnr_value cnri_lua_add_data(lua_State *L, cnr_graph *g, int args, const char *name,
-                            const char *place);
+                            const char *where);
 /* Pushes the text that preprocessing keeps for the value on top: numbers with commas between. False:
  * it is nothing such. */
 bool cnri_lua_push_step(lua_State *L);
 cnr_value cnri_lua_add_weight(lua_State *L, cnr_graph *g, int args, const char *name,
-                              const char *place);
+                              const char *where);
 
 #endif

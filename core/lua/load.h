@@ -9,7 +9,7 @@ typedef struct cnri_lua_built {
     cnr_graph *graph;
     /* the net's `weights`: paths, and "name=value" for whoever imports them */
     cnri_lua_words files, settings;
-    char place[256]; /* of c.net */
+    char where[256]; /* of c.net */
 } cnri_lua_built;
 
 /* The script's result is on top: leaves the net on top. `wanted` may be NULL. Raises. */

@@ -84,7 +84,7 @@ void cnri_lua_pick_net(lua_State *L, const char *wanted) {
 
 /* ---- what belongs to a net beside its layers ---- */
 
-static void add_labels(lua_State *L, cnr_graph *g, int args, const char *place) {
+static void add_labels(lua_State *L, cnr_graph *g, int args, const char *where) {
     const int top = lua_gettop(L);
     const int type = cnri_lua_get(L, args, "labels: a list, or a file");
     if (type == LUA_TSTRING) {
@@ -93,10 +93,10 @@ static void add_labels(lua_State *L, cnr_graph *g, int args, const char *place) 
         size_t bytes;
         void **held = cnri_lua_push_holder(L);
         const char *path = cnri_lua_push_beside(L, lua_tostring(L, top + 1));
-        if (!path) cnri_graph_problem(g, place, "labels: '%s' lies outside the script's folder, or leads there",
+        if (!path) cnri_graph_problem(g, where, "labels: '%s' lies outside the script's folder, or leads there",
                                       lua_tostring(L, top + 1));
         else if (cnri_read_file(path, CNRI_SCRIPT_FILE_BYTES, &text, &bytes, &err))
-            cnri_graph_problem(g, place, "labels: %s: %s", err.where, err.text);
+            cnri_graph_problem(g, where, "labels: %s: %s", err.where, err.text);
         else {
             *held = text;
             while (bytes && (text[bytes - 1] == '\n' || text[bytes - 1] == '\r')) text[--bytes] = 0;
@@ -116,7 +116,7 @@ static void add_labels(lua_State *L, cnr_graph *g, int args, const char *place) 
         luaL_pushresult(&b);
         cnri_graph_set_meta(g, "labels", lua_tostring(L, -1));
     } else if (type != LUA_TNIL) {
-        cnri_graph_problem(g, place, "labels: want a list of texts or a file's name");
+        cnri_graph_problem(g, where, "labels: want a list of texts or a file's name");
     }
     lua_settop(L, top);
 }
@@ -132,31 +132,31 @@ static void add_name(lua_State *L, cnr_graph *g, int args) {
     g->name = own;
 }
 
-static void complain_of_place(cnr_graph *g, const char *place, const char *layer) {
+static void complain_of_place(cnr_graph *g, const char *where, const char *layer) {
     CNRI_VEC(const char *) names = {0};
     for (int32_t i = 0; i < g->nodes.n; i++) {
         const char **slot = g->nodes.at[i]->name ? cnri_push(&names) : NULL;
         if (slot) *slot = g->nodes.at[i]->name;
     }
     const char *near = cnri_nearest(layer, names.at, names.n);
-    cnri_graph_problem(g, place, "place.%s: no layer is called so%s%s%s; conv* means all whose names "
+    cnri_graph_problem(g, where, "place.%s: no layer is called so%s%s%s; conv* means all whose names "
                        "begin with conv", layer, near ? "; did you mean " : "", near ? near : "",
                        near ? "?" : "");
     cnri_vec_free(&names);
 }
 
 /* place = { conv1 = "opencl:0", ["*"] = "cpu" }, of the net: the same as in the layers. */
-static void add_places(lua_State *L, cnr_graph *g, int args, const char *place) {
+static void add_places(lua_State *L, cnr_graph *g, int args, const char *where) {
     const int top = lua_gettop(L), type = cnri_lua_get(L, args, "place: who runs which layer");
     if (type != LUA_TNIL && type != LUA_TTABLE)
-        cnri_graph_problem(g, place, "place: want { layer = where, ... }");
+        cnri_graph_problem(g, where, "place: want { layer = where, ... }");
     if (type == LUA_TTABLE) {
         lua_pushnil(L);
         while (lua_next(L, top + 1)) {
             const char *layer = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?";
             const char *want = cnri_lua_set_place(L, g, layer);
-            if (want) cnri_graph_problem(g, place, "place.%s: %s", layer, want);
-            else if (!cnri_lua_place_names(g, layer)) complain_of_place(g, place, layer);
+            if (want) cnri_graph_problem(g, where, "place.%s: %s", layer, want);
+            else if (!cnri_lua_place_names(g, layer)) complain_of_place(g, where, layer);
             lua_pop(L, 1);
         }
     }
@@ -170,17 +170,17 @@ void cnri_lua_build(lua_State *L, int net, cnri_lua_built *out) {
     lua_rawgeti(L, -1, CNRI_NET_ARGS);
     lua_rawgeti(L, -2, CNRI_NET_PLACE);
     const int args = top + 2;
-    const char *place = lua_tostring(L, top + 3);
-    snprintf(out->place, sizeof out->place, "%s", place);
+    const char *where = lua_tostring(L, top + 3);
+    snprintf(out->where, sizeof out->where, "%s", where);
     add_name(L, out->graph, args);
     cnri_lua_compile(L, net, out->graph);
-    add_labels(L, out->graph, args, place);
-    add_places(L, out->graph, args, place);
+    add_labels(L, out->graph, args, where);
+    add_places(L, out->graph, args, where);
     cnri_lua_read_weights(L, args, out);
     lua_settop(L, top);
 }
 
-/* ---- the verdict: one mistake with its place, several as a list ---- */
+/* ---- the verdict: one mistake with where it is, several as a list ---- */
 
 /* The line of "net.lua:14", with or without " (from ...)" behind it. */
 static int64_t line_of(const char *where) {

@@ -49,14 +49,14 @@ static cnr_status write_header(cnri_writer *w, const cnr_tensor *t, const char *
 }
 
 static cnr_status write_as_f32(cnri_writer *w, const cnr_tensor *t, cnr_error *err) {
-    float room[1024];
+    float buffer[1024];
     cnr_status status = CNR_OK;
     const int64_t n = cnr_count(t);
     for (int64_t i = 0; i < n && !status;) {
         int64_t k = 0;
-        for (; k < (int64_t)CNRI_COUNT(room) && i < n; k++, i++)
-            room[k] = (float)cnri_element(t->dtype, t->data, i);
-        status = cnri_write(w, room, (uint64_t)k * sizeof *room, err);
+        for (; k < (int64_t)CNRI_COUNT(buffer) && i < n; k++, i++)
+            buffer[k] = (float)cnri_element(t->dtype, t->data, i);
+        status = cnri_write(w, buffer, (uint64_t)k * sizeof *buffer, err);
     }
     return status;
 }

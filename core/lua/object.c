@@ -171,7 +171,7 @@ static void push_result(lua_State *L, const cnr_tensor *t, const char *method) {
 /* Upvalue 1: which method. */
 static int call_method(lua_State *L) {
     const cnr_tensor *in[MOST_INPUTS];
-    cnr_tensor room[MOST_RESULTS], *out[MOST_RESULTS];
+    cnr_tensor made[MOST_RESULTS], *out[MOST_RESULTS];
     void **held[MOST_RESULTS];
     cnr_error err = CNR_ERROR_INIT;
     object *o = object_at(L, 1);
@@ -184,15 +184,15 @@ static int call_method(lua_State *L) {
     for (int32_t i = 0; i < n_in; i++) in[i] = argument(L, i + 2);
     for (int32_t i = 0; i < n_out; i++) {
         held[i] = cnri_lua_push_holder(L);
-        room[i] = (cnr_tensor){.size = sizeof room[i]};
-        out[i] = &room[i];
+        made[i] = (cnr_tensor){.size = sizeof made[i]};
+        out[i] = &made[i];
     }
     const uint64_t left = cnri_script_leave();
     const cnr_status status = o->about->call(o->state, method, in, n_in, out, n_out, &err);
     cnri_script_return(L, left);
-    for (int32_t i = 0; i < n_out; i++) *held[i] = room[i].data;
+    for (int32_t i = 0; i < n_out; i++) *held[i] = made[i].data;
     if (status) return cnri_script_raise(L, &err);
-    for (int32_t i = 0; i < n_out; i++) push_result(L, &room[i], text);
+    for (int32_t i = 0; i < n_out; i++) push_result(L, &made[i], text);
     for (int32_t i = 0; i < n_out; i++) {
         cnri_free(*held[i]);
         *held[i] = NULL;

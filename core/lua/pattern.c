@@ -96,9 +96,9 @@ static const char *match_shortest(cnri_match *m, const char *s, const char *p, c
 
 static const char *open_capture(cnri_match *m, const char *s, const char *p) {
     if (m->n == CNRI_CAPTURES) luaL_error(m->L, "too many captures in a pattern");
-    const bool place = p + 1 < m->pattern_end && p[1] == ')';
-    m->captures[m->n++] = (cnri_capture){s, place ? CNRI_CAPTURE_PLACE : CNRI_CAPTURE_OPEN};
-    const char *e = match(m, s, p + (place ? 2 : 1));
+    const bool position = p + 1 < m->pattern_end && p[1] == ')';
+    m->captures[m->n++] = (cnri_capture){s, position ? CNRI_CAPTURE_POSITION : CNRI_CAPTURE_OPEN};
+    const char *e = match(m, s, p + (position ? 2 : 1));
     if (!e) m->n--;
     return e;
 }
@@ -118,7 +118,7 @@ static const char *skip_same(cnri_match *m, const char *s, int digit) {
     const int i = digit - '1';
     if (i < 0 || i >= m->n || m->captures[i].n == CNRI_CAPTURE_OPEN)
         luaL_error(m->L, "no finished capture %%%c in a pattern", digit);
-    const ptrdiff_t n = m->captures[i].n; /* that of a place matches nothing */
+    const ptrdiff_t n = m->captures[i].n; /* that of a position matches nothing */
     cnri_script_charge(m->L, n / 16);
     if (n < 0 || m->text_end - s < n || memcmp(s, m->captures[i].at, (size_t)n) != 0) return NULL;
     return s + n;
@@ -209,7 +209,7 @@ void cnri_pattern_push(cnri_match *m, int i, const char *s, const char *e) {
     if (i >= m->n) luaL_error(m->L, "no capture %%%d in the pattern", i + 1);
     const cnri_capture *c = &m->captures[i];
     if (c->n == CNRI_CAPTURE_OPEN) luaL_error(m->L, "malformed pattern (missing ')')");
-    if (c->n == CNRI_CAPTURE_PLACE) lua_pushinteger(m->L, c->at - m->text + 1);
+    if (c->n == CNRI_CAPTURE_POSITION) lua_pushinteger(m->L, c->at - m->text + 1);
     else lua_pushlstring(m->L, c->at, (size_t)c->n);
 }
 

@@ -10,7 +10,7 @@ typedef struct cnri_capture {
     const char *at;
     ptrdiff_t n; /* CAPTURE_OPEN while not closed, CAPTURE_PLACE for () */
 } cnri_capture;
-enum { CNRI_CAPTURE_OPEN = -1, CNRI_CAPTURE_PLACE = -2 };
+enum { CNRI_CAPTURE_OPEN = -1, CNRI_CAPTURE_POSITION = -2 };
 
 typedef struct cnri_match {
     lua_State *L;

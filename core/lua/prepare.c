@@ -59,9 +59,9 @@ static cnr_status change(lua_State *L, int table, cnri_preprocess *p, cnr_error 
 }
 
 /* { factor = { y, x }, shift = { y, x } } */
-static void push_placement(lua_State *L, const cnri_framing *place) {
+static void push_framing(lua_State *L, const cnri_framing *framing) {
     static const char *const names[] = {"factor", "shift"};
-    const double *numbers[] = {place->scale, place->shift};
+    const double *numbers[] = {framing->scale, framing->shift};
     lua_createtable(L, 0, 2);
     for (int k = 0; k < 2; k++) {
         lua_createtable(L, 2, 0);
@@ -94,14 +94,14 @@ static int fill_batch(lua_State *L) {
     if (cnri_picture_axes(cnr_input_type(j->model, 0)).batch == 0) one.dim[0] = 1;
     one.bytes = batch->bytes / (uint64_t)j->n;
     for (int32_t i = 0; i < j->n; i++) {
-        cnri_framing place;
+        cnri_framing framing;
         one.data = (char *)batch->data + (uint64_t)i * one.bytes;
         const uint64_t left = cnri_script_leave();
         const cnr_status status =
-            cnri_preprocess_place(j->p, cnri_lua_tensor_at(L, i + 2), &one, &place, &err);
+            cnri_preprocess_framed(j->p, cnri_lua_tensor_at(L, i + 2), &one, &framing, &err);
         cnri_script_return(L, left);
         if (status) return cnri_script_raise(L, &err);
-        push_placement(L, &place);
+        push_framing(L, &framing);
     }
     return j->n + 1;
 }

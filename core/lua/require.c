@@ -115,10 +115,10 @@ static bool find_in(lua_State *L, const char *directory, const char *name, bool 
 
 /* Beside the program in an install prefix or a build tree, then where we were installed to. */
 static bool find_installed(lua_State *L, const char *name) {
-    static const char *const places[] = {"../share/cnnrun/scripts", "../scripts"};
+    static const char *const folders[] = {"../share/cnnrun/scripts", "../scripts"};
     const char *bin = cnri_script_of(L)->bin;
-    for (size_t i = 0; bin && i < CNRI_COUNT(places); i++) {
-        const char *directory = lua_pushfstring(L, "%s/%s", bin, places[i]);
+    for (size_t i = 0; bin && i < CNRI_COUNT(folders); i++) {
+        const char *directory = lua_pushfstring(L, "%s/%s", bin, folders[i]);
         if (find_in(L, directory, name, false)) return true;
         lua_pop(L, 1);
     }

@@ -14,13 +14,13 @@ static bool is_key(const char *word, const char *row) {
 }
 
 /* dtype = "f32"; f32 when there is none. False after a complaint. */
-static bool read_dtype(lua_State *L, cnr_graph *g, int args, const char *name, const char *place,
+static bool read_dtype(lua_State *L, cnr_graph *g, int args, const char *name, const char *where,
                        int32_t *dtype) {
     const int type = cnri_lua_get(L, args, dtype_key);
     *dtype = type == LUA_TSTRING ? cnr_dtype_of(lua_tostring(L, -1)) : CNR_f32;
     const bool good = (type == LUA_TNIL || type == LUA_TSTRING) && *dtype != CNR_DTYPE_NONE;
     if (!good)
-        cnri_graph_problem(g, place, "%s.dtype: want the name of a type such as f32, got %s", name,
+        cnri_graph_problem(g, where, "%s.dtype: want the name of a type such as f32, got %s", name,
                            type == LUA_TSTRING ? lua_tostring(L, -1) : luaL_typename(L, -1));
     lua_pop(L, 1);
     return good;
@@ -39,7 +39,7 @@ static bool read_dim(lua_State *L, cnr_graph *g, bool symbols, int64_t *dim) {
 }
 
 /* shape = {"batch", 1, 28, 28}. False after a complaint. */
-static bool read_shape(lua_State *L, cnr_graph *g, int args, const char *name, const char *place,
+static bool read_shape(lua_State *L, cnr_graph *g, int args, const char *name, const char *where,
                        bool symbols, cnr_tensor *type) {
     const char *want = symbols ? "want a list of sizes, numbers or names such as \"batch\""
                                : "want a list of whole numbers";
@@ -47,7 +47,7 @@ static bool read_shape(lua_State *L, cnr_graph *g, int args, const char *name, c
     const lua_Unsigned n = kind == LUA_TTABLE ? lua_rawlen(L, -1) : 0;
     bool good = kind == LUA_TTABLE && n <= CNR_MAX_RANK;
     if (!good)
-        cnri_graph_problem(g, place, "%s.shape: %s, got %s", name, want,
+        cnri_graph_problem(g, where, "%s.shape: %s, got %s", name, want,
                            kind == LUA_TNIL ? "nothing" : kind == LUA_TTABLE ? "more than 8"
                                                                              : luaL_typename(L, -1));
     for (lua_Unsigned i = 0; good && i < n; i++) {
@@ -55,7 +55,7 @@ static bool read_shape(lua_State *L, cnr_graph *g, int args, const char *name, c
         good = read_dim(L, g, symbols, &type->dim[i]);
         if (!good) {
             const char *got = luaL_tolstring(L, -1, NULL);
-            cnri_graph_problem(g, place, "%s.shape[%d]: want a size%s, got %s", name, (int)i + 1,
+            cnri_graph_problem(g, where, "%s.shape[%d]: want a size%s, got %s", name, (int)i + 1,
                                symbols ? " or a name" : "", got);
             lua_pop(L, 1);
         }
@@ -100,12 +100,12 @@ bool cnri_lua_push_step(lua_State *L) {
 
 /* Every key that isn't the value's own says how a picture becomes this input. */
 static void read_preprocessing(lua_State *L, cnr_graph *g, int args, const char *name,
-                               const char *place) {
+                               const char *where) {
     cnr_error why = CNR_ERROR_INIT;
     lua_getfield(L, args, "preset"); /* first: the others change it */
     if (lua_type(L, -1) == LUA_TSTRING &&
         cnri_preprocess_set(g, name, "preset", lua_tostring(L, -1), &why))
-        cnri_graph_problem(g, place, "%s.preset: %s", name, why.text);
+        cnri_graph_problem(g, where, "%s.preset: %s", name, why.text);
     lua_pop(L, 1);
     lua_pushnil(L);
     while (lua_next(L, args)) {
@@ -114,23 +114,23 @@ static void read_preprocessing(lua_State *L, cnr_graph *g, int args, const char 
         if (key && strcmp(key, "preset") != 0 && !is_key(key, shape_key) && !is_key(key, dtype_key) && !is_key(key, name_key)) {
             cnr_error err = CNR_ERROR_INIT;
             if (!cnri_lua_push_step(L))
-                cnri_graph_problem(g, place, "%s.%s: want a number, a text or a list of numbers",
+                cnri_graph_problem(g, where, "%s.%s: want a number, a text or a list of numbers",
                                    name, key);
             else if (cnri_preprocess_set(g, name, key, lua_tostring(L, -1), &err))
-                cnri_graph_problem(g, place, "%s.%s: %s", name, key, err.text);
+                cnri_graph_problem(g, where, "%s.%s: %s", name, key, err.text);
         }
         lua_settop(L, top - 1);
     }
 }
 
 cnr_value cnri_lua_add_input(lua_State *L, cnr_graph *g, int args, const char *name,
-                             const char *place) {
+                             const char *where) {
     cnr_tensor type = {.size = sizeof type};
     if (!name) name = "data";
-    bool good = read_shape(L, g, args, name, place, true, &type);
-    good = read_dtype(L, g, args, name, place, &type.dtype) && good;
+    bool good = read_shape(L, g, args, name, where, true, &type);
+    good = read_dtype(L, g, args, name, where, &type.dtype) && good;
     const cnr_value v = good ? cnri_graph_input(g, name, &type) : -1;
-    read_preprocessing(L, g, args, name, place);
+    read_preprocessing(L, g, args, name, where);
     return v;
 }
 
@@ -147,7 +147,7 @@ static const char *push_free_name(lua_State *L, const cnr_graph *g, const char *
 }
 
 cnr_value cnri_lua_add_data(lua_State *L, cnr_graph *g, int args, const char *name,
-                            const char *place) {
+                            const char *where) {
     const int top = lua_gettop(L), first = cnri_lua_first_item(L, args);
     cnr_tensor type = {.size = sizeof type};
     cnr_value v = -1;
@@ -162,11 +162,11 @@ cnr_value cnri_lua_add_data(lua_State *L, cnr_graph *g, int args, const char *na
     const int64_t n = (int64_t)lua_rawlen(L, args) - first + 1;
     type.rank = 1;
     type.dim[0] = n;
-    bool good = read_dtype(L, g, args, shown, place, &type.dtype);
+    bool good = read_dtype(L, g, args, shown, where, &type.dtype);
     if (cnri_lua_get(L, args, shape_key) != LUA_TNIL)
-        good = read_shape(L, g, args, shown, place, false, &type) && good;
+        good = read_shape(L, g, args, shown, where, false, &type) && good;
     if (good && cnr_count(&type) != n) {
-        cnri_graph_problem(g, place, "%s: %lld numbers for a shape of %lld elements", shown,
+        cnri_graph_problem(g, where, "%s: %lld numbers for a shape of %lld elements", shown,
                            (long long)n, (long long)cnr_count(&type));
         good = false;
     }
@@ -175,7 +175,7 @@ cnr_value cnri_lua_add_data(lua_State *L, cnr_graph *g, int args, const char *na
         for (int64_t i = 0; good && i < n; i++) {
             good = lua_rawgeti(L, args, first + i) == LUA_TNUMBER;
             if (!good)
-                cnri_graph_problem(g, place, "%s[%lld]: want a number, got a %s value", shown,
+                cnri_graph_problem(g, where, "%s[%lld]: want a number, got a %s value", shown,
                                    (long long)(first + i), luaL_typename(L, -1));
             else cnri_element_set(t->dtype, t->data, i, lua_tonumber(L, -1));
             lua_pop(L, 1);
@@ -189,19 +189,19 @@ cnr_value cnri_lua_add_data(lua_State *L, cnr_graph *g, int args, const char *na
 /* ---- weights ---- */
 
 cnr_value cnri_lua_add_weight(lua_State *L, cnr_graph *g, int args, const char *name,
-                              const char *place) {
+                              const char *where) {
     cnr_tensor type = {.size = sizeof type};
     if (!name) {
-        cnri_graph_problem(g, place, "weight: want a name, by which its data is found in a file");
+        cnri_graph_problem(g, where, "weight: want a name, by which its data is found in a file");
         return -1;
     }
-    bool good = read_shape(L, g, args, name, place, false, &type);
-    good = read_dtype(L, g, args, name, place, &type.dtype) && good;
+    bool good = read_shape(L, g, args, name, where, false, &type);
+    good = read_dtype(L, g, args, name, where, &type.dtype) && good;
     const int kind = cnri_lua_get(L, args, init_key);
     const double init = lua_tonumber(L, -1);
     lua_pop(L, 1);
     if (kind != LUA_TNIL && kind != LUA_TNUMBER) {
-        cnri_graph_problem(g, place, "%s.init: want a number", name);
+        cnri_graph_problem(g, where, "%s.init: want a number", name);
         good = false;
     }
     const cnr_value v = good ? cnri_graph_constant(g, name, &type) : -1;

@@ -100,7 +100,7 @@ void cnri_script_check(lua_State *L) {
     if (cnri_script_of(L)->stopped) stop(L);
 }
 
-/* ---- places ---- */
+/* ---- where in a script ---- */
 
 void cnri_script_where(lua_State *L, int level) {
     lua_Debug ar;
@@ -109,8 +109,8 @@ void cnri_script_where(lua_State *L, int level) {
     else lua_pushliteral(L, "");
 }
 
-/* "net.lua:14: text" -> the length of "net.lua:14"; 0 when there is no place in front. */
-static size_t place_length(const char *text) {
+/* "net.lua:14: text" -> the length of "net.lua:14"; 0 when no line is named in front. */
+static size_t where_length(const char *text) {
     for (const char *p = strchr(text, ':'); p; p = strchr(p + 1, ':')) {
         const size_t digits = strspn(p + 1, "0123456789");
         if (digits && p[1 + digits] == ':' && p != text) return (size_t)(p - text) + 1 + digits;
@@ -130,7 +130,7 @@ static int describe(lua_State *L) {
                                lua_rawlen(L, -1) ? ": " : "", luaL_typename(L, 1));
     }
     luaL_Buffer b;
-    const size_t place = place_length(text);
+    const size_t where = where_length(text);
     luaL_buffinit(L, &b);
     luaL_addstring(&b, text);
     int shown = 0;
@@ -140,7 +140,7 @@ static int describe(lua_State *L) {
         lua_getinfo(L, "Sl", &ar);
         if (ar.currentline <= 0) continue;
         const int n = snprintf(line, sizeof line, "%s:%d", ar.short_src, ar.currentline);
-        const bool same = (size_t)n == place && strncmp(line, text, place) == 0;
+        const bool same = (size_t)n == where && strncmp(line, text, where) == 0;
         if (!(first && same)) {
             luaL_addstring(&b, "\n  called from ");
             luaL_addstring(&b, line);
@@ -156,7 +156,7 @@ static int describe(lua_State *L) {
 
 static cnr_status report(cnri_script *s, int status, cnr_error *err) {
     const char *text = lua_type(s->L, -1) == LUA_TSTRING ? lua_tostring(s->L, -1) : "";
-    char place[sizeof err->where];
+    char where[sizeof err->where];
     if (status == LUA_ERRMEM && !s->limit_hit)
         return cnri_fail(err, CNR_E_MEMORY, s->path, "out of memory");
     if (status == LUA_ERRMEM)
@@ -164,12 +164,12 @@ static cnr_status report(cnri_script *s, int status, cnr_error *err) {
                          "it may have", s->limit >> 20);
     if (s->stopped && s->cancelled && s->cancelled())
         return cnri_fail(err, CNR_E_CANCELLED, s->path, "stopped");
-    size_t n = place_length(text);
-    if (n == 0 || n >= sizeof place) return cnri_fail(err, CNR_E_SCRIPT, s->path, "%s", text);
-    memcpy(place, text, n);
-    place[n] = 0;
+    size_t n = where_length(text);
+    if (n == 0 || n >= sizeof where) return cnri_fail(err, CNR_E_SCRIPT, s->path, "%s", text);
+    memcpy(where, text, n);
+    where[n] = 0;
     text += n + 1;
-    return cnri_fail(err, s->stopped ? CNR_E_LIMIT : CNR_E_SCRIPT, place, "%s",
+    return cnri_fail(err, s->stopped ? CNR_E_LIMIT : CNR_E_SCRIPT, where, "%s",
                      text + strspn(text, " "));
 }
 

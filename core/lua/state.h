@@ -49,7 +49,7 @@ static inline cnri_script *cnri_script_of(lua_State *L) {
     return *(cnri_script **)lua_getextraspace(L);
 }
 /* The one protected boundary: calls f with `arg` as light userdata and keeps `results` values on
- * the stack. Errors become *err with the place in the script as `where`. */
+ * the stack. Errors become *err with the line of the script as `where`. */
 cnr_status cnri_script_guard(cnri_script *s, lua_CFunction f, void *arg, int results,
                              cnr_error *err);
 /* A C function below the boundary failed with `err`: raises it as a Lua error with its text. */

@@ -2,7 +2,7 @@
 #include "core/lua/tensor.h"
 #include <string.h>
 
-/* t:above(least, from, to, step): the places, from 1, of the elements from, from + step ... to that
+/* t:above(least, from, to, step): the indices, from 1, of the elements from, from + step ... to that
  * are larger. */
 int cnri_lua_tensor_above(lua_State *L) {
     const cnr_tensor *t = cnri_lua_tensor_at(L, 1);

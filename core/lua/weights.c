@@ -21,10 +21,10 @@ static void add_file(lua_State *L, cnri_lua_built *out, int at) {
                                                                  : NULL;
     if (path) keep(out, &out->files, path);
     else if (name)
-        cnri_graph_problem(out->graph, out->place, "weights: '%s' lies outside the script's "
+        cnri_graph_problem(out->graph, out->where, "weights: '%s' lies outside the script's "
                            "folder, or leads there: give it with --weights, or trust the script (--trust)", name);
     else
-        cnri_graph_problem(out->graph, out->place, "weights: want a file's name, or a list of "
+        cnri_graph_problem(out->graph, out->where, "weights: want a file's name, or a list of "
                            "such, got a %s value", luaL_typename(L, at));
 }
 
@@ -37,7 +37,7 @@ static void add_setting(lua_State *L, cnri_lua_built *out) {
         keep(out, &out->settings, lua_pushfstring(L, "%s=%s", word, value));
         lua_pop(L, 2);
     } else
-        cnri_graph_problem(out->graph, out->place, "weights.%s: want true, false, a number or a "
+        cnri_graph_problem(out->graph, out->where, "weights.%s: want true, false, a number or a "
                            "text", word ? word : "?");
 }
 
@@ -52,7 +52,7 @@ void cnri_lua_read_weights(lua_State *L, int args, cnri_lua_built *out) {
         lua_settop(L, at);
     }
     if (type == LUA_TTABLE && n == 0)
-        cnri_graph_problem(out->graph, out->place, "weights: want a file's name in the list");
+        cnri_graph_problem(out->graph, out->where, "weights: want a file's name in the list");
     lua_pushnil(L);
     while (type == LUA_TTABLE && lua_next(L, at)) {
         if (!lua_isinteger(L, -2)) add_setting(L, out);
@@ -83,7 +83,7 @@ static cnr_status fill_as_named(cnri_lua_built *built, const char *const *option
     for (int32_t i = 0; i < n + own->n && !status; i++) {
         char **slot = cnri_push(&settings);
         if (slot) *slot = i < n ? (char *)options[i] : own->at[i - n];
-        else status = cnri_fail(err, CNR_E_MEMORY, built->place, "out of memory");
+        else status = cnri_fail(err, CNR_E_MEMORY, built->where, "out of memory");
     }
     const cnr_import_args args = {.size = sizeof args, .n_paths = built->files.n,
                                   .paths = (const char *const *)built->files.at,
@@ -103,12 +103,12 @@ cnr_status cnri_lua_fill(cnri_lua_built *built, const cnr_load_options *options,
     g->no_verify = options && CNRI_HAS(options, no_verify) && options->no_verify;
     if (given || n == 0) return cnri_weights_fill(g, given, settings, err);
     if (built->files.n == 0)
-        return cnri_fail(err, CNR_E_NOT_FOUND, built->place, "the net names no weights for its %d "
+        return cnri_fail(err, CNR_E_NOT_FOUND, built->where, "the net names no weights for its %d "
                          "parameters: say weights = \"FILE.cnr\", or give --weights FILE or "
                          "--weights random:SEED", n);
     for (int32_t i = 0; i < built->files.n; i++)
         if (access(built->files.at[i], F_OK) != 0)
-            return cnri_fail(err, CNR_E_NOT_FOUND, built->place, "weights: there is no %s yet: "
+            return cnri_fail(err, CNR_E_NOT_FOUND, built->where, "weights: there is no %s yet: "
                              "train the net, or give --weights FILE or --weights random:SEED",
                              built->files.at[i]);
     return fill_as_named(built, settings, err);

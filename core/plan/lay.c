@@ -44,11 +44,11 @@ static void lifetimes(cnr_plan *plan) {
     }
 }
 
-static bool same_place(const lay_item *a, const lay_item *b) {
+static bool same_memory(const lay_item *a, const lay_item *b) {
     return a->device == b->device && a->memory_class == b->memory_class;
 }
 
-static void settle(cnr_plan *plan, const lay_item *item, int32_t storage, uint64_t offset) {
+static void assign(cnr_plan *plan, const lay_item *item, int32_t storage, uint64_t offset) {
     if (item->home >= 0) {
         plan->homes.at[item->home].storage = storage;
         plan->homes.at[item->home].offset = offset;
@@ -77,7 +77,7 @@ static cnr_status lay_whole(cnr_plan *plan, lay_item *items, int32_t n, const la
     for (;;) {
         int32_t k = -1;
         for (int32_t i = 0; i < n; i++)
-            if (!items[i].done && same_place(&items[i], like) &&
+            if (!items[i].done && same_memory(&items[i], like) &&
                 (k < 0 || items[i].bytes > items[k].bytes))
                 k = i;
         if (k < 0) return CNR_OK;
@@ -92,7 +92,7 @@ static cnr_status lay_whole(cnr_plan *plan, lay_item *items, int32_t n, const la
                 continue;
             bool taken = false;
             for (int32_t i = 0; i < n && !taken; i++) {
-                if (!items[i].done || !same_place(&items[i], like)) continue;
+                if (!items[i].done || !same_memory(&items[i], like)) continue;
                 const int32_t in = items[i].home >= 0 ? plan->homes.at[items[i].home].storage
                                                       : plan->steps.at[items[i].step].workspace;
                 taken = in == s && items[i].first <= item->last && item->first <= items[i].last;
@@ -101,7 +101,7 @@ static cnr_status lay_whole(cnr_plan *plan, lay_item *items, int32_t n, const la
         }
         if (best < 0) best = add_storage(plan, item, item->bytes);
         if (best < 0) return cnri_no_memory(err);
-        settle(plan, item, best, 0);
+        assign(plan, item, best, 0);
         item->done = true;
     }
 }
@@ -114,7 +114,7 @@ static cnr_status lay_class(cnr_plan *plan, lay_item *items, int32_t n, const la
     int32_t count = 0;
     uint64_t sum = 0;
     for (int32_t i = 0; i < n; i++) {
-        if (!same_place(&items[i], &like)) continue;
+        if (!same_memory(&items[i], &like)) continue;
         if (m->max_bytes && items[i].bytes > m->max_bytes)
             return cnri_fail(err, CNR_E_LIMIT, plan->devices[like.device]->name,
                              "a block of %llu bytes is wanted; one allocation holds at most %llu",
@@ -135,8 +135,8 @@ static cnr_status lay_class(cnr_plan *plan, lay_item *items, int32_t n, const la
     if (storage < 0) return cnri_no_memory(err);
     count = 0;
     for (int32_t i = 0; i < n; i++) {
-        if (!same_place(&items[i], &like)) continue;
-        settle(plan, &items[i], storage, blocks[count++].offset);
+        if (!same_memory(&items[i], &like)) continue;
+        assign(plan, &items[i], storage, blocks[count++].offset);
         items[i].done = true;
     }
     return CNR_OK;

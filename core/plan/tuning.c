@@ -171,8 +171,8 @@ static cnr_status make_key(cnri_planner *p, int32_t node, int32_t device, cnr_er
 
 /* ---- the small net ---- */
 
-/* The value's twin in the segment: its own constants, inputs for what others compute. */
-static cnr_value twin(const cnri_planner *p, cnr_graph *s, cnr_value v, cnr_value *map) {
+/* The value in the segment: its own constants, inputs for what others compute. */
+static cnr_value in_segment(const cnri_planner *p, cnr_graph *s, cnr_value v, cnr_value *map) {
     char name[32];
     if (v < 0 || map[v] >= 0) return v < 0 ? -1 : map[v];
     const cnr_tensor *type = p->graph->values.at[v].type;
@@ -189,7 +189,7 @@ static bool add_to(const cnri_planner *p, cnr_graph *s, int32_t node, cnr_value 
     snprintf(name, sizeof name, "n%d", (int)node);
     cnr_value *values = cnri_alloc((n_in + n_out + 1) * sizeof *values);
     if (!values) return false;
-    for (size_t i = 0; i < n_in; i++) values[i] = twin(p, s, n->in[i], map);
+    for (size_t i = 0; i < n_in; i++) values[i] = in_segment(p, s, n->in[i], map);
     const bool good = !cnri_node_load(s, n->view.desc->name, name, NULL, values, (int32_t)n_in,
                                       n->view.attrs, n->view.n_attrs, values + n_in,
                                       (int32_t)n_out);

@@ -224,7 +224,7 @@ typedef struct picture {
     int64_t h, w, c;
     const uint8_t *at;
     uint8_t *own; /* at, when it is ours */
-    cnri_framing place; /* of the whole picture, so far */
+    cnri_framing framing; /* of the whole picture, so far */
 } picture;
 
 static bool picture_make(picture *p, int64_t h, int64_t w, int64_t c) {
@@ -241,13 +241,13 @@ static bool picture_make(picture *p, int64_t h, int64_t w, int64_t c) {
 
 static void picture_move(picture *to, picture *from) {
     cnri_free(to->own);
-    from->place = to->place;
+    from->framing = to->framing;
     *to = *from;
 }
 
 static void shift(picture *p, int64_t y, int64_t x) {
-    p->place.shift[0] += (double)y;
-    p->place.shift[1] += (double)x;
+    p->framing.shift[0] += (double)y;
+    p->framing.shift[1] += (double)x;
 }
 
 /* Pillow's weights of red, green and blue, 16 bits each. */
@@ -269,8 +269,8 @@ static cnr_status scale_to(picture *p, int64_t h, int64_t w) {
     if (!picture_make(&scaled, h, w, p->c)) return CNR_E_MEMORY;
     const double ratio[2] = {(double)h / (double)p->h, (double)w / (double)p->w};
     for (int i = 0; i < 2; i++) {
-        p->place.scale[i] *= ratio[i];
-        p->place.shift[i] *= ratio[i];
+        p->framing.scale[i] *= ratio[i];
+        p->framing.shift[i] *= ratio[i];
     }
     const cnr_status status = cnri_resize_u8(p->at, p->h, p->w, p->c, scaled.own, h, w);
     if (status) cnri_free(scaled.own);
@@ -430,10 +430,10 @@ static cnr_status check_size(const cnri_preprocess *p, const layout *l, const cn
     return CNR_OK;
 }
 
-cnr_status cnri_preprocess_place(const cnri_preprocess *p, const cnr_tensor *from,
-                                 cnr_tensor *out, cnri_framing *place, cnr_error *err) {
+cnr_status cnri_preprocess_framed(const cnri_preprocess *p, const cnr_tensor *from,
+                                 cnr_tensor *out, cnri_framing *framing, cnr_error *err) {
     picture pic = {.h = from->dim[0], .w = from->dim[1], .c = from->dim[2], .at = from->data,
-                   .place = {.scale = {1, 1}}};
+                   .framing = {.scale = {1, 1}}};
     layout l = layout_of(out, &pic);
     cnr_status status = check(p, from, out, &l, err);
     if (status) return status;
@@ -450,12 +450,12 @@ cnr_status cnri_preprocess_place(const cnri_preprocess *p, const cnr_tensor *fro
     }
     for (int64_t c = 0; c < l.c && !status; c++) write_channel(p, &pic, &l, c, out);
     cnri_free(pic.own);
-    *place = pic.place;
+    *framing = pic.framing;
     return status;
 }
 
 cnr_status cnri_preprocess_apply(const cnri_preprocess *p, const cnr_tensor *from,
                                  cnr_tensor *out, cnr_error *err) {
-    cnri_framing place;
-    return cnri_preprocess_place(p, from, out, &place, err);
+    cnri_framing framing;
+    return cnri_preprocess_framed(p, from, out, &framing, err);
 }

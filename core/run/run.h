@@ -159,8 +159,8 @@ cnr_status cnri_preprocess_apply(const cnri_preprocess *p, const cnr_tensor *pic
                                  cnr_tensor *out, cnr_error *err);
 /* Where the picture went, height and width: input = picture * scale + shift, in pixels. */
 typedef struct cnri_framing { double scale[2], shift[2]; } cnri_framing;
-cnr_status cnri_preprocess_place(const cnri_preprocess *p, const cnr_tensor *picture,
-                                 cnr_tensor *out, cnri_framing *place, cnr_error *err);
+cnr_status cnri_preprocess_framed(const cnri_preprocess *p, const cnr_tensor *picture,
+                                 cnr_tensor *out, cnri_framing *framing, cnr_error *err);
 /* preset.c: the steps of a preset that some importer brings; and the names there are. */
 typedef cnr_status (*cnri_step_fn)(void *arg, const char *key, const char *text, cnr_error *err);
 cnr_status cnri_preset_each(const char *name, cnri_step_fn fn, void *arg, cnr_error *err);

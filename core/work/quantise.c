@@ -30,7 +30,7 @@ static const cnri_answer *too_noisy(const job *q) {
 
 enum { COMPARED = 16 }; /* pictures that signal and noise are measured on */
 
-static cnr_status settle(job *q, cnr_error *err) {
+static cnr_status quantise_the_good(job *q, cnr_error *err) {
     for (;;) {
         cnr_status status = cnri_quantized(&q->c, q->wanted, &q->out->quantized, &q->answers, err);
         if (!status && q->answers.n == 0)
@@ -157,7 +157,7 @@ static cnr_status all(job *q, const cnr_graph *net, cnr_error *err) {
     if (status) return status;
     q->c.pictures = limit < q->c.samples.info.count ? limit : q->c.samples.info.count;
     status = cnri_calibrate(&q->c, err);
-    if (!status) status = settle(q, err);
+    if (!status) status = quantise_the_good(q, err);
     if (!status && q->o->check) status = check(q, q->o->check < 0 ? limit : q->o->check, err);
     return status ? status : take(q, err);
 }

@@ -185,7 +185,7 @@ static cnr_status compare(found *f, cnr_error *err) {
 }
 
 /* The medians of all repeats; what was on record is not news. */
-static cnr_status settle(const found *f, const cnri_tuning *record, cnri_tuning *news,
+static cnr_status record_medians(const found *f, const cnri_tuning *record, cnri_tuning *news,
                          cnr_error *err) {
     const cnri_tuning *first = &f->times.at[0];
     double *values = cnri_alloc((size_t)f->times.n * sizeof *values);
@@ -235,7 +235,7 @@ cnr_status cnri_tune_model(cnr_model *model, const cnri_tune_options *options,
     cnr_status status = cnri_tuning_load(options->folder, &record, print, err);
     if (!status) status = repeat(options, model, &record, observer, &f, err);
     if (!status) status = compare(&f, err);
-    if (!status) status = settle(&f, &record, &news, err);
+    if (!status) status = record_medians(&f, &record, &news, err);
     status = cnri_alloc_verdict(before, status, options->folder, err); /* a kernel may be missing */
     if (!status) status = cnri_tuning_save(options->folder, &news, err);
     out->repeats = f.times.n;

@@ -44,13 +44,6 @@ const char *imp_option(const cnr_import_args *args, const char *name) {
     return NULL;
 }
 
-int imp_option_bool(const cnr_import_args *args, const char *name, int fallback) {
-    const char *text = imp_option(args, name);
-    if (!text) return fallback;
-    if (strcmp(text, "1") == 0 || strcmp(text, "true") == 0) return 1;
-    return strcmp(text, "0") == 0 || strcmp(text, "false") == 0 ? 0 : -1;
-}
-
 double imp_number(const char *text, const char **end) {
     const char *at = text;
     double value = 0, scale = 1;

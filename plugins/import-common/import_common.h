@@ -36,8 +36,6 @@ int imp_is_text(const uint8_t *head, size_t n);
 int imp_ends_with(const char *path, const char *tail);
 /* The value of option "name=value", or NULL. */
 const char *imp_option(const cnr_import_args *args, const char *name);
-/* The same for "1" or "0", "true" or "false"; -1 for anything else. */
-int imp_option_bool(const cnr_import_args *args, const char *name, int fallback);
 /* A number that every locale reads alike; *end == text when there is none. */
 double imp_number(const char *text, const char **end);
 /* Writes a number that every locale reads alike and that gives the same float back. */

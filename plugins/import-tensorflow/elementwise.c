@@ -72,18 +72,18 @@ void tf_op_squared(tf_job *j) {
                           j->in[0]->rank);
     }
     tf_broadcast(j, "sub", 2, NULL);
-    tf_twins *y = j->entry->out; /* the difference, under the node's name */
+    tf_layouts *y = j->entry->out; /* the difference, under the node's name */
     const cnr_value d = y->turned >= 0 ? y->turned : y->plain;
     tf_give_as(j, 0, tf_step(j, "mul", (cnr_value[]){d, d}, 2, NULL), y->turned >= 0, y->rank);
 }
 
-static cnr_value given(const tf_twins *y) {
+static cnr_value given(const tf_layouts *y) {
     return y->turned >= 0 ? y->turned : y->plain;
 }
 
 void tf_op_not_equal(tf_job *j) {
     tf_broadcast(j, "equal", 2, NULL);
-    const tf_twins y = j->entry->out[0];
+    const tf_layouts y = j->entry->out[0];
     const cnr_value same = given(&y);
     tf_give_as(j, 0, tf_step(j, "not", &same, 1, NULL), y.turned >= 0, y.rank);
 }

@@ -99,10 +99,11 @@ cnr_value tf_in_any(tf_job *j, int32_t k, int *turned) {
     return *turned ? j->in[k]->turned : tf_in_plain(j, k);
 }
 void tf_give(tf_job *j, int32_t k, cnr_value plain) {
-    if (k < j->entry->n_out) j->entry->out[k] = (tf_twins){.plain = plain, .turned = -1};
+    if (k < j->entry->n_out) j->entry->out[k] = (tf_layouts){.plain = plain, .turned = -1};
 }
 void tf_give_turned(tf_job *j, int32_t k, cnr_value v, int32_t rank) {
-    if (k < j->entry->n_out) j->entry->out[k] = (tf_twins){.plain = -1, .turned = v, .rank = rank};
+    if (k < j->entry->n_out)
+        j->entry->out[k] = (tf_layouts){.plain = -1, .turned = v, .rank = rank};
 }
 void tf_give_as(tf_job *j, int32_t k, cnr_value v, int turned, int32_t rank) {
     if (turned)

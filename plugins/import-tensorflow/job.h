@@ -9,7 +9,7 @@ typedef struct tf_job {
     tf_entry *entry;
     const char *op, *name;
     const char *ours;   /* the operator of ours that the table names */
-    tf_twins **in;      /* data inputs only */
+    tf_layouts **in;    /* data inputs only */
     cnr_value *scratch; /* as many values */
     int32_t n_in;
 } tf_job;
@@ -44,12 +44,12 @@ cnr_value tf_vector(tf_job *j, const int64_t *values, int64_t n, int32_t dtype);
 
 cnr_value tf_in_plain(tf_job *j, int32_t k);
 int32_t tf_in_dims(const tf_job *j, int32_t k, int64_t *dim);
-/* The twin that is there, turned if both are. */
+/* The layout that is there, turned if both are. */
 cnr_value tf_in_any(tf_job *j, int32_t k, int *turned);
 void tf_give(tf_job *j, int32_t k, cnr_value plain);
 void tf_give_turned(tf_job *j, int32_t k, cnr_value v, int32_t rank);
 void tf_give_as(tf_job *j, int32_t k, cnr_value v, int turned, int32_t rank);
-/* An axis of theirs, which may count from the end, in the twin that is used. */
+/* An axis of theirs, which may count from the end, in the layout that is used. */
 int64_t tf_axis(int64_t axis, int32_t rank, int turned);
 /* A picture input as N C H W, whatever data_format says of it; the result likewise. */
 int tf_is_nchw(const tf_job *j);

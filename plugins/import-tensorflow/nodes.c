@@ -182,15 +182,15 @@ static int room_for_outputs(tf_job *j) {
     if (j->entry->row->convert == tf_op_identity_n) n = (int64_t)j->entry->node->n_input;
     if (j->ours) n = tf_attr_int(j, j->ours, n); /* num_split, num */
     if (n < 1 || n > MOST) return tf_problem(j, "it has %lld outputs", (long long)n), 0;
-    j->entry->out = (tf_twins *)tf_block(j->net, (size_t)n * sizeof(tf_twins));
+    j->entry->out = (tf_layouts *)tf_block(j->net, (size_t)n * sizeof(tf_layouts));
     j->entry->n_out = j->entry->out ? (int32_t)n : 0;
     for (int32_t i = 0; i < j->entry->n_out; i++)
-        j->entry->out[i] = (tf_twins){.plain = -1, .turned = -1};
+        j->entry->out[i] = (tf_layouts){.plain = -1, .turned = -1};
     return j->entry->n_out > 0;
 }
 
 /* What an input names; NULL: nothing (yet). */
-static tf_twins *twins_of(tf_net *net, tf_entry *from, int32_t output) {
+static tf_layouts *layouts_of(tf_net *net, tf_entry *from, int32_t output) {
     if (!from || from->dead) return from ? &net->dead : NULL;
     return output < from->n_out ? &from->out[output] : NULL;
 }
@@ -203,7 +203,7 @@ static int is_dead(tf_net *net, const tf_entry *entry) {
         int32_t output;
         tf_entry *from = tf_input(net, text, &output);
         if (*text == '^') from = tf_find(net, text + 1, strlen(text + 1));
-        const tf_twins *x = twins_of(net, from, output);
+        const tf_layouts *x = layouts_of(net, from, output);
         if (x && x->dead) return 1;
     }
     return 0;
@@ -212,14 +212,14 @@ static int is_dead(tf_net *net, const tf_entry *entry) {
 /* Collects the data inputs; 0: something is wrong with one. */
 static int gather(tf_job *j) {
     const Tf__NodeDef *node = j->entry->node;
-    j->in = (tf_twins **)tf_block(j->net, (node->n_input + 1) * sizeof *j->in);
+    j->in = (tf_layouts **)tf_block(j->net, (node->n_input + 1) * sizeof *j->in);
     j->scratch = (cnr_value *)tf_block(j->net, (node->n_input + 1) * sizeof *j->scratch);
     if (!j->in || !j->scratch) return 0;
     for (size_t i = 0; i < node->n_input && !j->entry->failed; i++) {
         int32_t output;
         if (*node->input[i] == '^') continue;
         tf_entry *from = tf_input(j->net, node->input[i], &output);
-        tf_twins *x = twins_of(j->net, from, output);
+        tf_layouts *x = layouts_of(j->net, from, output);
         if (!from) tf_problem(j, "it reads \"%.120s\", which is not there", node->input[i]);
         else if (from->failed) j->entry->failed = 1; /* follows from a problem already told */
         else if (!x || (x->plain < 0 && x->turned < 0 && !x->dead && !x->noise))
@@ -243,7 +243,7 @@ void tf_convert(tf_net *net, tf_entry *entry) {
     row->convert(&j);
     if (entry->failed) return;
     tf_note_sizes(&j);
-    const tf_twins *y = entry->out;
+    const tf_layouts *y = entry->out;
     if (y->plain < 0 && y->turned < 0 && !y->noise && row->convert != tf_op_switch && !merges)
         entry->failed = 1; /* the graph has its problem */
 }

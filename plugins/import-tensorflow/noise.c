@@ -27,7 +27,7 @@ int tf_noise(tf_job *j) {
     const int first = j->n_in > 0 && j->in[0]->noise, second = j->n_in > 1 && j->in[1]->noise;
     double c = 0;
     if (!first && !second) return 0;
-    const tf_twins *x = j->in[first ? 0 : 1];
+    const tf_layouts *x = j->in[first ? 0 : 1];
     const int two = j->n_in == 2 && first != second && number(j, first ? 1 : 0, &c);
     const char *op = j->ours ? j->ours : "";
     if (j->n_in == 1 && j->entry->row->convert == tf_op_pass)

@@ -1,7 +1,7 @@
 /* Operators that make one element of many, or look for one. */
 #include "job.h"
 
-/* Axes of input k in the twin that is used, into l. Turned pictures stay so while the axes are
+/* Axes of input k in the layout that is used, into l. Turned pictures stay so while the axes are
  * kept, or when what is left is in the same order: no channels, or no pixels. */
 static int axes_of(tf_job *j, int64_t axes[CNR_MAX_RANK], int keep, imp_attrs *l, int *turned) {
     int64_t d[CNR_MAX_RANK];

@@ -122,7 +122,7 @@ static void tell_unsupported(tf_net *net, int looped) {
 /* ---- outputs ---- */
 
 static cnr_status add_output(tf_net *net, tf_entry *e, int32_t k, const char *name) {
-    tf_twins *t = k < e->n_out && !e->failed && !e->dead ? &e->out[k] : NULL;
+    tf_layouts *t = k < e->n_out && !e->failed && !e->dead ? &e->out[k] : NULL;
     if (!t || t->dead || (t->plain < 0 && t->turned < 0)) return CNR_OK;
     return imp_host->graph_output(net->b.graph, tf_plain(net, t), name);
 }

@@ -15,7 +15,7 @@ static tf_size known_size(int64_t value) {
 
 int64_t tf_in_sizes(const tf_job *j, int32_t k, tf_size *out, int64_t max) {
     if (k >= j->n_in) return -1;
-    const tf_twins *x = j->in[k];
+    const tf_layouts *x = j->in[k];
     const cnr_tensor *t = tf_known(j->net, x);
     const int64_t n = t ? cnr_count(t) : x->sizes ? x->n_sizes : -1;
     if (n < 0 || n > max || (t && t->dtype != CNR_i32 && t->dtype != CNR_i64)) return -1;
@@ -171,7 +171,7 @@ static int64_t sizes_of(const tf_job *j, tf_size *out) {
 }
 
 /* The same value as a constant, since all of it is known after all. */
-static void make_known(tf_job *j, tf_twins *y, const cnr_tensor *type, const tf_size *sizes,
+static void make_known(tf_job *j, tf_layouts *y, const cnr_tensor *type, const tf_size *sizes,
                        int64_t n) {
     int64_t values[MOST];
     for (int64_t i = 0; i < n; i++) values[i] = sizes[i].value;
@@ -185,7 +185,7 @@ static void make_known(tf_job *j, tf_twins *y, const cnr_tensor *type, const tf_
     y->plain = v;
 }
 
-static void note(tf_job *j, tf_twins *y, const tf_size *sizes, int64_t n) {
+static void note(tf_job *j, tf_layouts *y, const tf_size *sizes, int64_t n) {
     const cnr_tensor *type = imp_type(&j->net->b, y->plain);
     int known = 1;
     if (!type ||

@@ -1,6 +1,6 @@
 /* What the importer's files share.
  *
- * TensorFlow lays pictures out N H W C, we N C H W. A value has up to two twins: `plain`, the
+ * TensorFlow lays pictures out N H W C, we N C H W. A value has up to two layouts: `plain`, the
  * tensor as TensorFlow has it, and `turned`, with the channels moved to axis 1. Convolutions and
  * their kin take and give turned ones, element-wise operators stay turned when they can, and
  * everything else takes the plain one; the transpose between is made once, when first asked for. */
@@ -15,11 +15,11 @@ typedef struct tf_size {
     int64_t value; /* not known: CNR_DIM_SYMBOL when it is a dimension's, else CNR_DIM_UNKNOWN */
     int32_t known;
     int32_t axis; /* open: factor times this dimension of `of`, plus shift; of NULL: anything */
-    const struct tf_twins *of;
+    const struct tf_layouts *of;
     int64_t factor, shift;
 } tf_size;
 
-typedef struct tf_twins {
+typedef struct tf_layouts {
     cnr_value plain, turned; /* -1: not made (yet) */
     int32_t rank;            /* of the turned one */
     int32_t dead;            /* on the side of a branch that is not taken */
@@ -27,13 +27,13 @@ typedef struct tf_twins {
     int32_t n_sizes;
     int32_t noise; /* random numbers, evenly in [low, high) */
     double low, high;
-} tf_twins;
+} tf_layouts;
 
 /* A node of the GraphDef and what became of it. */
 typedef struct tf_entry {
     const Tf__NodeDef *node;
     const struct tf_row *row; /* how it is converted; NULL: it can't be */
-    tf_twins *out;            /* n_out of them; NULL until converted */
+    tf_layouts *out;          /* n_out of them; NULL until converted */
     int32_t n_out;
     int32_t state; /* 0 untouched, 1 under way, 2 done */
     size_t next;   /* inputs before this one are done */
@@ -50,7 +50,7 @@ typedef struct tf_net {
     uint32_t room;
     const cnr_import_args *args;
     const char *outputs; /* "A,B:1", those that are wanted; NULL: what no node reads */
-    tf_twins dead;       /* what dead entries give */
+    tf_layouts dead;     /* what dead entries give */
     void *blocks;        /* memory that lives as long as this */
 } tf_net;
 
@@ -74,13 +74,13 @@ const Tf__NodeDef **tf_write_out(tf_net *net, const Tf__GraphDef *def, size_t *n
 
 /* ---- values.c ---- */
 
-cnr_value tf_plain(tf_net *net, tf_twins *twins);
-cnr_value tf_turned(tf_net *net, tf_twins *twins,
+cnr_value tf_plain(tf_net *net, tf_layouts *layouts);
+cnr_value tf_turned(tf_net *net, tf_layouts *layouts,
                     int32_t rank); /* rank: taken where none is known */
-/* Dims as TensorFlow has them, whichever twin is there; returns the rank, -1 unknown. */
-int32_t tf_dims(const tf_net *net, const tf_twins *twins, int64_t dim[CNR_MAX_RANK]);
+/* Dims as TensorFlow has them, whichever layout is there; returns the rank, -1 unknown. */
+int32_t tf_dims(const tf_net *net, const tf_layouts *layouts, int64_t dim[CNR_MAX_RANK]);
 /* The data of a value known now; NULL otherwise. */
-const cnr_tensor *tf_known(const tf_net *net, const tf_twins *twins);
+const cnr_tensor *tf_known(const tf_net *net, const tf_layouts *layouts);
 cnr_value tf_node(tf_net *net, const char *op, const char *name, const cnr_value *in, int32_t n_in,
                   const imp_attrs *attrs);
 

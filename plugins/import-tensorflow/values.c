@@ -20,12 +20,12 @@ static cnr_value transpose(tf_net *net, cnr_value v, int32_t rank, int to_front)
     return tf_node(net, "transpose", NULL, &v, 1, &l);
 }
 
-cnr_value tf_plain(tf_net *net, tf_twins *t) {
+cnr_value tf_plain(tf_net *net, tf_layouts *t) {
     if (t->plain < 0 && t->turned >= 0) t->plain = transpose(net, t->turned, t->rank, 0);
     return t->plain;
 }
 
-cnr_value tf_turned(tf_net *net, tf_twins *t, int32_t rank) {
+cnr_value tf_turned(tf_net *net, tf_layouts *t, int32_t rank) {
     const cnr_tensor *type = imp_type(&net->b, t->plain);
     if (type && type->dtype) rank = type->rank;
     if (t->turned < 0 && t->plain >= 0 && rank > 1) {
@@ -35,7 +35,7 @@ cnr_value tf_turned(tf_net *net, tf_twins *t, int32_t rank) {
     return t->turned;
 }
 
-int32_t tf_dims(const tf_net *net, const tf_twins *t, int64_t dim[CNR_MAX_RANK]) {
+int32_t tf_dims(const tf_net *net, const tf_layouts *t, int64_t dim[CNR_MAX_RANK]) {
     const cnr_tensor *type = imp_type(&net->b, t->plain >= 0 ? t->plain : t->turned);
     for (int32_t i = 0; i < CNR_MAX_RANK; i++) dim[i] = CNR_DIM_UNKNOWN;
     if (!type || !type->dtype) return t->turned >= 0 ? t->rank : -1;
@@ -44,7 +44,7 @@ int32_t tf_dims(const tf_net *net, const tf_twins *t, int64_t dim[CNR_MAX_RANK])
     return type->rank;
 }
 
-const cnr_tensor *tf_known(const tf_net *net, const tf_twins *t) {
+const cnr_tensor *tf_known(const tf_net *net, const tf_layouts *t) {
     const cnr_tensor *type = imp_type(&net->b, t->plain);
     return type && type->dtype && type->flags & CNR_TENSOR_CONST && type->data ? type : NULL;
 }

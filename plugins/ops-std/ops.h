@@ -107,9 +107,6 @@ static inline uint64_t ops_elements(const cnr_tensor *t) {
     const int64_t n = t ? cnr_count(t) : 0;
     return n < 0 ? 0 : (uint64_t)n;
 }
-/* The numbers in a constant i32/i64 (or any integer) input, at most `max`; count, or -1 when the
- * data is not known yet, is no integer vector or is longer. */
-int32_t ops_const_ints(const cnr_tensor *t, int64_t *out, int32_t max);
 
 /* ---- splitting (shape.c) ---- */
 

@@ -122,11 +122,3 @@ void ops_region_first(const cnr_node *node, int32_t axis, int64_t begin, int64_t
     ops_region_every(node, axis, begin, end, port, r);
     if (port > 0) r->axis = -1;
 }
-
-int32_t ops_const_ints(const cnr_tensor *t, int64_t *out, int32_t max) {
-    if (!t || !t->data || t->rank > 1 || t->encoding || !(OPS_INTS >> t->dtype & 1u)) return -1;
-    const int64_t n = cnr_count(t);
-    if (n < 0 || n > max) return -1;
-    for (int64_t i = 0; i < n; i++) out[i] = ops_get_int(t->dtype, t->data, i);
-    return (int32_t)n;
-}
