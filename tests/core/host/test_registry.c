@@ -115,6 +115,7 @@ static void test_faults(void) {
     for (int32_t kind = 1; cnri_kind_name(kind); kind++) {
         static struct { uint32_t size, other; const char *name[2]; void *hooks[60]; } empty = {
             0, 0, {"empty", "empty"}, {0}};
+        if (kind == CNR_KIND_RETIRED_METER || kind == CNR_KIND_RETIRED_KNOB) continue;
         empty.size = sizes[kind];
         r.fault[0] = 0;
         cnr_status status = cnri_registrar_add(&r, kind, &empty);

@@ -73,6 +73,7 @@ static void images(void) {
 static void events(void) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_stream other = {.size = sizeof other}, *s = &ocl_state.stream;
+    cnr_stream timed = {.size = sizeof timed, .flags = CNR_STREAM_TIMED};
     void *first = NULL, *last = NULL;
     static char bytes[1 << 20];
     int32_t back = 0;
@@ -89,9 +90,18 @@ static void events(void) {
     cls()->sync(&other, &err);
     is_int(back, value, "and sees what it wrote");
     cls()->sync(s, &err);
+    ok(cls()->elapsed(&ocl_state.device, first, last) < 0, "queues that nobody times tell no time");
+    cls()->event_free(&ocl_state.device, first);
+    cls()->event_free(&ocl_state.device, last);
+    cls()->stream_open(&ocl_state.device, &timed, &err);
+    cls()->record(&timed, &first, &err);
+    cls()->write(&timed, &a, 0, bytes, sizeof bytes, &err);
+    cls()->record(&timed, &last, &err);
+    cls()->sync(&timed, &err);
     ok(cls()->elapsed(&ocl_state.device, first, last) >= 0, "time between marks");
     cls()->event_free(&ocl_state.device, first);
     cls()->event_free(&ocl_state.device, last);
+    cls()->stream_close(&timed);
     cls()->stream_close(&other);
     cls()->free(&ocl_state.device, &a);
 }
