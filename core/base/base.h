@@ -160,13 +160,14 @@ cnr_status cnri_read_kept(const char *path, uint64_t limit, char **out, size_t *
 cnr_status cnri_kept_check(const char *folder, cnr_error *err); /* the folder's half of it */
 bool cnri_only_ours(const struct stat *info);
 
-/* ---- kept.c: what plugins keep, in the folder CNNRUN_CACHE, else ~/.cache/cnnrun ---- */
+/* ---- kept.c: what plugins keep, in a folder; NULL: CNNRUN_CACHE, else ~/.cache/cnnrun ---- */
 /* Makes a folder of that sort, with those above it, and checks it. */
 cnr_status cnri_kept_make(const char *folder, cnr_error *err);
 /* *data by cnri_alloc, a NUL behind it. CNR_E_NOT_FOUND: there is none. */
-cnr_status cnri_kept_load(const char *name, uint64_t limit, void **data, uint64_t *bytes,
+cnr_status cnri_kept_load(const char *folder, const char *name, uint64_t limit, void **data,
+                          uint64_t *bytes, cnr_error *err);
+cnr_status cnri_kept_save(const char *folder, const char *name, const void *data, uint64_t bytes,
                           cnr_error *err);
-cnr_status cnri_kept_save(const char *name, const void *data, uint64_t bytes, cnr_error *err);
 
 /* ---- path.c ---- */
 char *cnri_path_join(const char *directory, const char *name);

@@ -50,13 +50,13 @@ static bool is_name(const char *name) {
 }
 
 /* cnri_free; NULL with err. */
-static char *place_of(const char *name, bool make, cnr_error *err) {
+static char *place_of(const char *given, const char *name, bool make, cnr_error *err) {
     if (!is_name(name)) {
         cnri_fail(err, CNR_E_ARG, name, "is no name for what is kept: want letters, digits, . _ -");
         return NULL;
     }
     if (err) err->code = CNR_OK;
-    char *folder = usual_folder(err), *path = NULL;
+    char *folder = given ? cnri_strdup(given) : usual_folder(err), *path = NULL;
     if (folder && (!make || cnri_kept_make(folder, err) == CNR_OK))
         if (!(path = cnri_path_join(folder, name))) cnri_fail(err, CNR_E_MEMORY, name, "out of memory");
     if (!folder && err && !err->code) cnri_fail(err, CNR_E_MEMORY, name, "out of memory");
@@ -64,15 +64,15 @@ static char *place_of(const char *name, bool make, cnr_error *err) {
     return path;
 }
 
-cnr_status cnri_kept_load(const char *name, uint64_t limit, void **data, uint64_t *bytes,
-                          cnr_error *err) {
+cnr_status cnri_kept_load(const char *folder, const char *name, uint64_t limit, void **data,
+                          uint64_t *bytes, cnr_error *err) {
     cnr_error own = CNR_ERROR_INIT;
     char *file = NULL, *path;
     size_t n = 0;
     *data = NULL;
     *bytes = 0;
     if (!err) err = &own;
-    if (!(path = place_of(name, false, err))) return (cnr_status)err->code;
+    if (!(path = place_of(folder, name, false, err))) return (cnr_status)err->code;
     if (limit > UINT64_MAX - HEAD) limit = UINT64_MAX - HEAD;
     cnr_status status = cnri_read_kept(path, limit + HEAD, &file, &n, err);
     if (!status) {
@@ -94,12 +94,13 @@ cnr_status cnri_kept_load(const char *name, uint64_t limit, void **data, uint64_
     return status;
 }
 
-cnr_status cnri_kept_save(const char *name, const void *data, uint64_t bytes, cnr_error *err) {
+cnr_status cnri_kept_save(const char *folder, const char *name, const void *data, uint64_t bytes,
+                          cnr_error *err) {
     cnr_error own = CNR_ERROR_INIT;
     cnri_writer w;
     uint8_t head[HEAD];
     if (!err) err = &own;
-    char *path = place_of(name, true, err);
+    char *path = place_of(folder, name, true, err);
     if (!path) return (cnr_status)err->code;
     memcpy(head, magic, MAGIC);
     for (int i = 0; i < 8; i++) head[MAGIC + i] = (uint8_t)(bytes >> 8 * i);

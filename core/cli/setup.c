@@ -49,9 +49,6 @@ cnr_status cnri_args_open(const cnri_args *args, cnr_runtime **rt, cnr_error *er
     const cnri_common *c = &args->common;
     cnr_open_options options;
     memset(&options, 0, sizeof options);
-    /* plugins that keep things between runs (compiled kernels) look there too */
-    if (c->cache && setenv("CNNRUN_CACHE", c->cache, 1) != 0)
-        return cnri_fail(err, CNR_E_MEMORY, "--cache", "out of memory");
     options.size = sizeof options;
     options.threads = (int32_t)c->threads;
     options.plugin_dirs = terminated(&c->plugin_dirs);
@@ -59,6 +56,7 @@ cnr_status cnri_args_open(const cnri_args *args, cnr_runtime **rt, cnr_error *er
     options.log_level = c->quiet ? CNR_LOG_ERROR : CNR_LOG_WARN + c->verbose;
     options.trust_scripts = c->trust;
     options.clock = c->clock;
+    options.cache = cnri_args_cache(args);
     if (c->plugin_dirs.n && !options.plugin_dirs)
         return cnri_fail(err, CNR_E_MEMORY, "options", "out of memory");
     return cnr_open(rt, &options, err);

@@ -204,6 +204,7 @@ static cnr_status find(cnri_devices *set, const char *name, cnri_device **out, c
 
 static cnr_status open_device(const cnri_devices *set, cnri_device *d, cnr_error *err) {
     if (d->open) return CNR_OK;
+    d->device.keeps = set->keeps;
     const cnr_status status =
         cnri_told(err, d->device.cls->open(&d->device, &set->options, err), d->name, "opening it");
     if (status != CNR_OK) return status;
@@ -301,12 +302,23 @@ cnr_status cnri_device_best(cnri_devices *set, bool host, const cnri_device **ou
     return status;
 }
 
+cnr_status cnri_devices_keep(cnri_devices *set, const char *folder, cnr_error *err) {
+    cnr_status status = CNR_OK;
+    pthread_mutex_lock(&lock);
+    if (folder && !set->keeps && !(set->keeps = cnri_strdup(folder)))
+        status = cnri_fail(err, CNR_E_MEMORY, folder, "out of memory");
+    for (int32_t i = 0; i < set->n; i++) set->at[i]->device.keeps = set->keeps;
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
 void cnri_devices_close(cnri_devices *set) {
     for (int32_t i = 0; i < set->n; i++) {
         if (set->at[i]->open) set->at[i]->device.cls->close(&set->at[i]->device);
         cnri_free(set->at[i]);
     }
     cnri_free(set->at);
+    cnri_free(set->keeps);
     cnri_vec_free(&set->asked);
     *set = (cnri_devices){0};
 }

@@ -79,6 +79,7 @@ typedef struct cnri_devices {
     cnri_device **at; int32_t n, room;
     CNRI_VEC(const char *) asked; /* families */
     cnr_device_options options;
+    char *keeps; /* where plugins keep things for its devices; NULL: the user's own folder */
 } cnri_devices;
 void cnri_devices_init(cnri_devices *set, int32_t threads);
 cnr_status cnri_devices_ask(cnri_devices *set, const char *family, cnr_error *err); /* NULL: all */
@@ -93,6 +94,8 @@ cnr_status cnri_device_best(cnri_devices *set, bool host, const cnri_device **ou
                             cnr_error *err);
 /* Memory of a device, which is there when the status says so. */
 cnr_status cnri_device_alloc(const cnr_device *device, cnr_mem *out, cnr_error *err);
+/* The first folder that is named stays. */
+cnr_status cnri_devices_keep(cnri_devices *set, const char *folder, cnr_error *err);
 void cnri_devices_close(cnri_devices *set);
 
 /* ---- gauges.c: the meters and knobs of this machine ---- */

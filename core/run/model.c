@@ -196,6 +196,8 @@ static cnr_status fill(cnr_model *m, const cnr_load_options *o, cnr_error *err) 
         options.deterministic = o->deterministic;
         m->cache_bytes = o->cache_bytes;
         if (o->cache && !(m->cache = cnri_strdup(o->cache))) return no_memory(err);
+        const cnr_status status = cnri_devices_keep(&m->rt->devices, o->cache, err);
+        if (status) return status;
     }
     cnri_plan_defaults(m->graph, &options);
     if (!cnri_plan_options_copy(&options, &m->plan_options)) return no_memory(err);

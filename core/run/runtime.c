@@ -97,6 +97,8 @@ cnr_status cnr_open(cnr_runtime **out, const cnr_open_options *options, cnr_erro
     cnri_devices_init(&rt->devices, given.threads);
     if (!status) status = choose_clock(rt, given.clock, err);
     rt->options.clock = NULL;
+    if (!status) status = cnri_devices_keep(&rt->devices, given.cache, err);
+    rt->options.cache = NULL; /* the set has its own */
     if (status) cnr_close(rt);
     else *out = rt;
     return status;

@@ -25,13 +25,17 @@ static void name_of(const ocl_key *key, char name[80]) {
     snprintf(name, 80, "%s.clbin", key->hex);
 }
 
-unsigned char *ocl_cache_load(const ocl_key *key, size_t *bytes, const char **why) {
+static const char *folder_of(const ocl_device *d) {
+    return d->device ? d->device->keeps : NULL;
+}
+
+unsigned char *ocl_cache_load(const ocl_device *d, const ocl_key *key, size_t *bytes, const char **why) {
     char name[80];
     void *binary = NULL;
     uint64_t n = 0;
     cnr_error err = CNR_ERROR_INIT;
     name_of(key, name);
-    const cnr_status status = ocl_host->kept_load(name, MOST_BINARY, &binary, &n, &err);
+    const cnr_status status = ocl_host->kept_load(folder_of(d), name, MOST_BINARY, &binary, &n, &err);
     *bytes = (size_t)n;
     *why = status == CNR_E_NOT_FOUND ? "not there" : status == CNR_E_STATE
            ? "others could have written it" : "damaged";
@@ -40,11 +44,11 @@ unsigned char *ocl_cache_load(const ocl_key *key, size_t *bytes, const char **wh
     return binary;
 }
 
-void ocl_cache_store(const ocl_key *key, const unsigned char *binary, size_t bytes) {
+void ocl_cache_store(const ocl_device *d, const ocl_key *key, const unsigned char *binary, size_t bytes) {
     char name[80];
     cnr_error err = CNR_ERROR_INIT;
     name_of(key, name);
     if (bytes == 0 || bytes > MOST_BINARY) return;
-    if (ocl_host->kept_save(name, binary, bytes, &err))
+    if (ocl_host->kept_save(folder_of(d), name, binary, bytes, &err))
         ocl_host->log(CNR_LOG_INFO, "opencl", "%s: %s: compiled again next time", err.where, err.text);
 }

@@ -81,6 +81,7 @@ cnr_status ocl_device_open(cnr_device *device, const ocl_tune *tunes, int32_t n_
     if (!d) return ocl_host->fail(err, CNR_E_MEMORY, device->name, "no memory for the device");
     memset(d, 0, sizeof *d);
     d->found = found;
+    d->device = device;
     d->tune = choose_tune(tunes, n_tunes, found->name);
     const cl_context_properties properties[] = {
         CL_CONTEXT_PLATFORM, (cl_context_properties)found->platform, 0};

@@ -58,6 +58,7 @@ struct ocl_program;
 
 typedef struct ocl_device {
     const ocl_found *found;
+    const cnr_device *device; /* ours to the host */
     const ocl_tune *tune;
     cl_context context;
     cnr_memory_class memory[2];
@@ -156,9 +157,9 @@ typedef struct ocl_key {
 } ocl_key;
 ocl_key ocl_cache_key(const ocl_device *d, const char *head, const char *text, const char *options);
 /* The binary, by host->alloc; NULL is a miss, and *why says which kind. */
-unsigned char *ocl_cache_load(const ocl_key *key, size_t *bytes, const char **why);
+unsigned char *ocl_cache_load(const ocl_device *d, const ocl_key *key, size_t *bytes, const char **why);
 /* Failing is no error: the next start builds again. */
-void ocl_cache_store(const ocl_key *key, const unsigned char *binary, size_t bytes);
+void ocl_cache_store(const ocl_device *d, const ocl_key *key, const unsigned char *binary, size_t bytes);
 
 /* ---- launch.c ---- */
 

@@ -95,7 +95,7 @@ static cl_program from_binary(const ocl_device *d, const ocl_key *key, const cha
                               const char **why) {
     size_t bytes;
     cl_int code, status;
-    unsigned char *binary = ocl_cache_load(key, &bytes, why);
+    unsigned char *binary = ocl_cache_load(d, key, &bytes, why);
     if (!binary) return NULL;
     const unsigned char *one = binary;
     cl_program program = ocl_cl.clCreateProgramWithBinary(d->context, 1, &d->found->device, &bytes,
@@ -117,11 +117,10 @@ static void keep_binary(const ocl_device *d, cl_program program, const ocl_key *
         bytes == 0)
         return;
     unsigned char *binary = ocl_host->alloc(bytes);
-    (void)d;
     if (binary &&
         ocl_cl.clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL) ==
             CL_SUCCESS)
-        ocl_cache_store(key, binary, bytes);
+        ocl_cache_store(d, key, binary, bytes);
     ocl_host->free(binary);
 }
 

@@ -226,7 +226,7 @@ static void blocks(int32_t n) {
     int32_t right = 0, same = 0;
     for (size_t i = 0; i < sizeof block; i++) block[i] = (uint8_t)dice(256);
     setenv("CNNRUN_CACHE", folder, 1);
-    is_int(cnri_kept_save("program.clbin", block, sizeof block, &err), CNR_OK, "a block is kept");
+    is_int(cnri_kept_save(NULL, "program.clbin", block, sizeof block, &err), CNR_OK, "a block is kept");
     bytes good = slurp(path);
     for (int32_t i = 0; i < n; i++) {
         bytes b = mutated(&good, dice(2) ? 80 : good.n);
@@ -234,7 +234,7 @@ static void blocks(int32_t n) {
         void *data;
         uint64_t got;
         spill(path, &b);
-        const cnr_status status = cnri_kept_load("program.clbin", 1 << 20, &data, &got, &err);
+        const cnr_status status = cnri_kept_load(NULL, "program.clbin", 1 << 20, &data, &got, &err);
         right += whole ? status == CNR_OK && got == sizeof block && !memcmp(data, block, got)
                        : status == CNR_E_FORMAT && !data;
         same += whole;

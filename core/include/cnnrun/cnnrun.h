@@ -34,6 +34,9 @@ typedef struct cnr_open_options {
     int32_t no_default_dirs;
     int32_t trust_scripts; /* 1: Lua scripts may use files and time (see --trust) */
     const char *clock; /* (since 1.2) a plugin's, for all of the process; NULL: the machine's */
+    /* (since 1.2) folder of what plugins keep between runs (compiled kernels); NULL: the first `cache`
+     * of a model, else CNNRUN_CACHE, else ~/.cache/cnnrun */
+    const char *cache;
 } cnr_open_options;
 
 typedef struct cnr_load_options {

@@ -49,6 +49,9 @@ typedef struct cnr_device {
     const cnr_memory_class *memory; /* class 0 is the default one; filled by open */
     int32_t n_memory;
     int32_t concurrency; /* threads that streams of this device use; filled by open */
+    /* (since 1.2) for host->kept_load and kept_save; NULL: the user's own folder. Set before open; one
+     * that was NULL may change while no call is under way. */
+    const char *keeps;
 } cnr_device;
 
 /* A queue of work; used by one thread at a time. In-order. */

@@ -207,13 +207,14 @@ typedef struct cnr_host {
      * passes to the caller. CNR_E_NOT_FOUND: there is none. CNR_E_FORMAT: it leads out. */
     cnr_status (*file_beside)(const char *from, const char *name, char **path, cnr_error *err);
 
-    /* ---- what is kept between runs (since 1.2): blocks by name ("0123ab.clbin") in the user's own
-     * folder. What comes back is what was kept, whole: a file that others could have written, or
-     * that is damaged, is refused. CNR_E_NOT_FOUND: there is none. ---- */
+    /* ---- what is kept between runs (since 1.2): blocks by name ("0123ab.clbin") in a folder: a
+     * device's `keeps`, or NULL, the user's own. What comes back is what was kept, whole: a file that
+     * others could have written, or that is damaged, is refused. CNR_E_NOT_FOUND: there is none. ---- */
 
-    cnr_status (*kept_load)(const char *name, uint64_t limit, void **data, uint64_t *bytes,
+    cnr_status (*kept_load)(const char *folder, const char *name, uint64_t limit, void **data,
+                            uint64_t *bytes, cnr_error *err);
+    cnr_status (*kept_save)(const char *folder, const char *name, const void *data, uint64_t bytes,
                             cnr_error *err);
-    cnr_status (*kept_save)(const char *name, const void *data, uint64_t bytes, cnr_error *err);
     void (*wait_until)(uint64_t ns); /* (since 1.2) by the clock in force */
 } cnr_host;
 

@@ -165,7 +165,7 @@ static cnr_status load(const char *name, const char *want) {
     cnr_error err = CNR_ERROR_INIT;
     void *data;
     uint64_t n;
-    const cnr_status status = cnri_kept_load(name, 100, &data, &n, &err);
+    const cnr_status status = cnri_kept_load(NULL, name, 100, &data, &n, &err);
     if (status) ok(!data && n == 0 && err.code == (int32_t)status, "nothing comes: %s", err.text);
     else ok(n == strlen(want) && memcmp(data, want, n + 1) == 0, "it is what was kept");
     cnri_free(data);
@@ -177,22 +177,22 @@ static void test_blocks(void) {
     cnr_error err = CNR_ERROR_INIT;
     setenv("CNNRUN_CACHE", in_folder("deep/er/cache"), 1);
     is_int(load("a.bin", ""), CNR_E_NOT_FOUND, "nothing is kept yet");
-    is_int(cnri_kept_save("a.bin", "block", 5, &err), CNR_OK, "a block is kept");
+    is_int(cnri_kept_save(NULL, "a.bin", "block", 5, &err), CNR_OK, "a block is kept");
     is_int(load("a.bin", "block"), CNR_OK, "and comes back");
     struct stat info;
     ok(stat(in_folder("deep/er/cache"), &info) == 0 && (info.st_mode & 0777) == 0700 &&
        stat(in_folder("deep/er/cache/a.bin"), &info) == 0 && (info.st_mode & 0777) == 0600,
        "nobody else sees it");
-    is_int(cnri_kept_save("a.bin", "", 0, &err), CNR_OK, "an empty one takes its place");
+    is_int(cnri_kept_save(NULL, "a.bin", "", 0, &err), CNR_OK, "an empty one takes its place");
     is_int(load("a.bin", ""), CNR_OK, "and comes back");
     for (size_t i = 0; i < CNRI_COUNT(bad); i++) {
-        is_int(cnri_kept_save(bad[i], "x", 1, &err), CNR_E_ARG, "a name that is none");
+        is_int(cnri_kept_save(NULL, bad[i], "x", 1, &err), CNR_E_ARG, "a name that is none");
         is_int(load(bad[i], ""), CNR_E_ARG, "neither way");
     }
     char large[200] = "";
-    is_int(cnri_kept_save("b.bin", large, sizeof large, &err), CNR_OK, "a large one");
+    is_int(cnri_kept_save(NULL, "b.bin", large, sizeof large, &err), CNR_OK, "a large one");
     is_int(load("b.bin", ""), CNR_E_LIMIT, "the limit holds");
-    cnri_kept_save("a.bin", "block", 5, &err);
+    cnri_kept_save(NULL, "a.bin", "block", 5, &err);
     char *file, *path = cnri_strdup(in_folder("deep/er/cache/a.bin"));
     size_t n, wrong = 0;
     cnri_read_file(path, 1000, &file, &n, &err);
@@ -204,7 +204,7 @@ static void test_blocks(void) {
         fwrite(file, 1, i < n ? n : n - 1, out);
         fclose(out);
         if (i < n) file[i] ^= 1;
-        wrong += cnri_kept_load("a.bin", 100, &data, &bytes, NULL) != CNR_E_FORMAT;
+        wrong += cnri_kept_load(NULL, "a.bin", 100, &data, &bytes, NULL) != CNR_E_FORMAT;
         cnri_free(data);
     }
     is_int((long long)wrong, 0, "what was changed or cut short is refused");
@@ -212,21 +212,21 @@ static void test_blocks(void) {
     chmod(path, 0666);
     is_int(load("a.bin", ""), CNR_E_STATE, "so is what others could have written");
     chmod(in_folder("deep/er/cache"), 0777);
-    is_int(cnri_kept_save("c.bin", "x", 1, &err), CNR_E_STATE, "nothing is put where others write");
+    is_int(cnri_kept_save(NULL, "c.bin", "x", 1, &err), CNR_E_STATE, "nothing is put where others write");
     chmod(in_folder("deep/er/cache"), 0700);
     unsetenv("CNNRUN_CACHE");
     setenv("HOME", in_folder("home"), 1);
     mkdir(in_folder("home"), 0755);
-    is_int(cnri_kept_save("a.bin", "x", 1, &err), CNR_OK, "without CNNRUN_CACHE");
+    is_int(cnri_kept_save(NULL, "a.bin", "x", 1, &err), CNR_OK, "without CNNRUN_CACHE");
     is_int(access(in_folder("home/.cache/cnnrun/a.bin"), F_OK), 0, "it is in the home folder");
     unsetenv("HOME");
     is_int(load("a.bin", ""), CNR_E_NOT_FOUND, "without a home there is nothing");
-    is_int(cnri_kept_save("a.bin", "x", 1, &err), CNR_E_NOT_FOUND, "and nowhere to keep it");
+    is_int(cnri_kept_save(NULL, "a.bin", "x", 1, &err), CNR_E_NOT_FOUND, "and nowhere to keep it");
     cnri_free(path);
     setenv("CNNRUN_CACHE", in_folder("deep/er/cache"), 1);
     for (int64_t at = 1, status = CNR_E_MEMORY; status == CNR_E_MEMORY; at++) {
         cnri_alloc_fail_at(at);
-        status = cnri_kept_save("m.bin", "block", 5, &err);
+        status = cnri_kept_save(NULL, "m.bin", "block", 5, &err);
         cnri_alloc_fail_at(0);
         if (status != CNR_E_MEMORY) is_int(status, CNR_OK, "memory that runs out is told");
     }
@@ -234,7 +234,7 @@ static void test_blocks(void) {
         void *data;
         uint64_t bytes;
         cnri_alloc_fail_at(at);
-        status = cnri_kept_load("m.bin", 100, &data, &bytes, &err);
+        status = cnri_kept_load(NULL, "m.bin", 100, &data, &bytes, &err);
         cnri_alloc_fail_at(0);
         cnri_free(data);
         if (status != CNR_E_MEMORY) is_int(status, CNR_OK, "in reading, too");
