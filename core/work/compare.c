@@ -64,11 +64,16 @@ static char *find_stem(const char *folder, const names *in, const char *stem) {
     return NULL;
 }
 
+static bool begins(const char *text, const char *with) {
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
 /* The path of the file that is a model the most surely; NULL: none is. */
 static char *find_model(const char *folder, const names *in) {
     char *best = NULL;
     int32_t most = 0;
     for (int32_t i = 0; i < in->n; i++) {
+        if (begins(in->at[i], "input_") || begins(in->at[i], "output_")) continue; /* of a set */
         char *path = cnri_path_join(folder, in->at[i]);
         const int32_t score = path && exists(path, false) ? cnri_load_score(path) : 0;
         if (score > most) {
@@ -280,6 +285,10 @@ static char *expected_of(const char *path) {
     return found;
 }
 
+static int32_t cases(const job *j) {
+    return j->out->n[CNRI_CASE_RIGHT] + j->out->n[CNRI_CASE_WRONG] + j->out->n[CNRI_CASE_SKIPPED];
+}
+
 /* A case, a folder of cases, or a model with its output beside it. False: stop. */
 static bool visit(job *j, const char *path, int depth) {
     bool go_on = !cnri_stopped(j->observer);
@@ -292,14 +301,18 @@ static bool visit(job *j, const char *path, int depth) {
     }
     names in;
     names_in(path, &in);
+    const int32_t before = cases(j);
     char *set = cnri_path_join(path, "test_data_set_0");
     char *model = set && exists(set, true) ? find_model(path, &in) : NULL;
-    if (model) go_on = run_model(j, base_name(path), model, path, NULL);
+    bool folders = false;
     for (int32_t i = 0; i < in.n && !model && go_on; i++) {
         char *child = cnri_path_join(path, in.at[i]);
+        folders = folders || (child && exists(child, true));
         if (child) go_on = visit(j, child, depth + 1);
         cnri_free(child);
     }
+    if (!model && !folders && cases(j) == before) model = find_model(path, &in); /* lacks its data */
+    if (model && go_on) go_on = run_model(j, base_name(path), model, path, NULL);
     cnri_free(set);
     cnri_free(model);
     names_free(&in);
@@ -311,7 +324,6 @@ cnr_status cnri_compare_models(cnr_runtime *rt, const char *path, const cnri_com
     job j = {.rt = rt, .o = options, .observer = observer, .out = out};
     *out = (cnri_comparison){{0}};
     if (!visit(&j, path, 0)) return cnri_fail(err, CNR_E_CANCELLED, path, "stopped");
-    for (size_t i = 0; i < CNRI_COUNT(out->n); i++)
-        if (out->n[i]) return CNR_OK;
+    if (cases(&j)) return CNR_OK;
     return cnri_fail(err, CNR_E_NOT_FOUND, path, "no model with given outputs is there");
 }

@@ -163,4 +163,20 @@ cnr_status cnri_encode_weights(cnr_graph *g, const cnri_encode_options *options,
 /* By the exporter that knows the name best. */
 cnr_status cnri_export(cnr_graph *g, const char *path, cnr_error *err);
 
+/* ---- import.c ---- */
+typedef struct cnri_import_options {
+    const char *const *paths; /* the model, then files of weights */
+    int32_t n_paths, n_settings;
+    const char *const *settings; /* "name=value", for the importer */
+    const char *format;  /* the importer; NULL: told by the content */
+    const char *weights; /* as cnri_weights_fill takes them */
+    const char *labels;  /* a file of names, one a line; NULL: the model's own */
+    const char *mean;    /* a file: a mean image of the importer's, or a picture; NULL: none */
+    bool no_verify;
+} cnri_import_options;
+/* A net with all its weights. *mean_taken: the mean image was the importer's, and is in it; else it is
+ * a picture, and yet to be used. */
+cnr_status cnri_import_model(const cnri_import_options *options, cnr_graph **out, bool *mean_taken,
+                             cnr_error *err);
+
 #endif

@@ -101,6 +101,6 @@ like $text, qr/^beside\\x1b\[31m\\x9b$/m, '... on stderr too';
 # ---- JSON gives back what was there, in letters that do no harm ----
 ($text) = told('show', '--json', $net[0]);
 harmless $text, 'show --json';
-my ($node) = grep { ($_->{node} // '') =~ /^node/ } map { decode_json($_) } split /\n/, $text;
+my ($node) = grep { ($_->{node} // '') =~ /^node/ } map { decode_json($_) } grep { /^\{/ } split /\n/, $text;
 is $node->{node}, "node\e]52;c;aGk=\a\x{9b}31m\x{fffd}\x{202e}\r\nFORGED", '... means the same';
 done_testing;
