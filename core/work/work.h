@@ -179,4 +179,10 @@ typedef struct cnri_import_options {
 cnr_status cnri_import_model(const cnri_import_options *options, cnr_graph **out, bool *mean_taken,
                              cnr_error *err);
 
+/* ---- train.c ---- */
+/* As cnr_train, on a graph with weights to begin with, which has the best ones afterwards. */
+cnr_status cnri_train_net(cnr_runtime *rt, cnr_graph *net, const cnr_load_options *how,
+                          const cnr_train_options *options, const cnr_observer *observer,
+                          cnr_train_result *out, cnr_error *err);
+
 #endif

@@ -86,7 +86,10 @@ sub name_of_constant {
     return (grep { exists $registered{$_} } $name, $dashed)[0] // ();
 }
 
-my (@strings, @constants);
+# What importers and exporters are called: not even a part of a string is.
+my @formats = grep { $registered{$_} =~ /^(importer|exporter)/ } sort keys %registered;
+
+my (@strings, @constants, @words);
 for my $path (sort @files) {
     open my $in, '<', $path or die "$path: $!";
     my $lua = $path =~ /\.lua$/;
@@ -94,6 +97,7 @@ for my $path (sort @files) {
     $text =~ s/^[ \t]*#[ \t]*include[^\n]*//mg;
     for my $found (strings_in($text, $lua)) {
         my ($line, $string) = @$found;
+        push @words, map { "$path:$line: \"$string\" names $_" } grep { $string =~ /\b\Q$_\E\b/i } @formats;
         next if !exists $registered{$string} || exists $excused{$string};
         push @strings, "$path:$line: \"$string\" is a registered $registered{$string}";
     }
@@ -104,6 +108,7 @@ for my $path (sort @files) {
     }
 }
 ok(!@strings, 'no string literal in core/ is a registered name') or diag(join "\n", @strings);
+ok(!@words, 'no string literal in core/ names a format of a plugin') or diag(join "\n", @words);
 ok(!@constants, 'no enum constant in core/ is one') or diag(join "\n", @constants);
 
 # That the search finds what it should.

@@ -297,6 +297,53 @@ cnr_status cnr_profile(cnr_model *model, const cnr_profile_options *options,
                        const cnr_observer *observer, cnr_timing *out, cnr_error *err);
 void cnr_timing_free(cnr_timing *timing);
 
+/* Training by gradient descent. The weights of the epoch that is best on a part of the pictures that
+ * isn't trained on are written; a file that is there already is replaced by a better net only. */
+typedef enum cnr_rate_policy {
+    CNR_RATE_FIXED = 0,
+    CNR_RATE_INVERSE = 1, /* rate * (1 + 1e-4 step) ^ -0.75 */
+    CNR_RATE_STEP = 2,    /* a tenth after each third */
+    CNR_RATE_COSINE = 3,  /* to 0 along half a cosine */
+    CNR_RATE_FORCE_32_ = 0x7fffffff
+} cnr_rate_policy;
+typedef struct cnr_train_options {
+    uint32_t size;
+    int32_t policy;              /* a cnr_rate_policy */
+    const char *data, *test;     /* specs; what the best epoch is tested on (NULL: data's "eval") */
+    const char *output;          /* the .cnr to write */
+    const char *loss, *optimizer; /* operators; NULL: the net's own, or the first there is */
+    int64_t epochs, batch, limit; /* limit: pictures at most, 0: all */
+    double rate, momentum, decay; /* momentum < 0: the optimiser's own */
+    double validation;           /* the part judged by, or a number of pictures; 0: the last epoch is kept */
+    uint64_t seed, validation_seed;
+    int32_t nesterov, overwrite; /* overwrite: even what is better */
+} cnr_train_options;
+typedef enum cnr_event_kind {
+    CNR_EVENT_EPOCH = 1,    /* cnr_epoch: one is over */
+    CNR_EVENT_REPLACES = 2, /* double: what the file that is there gets right, before training */
+    CNR_EVENT_FORCE_32_ = 0x7fffffff
+} cnr_event_kind;
+typedef struct cnr_epoch {
+    uint32_t size;
+    int32_t reserved;
+    int64_t epoch, epochs; /* from 1 */
+    double loss, train_top1, top1, best; /* the last two on the validation part; NaN: there is none */
+    double seconds;
+} cnr_epoch;
+enum { CNR_TRAIN_STOPPED = 1, CNR_TRAIN_DIVERGED = 2 };
+typedef struct cnr_train_result {
+    uint32_t size;
+    int32_t ended; /* before the last epoch: CNR_TRAIN_...; else 0 */
+    int64_t epochs, best_epoch, trained, validated, tested; /* the last three: pictures */
+    double best, test, replaced; /* parts of 1: validation, test, the file that was there; or NaN */
+    double seconds;
+} cnr_train_result;
+void cnr_train_usual(cnr_train_options *options); /* fills all, by its size, which is set */
+/* load NULL: weights at random from the seed. An observer that stops it has the best so far kept. */
+cnr_status cnr_train(cnr_runtime *rt, const char *net, const cnr_load_options *load,
+                     const cnr_train_options *options, const cnr_observer *observer,
+                     cnr_train_result *out, cnr_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,164 @@
+/* Training on labelled pictures: the best epoch is kept, compared with what is there, and written. */
+#include "core/store/store.h"
+#include "core/train/train.h"
+#include "core/work/work.h"
+#include <math.h>
+#include <sys/stat.h>
+
+typedef struct job {
+    cnr_runtime *rt;
+    cnr_graph *net;
+    cnr_train_options o;
+    cnri_train_options how;
+    const cnr_observer *observer;
+    cnri_samples samples;
+    cnr_train_result *out;
+    double there; /* what the file that is there gets right; -1: there is none to lose */
+} job;
+
+void cnr_train_usual(cnr_train_options *options) {
+    const cnr_train_options usual = {
+        .size = sizeof usual, .policy = CNR_RATE_COSINE, .epochs = 6, .batch = 64, .rate = 0.02,
+        .momentum = -1, .decay = 0.0005, .validation = 0.1, .validation_seed = 1, .seed = 1};
+    if (!options) return;
+    const uint32_t size = options->size < sizeof usual ? options->size : (uint32_t)sizeof usual;
+    memcpy(options, &usual, size);
+    if (size >= sizeof size) options->size = size;
+}
+
+static double share(double x) { return x >= 0 ? x : (double)NAN; } /* -1 is none */
+
+static bool tell(void *arg, const cnri_train_progress *p) {
+    const job *j = arg;
+    if (p->epoch_done) {
+        const cnr_epoch e = {.size = sizeof e, .epoch = p->epoch, .epochs = p->epochs,
+                             .loss = p->loss, .train_top1 = p->accuracy,
+                             .top1 = share(p->judged), .best = share(p->best),
+                             .seconds = p->seconds};
+        return cnri_tell_event(j->observer, CNR_EVENT_EPOCH, &e);
+    }
+    const cnr_progress now = {.size = sizeof now, .what = "training",
+                              .done = p->epoch * p->steps + p->step,
+                              .total = p->steps * p->epochs, .epoch = p->epoch + 1,
+                              .top1 = p->accuracy, .loss = p->loss};
+    return cnri_tell_progress(j->observer, &now);
+}
+
+/* ---- the file that is there ---- */
+
+/* What it gets right of the same pictures. */
+static cnr_status judge_there(job *j, cnr_error *err) {
+    struct stat about;
+    cnr_graph *g = NULL;
+    cnr_error why = CNR_ERROR_INIT;
+    if (j->o.overwrite || stat(j->o.output, &about) != 0 || about.st_size == 0) return CNR_OK;
+    cnr_status status = cnri_store_read(j->o.output, true, &g, &why);
+    if (!status)
+        status = cnri_train_score(j->rt, g, &j->how, &j->samples, true, &j->there, NULL, &why);
+    cnri_graph_free(g);
+    if (status == CNR_E_CANCELLED) return cnri_fail(err, status, why.where, "%s", why.text);
+    if (status)
+        return cnri_fail(err, CNR_E_STATE, j->o.output,
+                         "is there already and can't be compared with (%s); --overwrite "
+                         "replaces it", why.text);
+    (void)cnri_tell_event(j->observer, CNR_EVENT_REPLACES, &j->there);
+    return CNR_OK;
+}
+
+static cnr_status write_net(const job *j, const cnri_train_progress *p, cnr_error *err) {
+    if (j->there > p->best)
+        return cnri_fail(err, CNR_E_STATE, j->o.output,
+                         "stays as it was, right on %.2f%%; the best epoch, %lld, on %.2f%% "
+                         "(--overwrite replaces it)", 100 * j->there, (long long)p->best_epoch,
+                         100 * p->best);
+    return cnri_store_write(j->net, j->o.output, err);
+}
+
+/* ---- the test ---- */
+
+/* Once, when nothing is left to be decided by it. What is no split of its own has been trained on. */
+static cnr_status test(job *j, cnr_error *err) {
+    cnri_samples samples;
+    const char *spec = j->o.test ? j->o.test : j->o.data;
+    cnr_status status = cnri_samples_open(spec, "eval", &samples, err);
+    if (status) return status;
+    double right = -1;
+    int64_t n = 0;
+    if (j->o.test || samples.info.is_split)
+        status = cnri_train_score(j->rt, j->net, &j->how, &samples, false, &right, &n, err);
+    j->out->test = share(right);
+    j->out->tested = n;
+    cnri_samples_close(&samples);
+    return status;
+}
+
+/* ---- all of it ---- */
+
+static cnr_status train(job *j, cnri_train_progress *last, cnr_error *err) {
+    cnri_trainer *trainer = NULL;
+    cnr_status status = cnri_trainer_open(j->rt, j->net, &j->how, &trainer, err);
+    if (!status) status = judge_there(j, err);
+    if (!status) status = cnri_train_run(trainer, &j->samples, tell, j, last, err);
+    cnri_trainer_free(trainer);
+    if (!status) status = write_net(j, last, err);
+    return status;
+}
+
+static void take(const job *j, const cnri_train_progress *p) {
+    cnr_train_result *out = j->out;
+    out->ended = p->stopped ? CNR_TRAIN_STOPPED : p->diverged ? CNR_TRAIN_DIVERGED : 0;
+    out->epochs = p->epoch;
+    out->best_epoch = p->best_epoch;
+    out->trained = p->trained;
+    out->validated = p->validated;
+    out->best = share(p->best);
+    out->replaced = share(j->there);
+    out->seconds = p->seconds;
+}
+
+cnr_status cnri_train_net(cnr_runtime *rt, cnr_graph *net, const cnr_load_options *how,
+                          const cnr_train_options *options, const cnr_observer *observer,
+                          cnr_train_result *out, cnr_error *err) {
+    job j = {.rt = rt, .net = net, .observer = observer, .out = out, .there = -1};
+    cnri_train_progress last = {.best = -1};
+    CNRI_TAKE(j.o, options);
+    *out = (cnr_train_result){.size = sizeof *out, .test = NAN};
+    j.how = (cnri_train_options){
+        .loss = j.o.loss, .optimizer = j.o.optimizer, .batch = j.o.batch, .epochs = j.o.epochs,
+        .limit = j.o.limit, .rate = j.o.rate, .momentum = j.o.momentum, .nesterov = j.o.nesterov,
+        .decay = j.o.decay, .policy = (cnri_train_policy)j.o.policy, .validation = j.o.validation,
+        .validation_seed = j.o.validation_seed, .seed = j.o.seed, .device = how->device,
+        .deterministic = how->deterministic,
+        .cancel = observer && CNRI_HAS(observer, cancel) ? observer->cancel : NULL};
+    cnr_status status = cnri_samples_open(j.o.data, "train", &j.samples, err);
+    if (status) return status;
+    status = train(&j, &last, err);
+    cnri_samples_close(&j.samples);
+    if (status) return status;
+    take(&j, &last);
+    return last.stopped ? CNR_OK : test(&j, err);
+}
+
+cnr_status cnr_train(cnr_runtime *rt, const char *net, const cnr_load_options *load,
+                     const cnr_train_options *options, const cnr_observer *observer,
+                     cnr_train_result *out, cnr_error *err) {
+    cnr_load_options how;
+    cnr_train_options o;
+    cnr_train_result got = {.size = sizeof got};
+    cnr_graph *graph = NULL;
+    char random[48];
+    CNRI_TAKE(how, load);
+    CNRI_TAKE(o, options);
+    cnr_status status = cnri_given(err, "runtime", rt, "net", net, "options.data", o.data,
+                                   "options.output", o.output, "out", out, NULL);
+    if (!status) status = CNRI_ROOM(out, got, err);
+    if (status) return status;
+    snprintf(random, sizeof random, "random:%llu", (unsigned long long)(o.seed >> 1));
+    if (!how.weights) how.weights = random;
+    status = cnri_check_process(rt, err);
+    if (!status) status = cnri_load_graph(rt, net, &how, &graph, err);
+    if (!status) status = cnri_train_net(rt, graph, &how, &o, observer, &got, err);
+    cnri_graph_free(graph);
+    if (!status) *out = got;
+    return status;
+}

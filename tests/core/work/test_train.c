@@ -1,0 +1,72 @@
+/* Training through the public header: events, the result, stopping; what is written is a net. */
+#include "../../guests/guests.h"
+#include <math.h>
+#include <unistd.h>
+
+typedef struct heard { int64_t steps, epochs, stop_at; double replaces; cnr_epoch last; } heard;
+
+static int32_t hear_progress(void *arg, const cnr_progress *p) {
+    heard *h = arg;
+    h->steps++;
+    return h->stop_at && p->done >= h->stop_at;
+}
+
+static int32_t hear_event(void *arg, int32_t kind, const void *of) {
+    heard *h = arg;
+    if (kind == CNR_EVENT_REPLACES) h->replaces = *(const double *)of;
+    if (kind != CNR_EVENT_EPOCH) return 0;
+    h->epochs++;
+    h->last = *(const cnr_epoch *)of;
+    return 0;
+}
+
+int main(void) {
+    static const char *const names[] = {"zero", "one", "two",   "three", "four",
+                                        "five", "six", "seven", "eight", "nine"};
+    char list[] = "/tmp/cnnrun-train-XXXXXX", spec[64], out[64];
+    static const char net[] = CNRT_SOURCE_DIR "/scripts/nets/lenet5.lua";
+    cnr_error err = CNR_ERROR_INIT;
+    heard h = {.replaces = -1};
+    const cnr_observer observer = {.size = sizeof observer, .arg = &h, .progress = hear_progress,
+                                   .event = hear_event};
+    cnr_train_options o = {.size = sizeof o}, shorter = {.size = 12};
+    cnr_train_result r = {.size = sizeof r};
+    cnr_model *m = NULL;
+    const int fd = mkstemp(list);
+    FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
+    for (int i = 0; f && i < 40; i++)
+        fprintf(f, "%s/scripts/nets/digits/%s.png %d\n", CNRT_SOURCE_DIR, names[i % 10], i % 10);
+    if (f) fclose(f);
+    snprintf(spec, sizeof spec, "images:%s", list);
+    snprintf(out, sizeof out, "%s.cnr", list);
+    if (guests_open(2, &err)) {
+        ok(0, "opens: %s", err.text);
+        return done();
+    }
+    cnr_train_usual(&o);
+    cnr_train_usual(&shorter);
+    ok(o.epochs == 6 && o.batch == 64 && shorter.epochs == 0, "what is usual, as far as there is room");
+    o.data = spec;
+    o.output = out;
+    o.batch = 10;
+    o.epochs = 3;
+    o.validation = 10;
+    ok(!cnr_train(guests_rt, net, NULL, &o, &observer, &r, &err), "trains: %s", err.text);
+    ok(r.ended == 0 && r.epochs == 3 && r.trained == 30 && r.validated == 10 && r.best_epoch >= 1,
+       "three epochs");
+    ok(h.epochs == 3 && h.steps == 9 && h.last.epoch == 3 && h.last.epochs == 3 && h.last.best == r.best,
+       "each is heard of, and each step: %d", (int)h.steps);
+    ok(isnan(r.replaced) && h.replaces < 0, "nothing was there");
+    ok(!cnr_load(guests_rt, out, NULL, &m, &err) && cnr_output_count(m) == 1, "the net is written");
+    h = (heard){.stop_at = 1, .replaces = -1};
+    o.seed = 9;
+    ok(cnr_train(guests_rt, net, NULL, &o, &observer, &r, &err) != CNR_OK && h.epochs == 0 &&
+       h.replaces >= 0, "stopped before an epoch was judged: nothing to write (%s)", err.text);
+    ok(cnr_train(NULL, net, NULL, &o, NULL, &r, &err) == CNR_E_INVALID, "no runtime");
+    o.data = NULL;
+    ok(cnr_train(guests_rt, net, NULL, &o, NULL, &r, &err) == CNR_E_INVALID, "no data");
+    unlink(list);
+    unlink(out);
+    cnr_close(guests_rt);
+    return done();
+}
