@@ -19,7 +19,7 @@ static const cnri_option general_options[] = {
 };
 
 static const cnri_option net_options[] = {
-    {"--device", "NAME", CNRI_OPT_TEXT, AT(device), "where to run: cpu, opencl:0 ... (the best)", 0,
+    {"--device", "NAME", CNRI_OPT_TEXT, AT(device), "where to run: cpu, cpu:little, opencl:0 ... (the best)", 0,
      0, NULL, 0},
     {"--threads", "N", CNRI_OPT_INT, AT(threads), "threads of the processor (0: all it has)", 0,
      4096, NULL, 0},

@@ -22,6 +22,7 @@ static void terminate(cnr_device_info *info) {
     info->name[sizeof info->name - 1] = 0;
     info->driver[sizeof info->driver - 1] = 0;
     info->why[sizeof info->why - 1] = 0;
+    info->part[sizeof info->part - 1] = 0;
 }
 
 /* The entry of the same piece of hardware, or NULL. */
@@ -85,7 +86,9 @@ static void name_devices(const device_list *list) {
         cnri_device *d = list->at[i];
         const cnr_device_class *cls = d->device.cls;
         d->device.name = d->name;
-        if (cls->flags & CNR_DEVICE_ONLY) snprintf(d->name, sizeof d->name, "%s", cls->family);
+        const char *part = d->info.part;
+        if (*part) snprintf(d->name, sizeof d->name, "%.6s:%s", cls->family, part);
+        else if (cls->flags & CNR_DEVICE_ONLY) snprintf(d->name, sizeof d->name, "%s", cls->family);
         else snprintf(d->name, sizeof d->name, "%.20s:%d", cls->family, (int)i);
     }
 }

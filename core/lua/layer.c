@@ -98,6 +98,14 @@ static void push_where(lua_State *L) {
     }
 }
 
+/* Texts go on as C has them: one with a zero byte in it would become another. */
+static void check_texts(lua_State *L) {
+    size_t n;
+    for (lua_pushnil(L); lua_next(L, 1); lua_pop(L, 1))
+        if (lua_type(L, -1) == LUA_TSTRING && strlen(lua_tolstring(L, -1, &n)) != n)
+            luaL_error(L, "a text with a zero byte in it: \"%s\"", lua_tostring(L, -1));
+}
+
 void cnri_lua_take_args(lua_State *L) {
     lua_settop(L, 1);
     if (!is_plain_table(L, 1)) {
@@ -109,6 +117,7 @@ void cnri_lua_take_args(lua_State *L) {
             luaL_error(L, "want a table of arguments, got a %s value", luaL_typename(L, 2));
         lua_settop(L, 1);
     }
+    check_texts(L);
     push_where(L);
 }
 

@@ -1,9 +1,12 @@
 /* The CPU as a device: host memory, streams that finish at once, one pool of threads for all. */
 #define _GNU_SOURCE
+#include "clusters.h"
 #include "neon.h"
 #include "threads.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -18,32 +21,33 @@ static const cnr_memory_class memory_classes[] = {
 
 /* ---- the device ---- */
 
-static int32_t count(cnr_error *err) {
-    (void)err;
-    return 1;
+/* Where /proc and /sys begin: "", or a tree of fixtures. */
+static const char *root(void) {
+    const char *given = secure_getenv("CNNRUN_SYSFS_ROOT");
+    return given && strcmp(given, "/") != 0 ? given : "";
 }
 
-static void cpu_name(char *out, size_t room) {
-    FILE *file = fopen("/proc/cpuinfo", "r");
-    char line[256];
-    snprintf(out, room, "CPU");
-    while (file && fgets(line, sizeof line, file)) {
-        const char *colon = strchr(line, ':');
-        if (strncmp(line, "model name", 10) != 0 || !colon) continue;
-        snprintf(out, room, "%.*s", (int)strcspn(colon + 2, "\n"), colon + 2);
-        break;
-    }
-    if (file) fclose(file);
+/* The processor as a whole is device 0; its clusters, where it has some, may be asked for. */
+static int32_t count(cnr_error *err) {
+    neon_cluster list[NEON_MOST_CLUSTERS];
+    (void)err;
+    return 1 + neon_clusters(root(), list);
 }
 
 static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) {
-    (void)index;
-    (void)err;
-    out->score = 100;
-    snprintf(out->key, sizeof out->key, "cpu");
-    cpu_name(out->name, sizeof out->name);
+    neon_cluster list[NEON_MOST_CLUSTERS];
+    const neon_cluster *c = NULL;
+    if (index > 0) {
+        if (index > neon_clusters(root(), list) || out->size < sizeof *out)
+            return neon_host->fail(err, CNR_E_NOT_FOUND, "cpu", "no cluster %d", (int)index);
+        c = &list[index - 1];
+        snprintf(out->part, sizeof out->part, "%s", c->name);
+    }
+    out->score = c ? 1 : 100; /* never the one that is taken unasked */
+    snprintf(out->key, sizeof out->key, "cpu%s%s", c ? ":" : "", c ? c->name : "");
+    neon_cpu_name(root(), c ? c->cpus : NULL, c ? c->n : 0, out->name, sizeof out->name);
     snprintf(out->driver, sizeof out->driver, "cpu-neon 0.1.0 %s", neon_uk->name);
-    out->concurrency = neon_cores();
+    out->concurrency = c ? c->n : neon_cores();
     const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     out->memory_bytes = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
     return CNR_OK;
@@ -51,8 +55,14 @@ static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) 
 
 static cnr_status device_open(cnr_device *device, const cnr_device_options *options,
                               cnr_error *err) {
-    const int32_t wanted = options && options->threads > 0 ? options->threads : neon_cores();
-    device->state = neon_threads_open((int32_t)neon_min(wanted, 1024), &device->concurrency);
+    neon_cluster list[NEON_MOST_CLUSTERS];
+    const neon_cluster *c = NULL;
+    int32_t wanted = options ? options->threads : 0;
+    if (device->index > 0 && device->index <= neon_clusters(root(), list))
+        c = &list[device->index - 1];
+    if (wanted <= 0 || (c && wanted > c->n)) wanted = c ? c->n : neon_cores();
+    device->state = neon_threads_open((int32_t)neon_min(wanted, 1024), c ? c->cpus : NULL,
+                                      c ? c->n : 0, &device->concurrency);
     if (!device->state)
         return neon_host->fail(err, CNR_E_MEMORY, "cpu", "no memory for the threads");
     if (device->concurrency < wanted)

@@ -19,6 +19,7 @@
  *     open:  loop set, CLOSED cleared, epoch + 1, sleepers woken
  *     join:  gate + 1; if it was CLOSED, gate - 1 and back to waiting
  *     close: CLOSED set; the caller waits until gate shows no one inside */
+#define _GNU_SOURCE
 #include "threads.h"
 #include "neon.h"
 
@@ -47,6 +48,7 @@ struct neon_threads {
     pthread_mutex_t lock;
     pthread_cond_t wake;
     int32_t workers;
+    int32_t pinned; /* 1: the workers have cores of their own, and the caller is none of them */
     worker at[];
 };
 
@@ -106,7 +108,26 @@ static void call_workers(neon_threads *p) {
     pthread_mutex_unlock(&p->lock);
 }
 
-neon_threads *neon_threads_open(int32_t n, int32_t *got) {
+/* Begins a worker on those of the cores that this process may use; none: wherever. */
+static int start(worker *w, const int32_t *cpus, int32_t n_cpus) {
+    cpu_set_t set, mine;
+    pthread_attr_t attr;
+    int32_t n = 0;
+    if (pthread_attr_init(&attr) != 0) return 0;
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof mine, &mine) != 0) CPU_ZERO(&mine);
+    for (int32_t i = 0; i < n_cpus; i++)
+        if (cpus[i] < CPU_SETSIZE && CPU_ISSET((size_t)cpus[i], &mine)) {
+            CPU_SET((size_t)cpus[i], &set);
+            n++;
+        }
+    int failed = n && pthread_attr_setaffinity_np(&attr, sizeof set, &set) != 0;
+    if (!failed) failed = pthread_create(&w->thread, &attr, work, w) != 0;
+    pthread_attr_destroy(&attr);
+    return !failed;
+}
+
+neon_threads *neon_threads_open(int32_t n, const int32_t *cpus, int32_t n_cpus, int32_t *got) {
     const size_t bytes = sizeof(neon_threads) + (size_t)n * sizeof(worker);
     neon_threads *p = neon_host->alloc(bytes);
     *got = 1;
@@ -115,12 +136,14 @@ neon_threads *neon_threads_open(int32_t n, int32_t *got) {
     atomic_init(&p->gate, CLOSED);
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->wake, NULL);
-    for (; *got < n; ++*got) {
+    p->pinned = n_cpus > 0;
+    for (int32_t i = p->pinned ? 0 : 1; i < n; i++) {
         worker *w = &p->at[p->workers];
         w->pool = p;
-        w->index = *got;
-        if (pthread_create(&w->thread, NULL, work, w) != 0) break;
+        w->index = i;
+        if (!start(w, cpus, n_cpus)) break;
         p->workers++;
+        *got = i + 1;
     }
     return p;
 }
@@ -137,7 +160,7 @@ void neon_threads_close(neon_threads *p) {
 
 void neon_threads_run(neon_threads *p, int64_t n, void (*fn)(void *, int64_t, int32_t),
                       void *arg) {
-    if (n < 2 || !p->workers || atomic_exchange_explicit(&p->busy, 1, memory_order_acquire)) {
+    if ((n < 2 && !p->pinned) || n < 1 || !p->workers || atomic_exchange_explicit(&p->busy, 1, memory_order_acquire)) {
         for (int64_t i = 0; i < n; i++) fn(arg, i, 0);
         return;
     }
@@ -147,9 +170,12 @@ void neon_threads_run(neon_threads *p, int64_t n, void (*fn)(void *, int64_t, in
     atomic_store_explicit(&p->next, 0, memory_order_relaxed);
     atomic_fetch_and_explicit(&p->gate, ~CLOSED, memory_order_release);
     call_workers(p);
-    take_indices(p, 0);
-    atomic_fetch_or_explicit(&p->gate, CLOSED, memory_order_relaxed);
     unsigned turn = 0;
+    if (!p->pinned) take_indices(p, 0);
+    else while (atomic_load_explicit(&p->next, memory_order_relaxed) < n)
+            if (relax(), ++turn % 256 == 0) sched_yield();
+    atomic_fetch_or_explicit(&p->gate, CLOSED, memory_order_relaxed);
+    turn = 0;
     while (atomic_load_explicit(&p->gate, memory_order_acquire) != CLOSED) {
         relax();
         if (++turn % 256 == 0) sched_yield();

@@ -29,6 +29,11 @@ one() {
     memory) # allocations of each command that fail, once and from then on; 0: all of them
         CNNRUN_SWEEP=$count try tests/hostile/sweep.t "allocations that fail in each command: $count"
         ;;
+    kept) # of each: damaged plans, forged ones, records of times, compiled programs
+        CNNRUN_KEPT=$count \
+            try "$CNNRUN_BUILD/tests/hostile/test_kept" "$count of each kind of kept file"
+        ;;
+    plugins) try tests/core/host/hostile.t "hostile plugins" ;; # all that there are
     lua) try "$CNNRUN_BUILD/tests/core/lua/test_hostile" "hostile scripts" ;;
     attributes)
         CNNRUN_ATTRIBUTES=$count \
@@ -49,7 +54,7 @@ one() {
     esac
 }
 
-[ $# -gt 0 ] || set -- signals=300 writers=10 lua=100 attributes=8000 models=4000 pictures=1000 memory=0
+[ $# -gt 0 ] || set -- signals=300 writers=10 lua=100 attributes=8000 models=4000 pictures=1000 kept=1000 plugins=60 memory=0
 for word; do
     case $word in
     *=[0-9]*) one "$word" ;;

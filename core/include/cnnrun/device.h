@@ -35,6 +35,9 @@ typedef struct cnr_device_info {
     int32_t concurrency; /* threads or compute units */
     int32_t reserved;
     uint64_t memory_bytes; /* 0: unknown */
+    /* (since 1.2) "big": a part of the family's hardware that may be asked for, as "cpu:big"; "": all
+     * of it. Check `size` before filling it in. */
+    char part[24];
 } cnr_device_info;
 
 struct cnr_device_class;

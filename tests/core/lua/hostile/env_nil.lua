@@ -1,0 +1,3 @@
+-- want: attempt to index a nil value
+_ENV = nil
+return print

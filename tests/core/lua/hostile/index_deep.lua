@@ -1,0 +1,4 @@
+-- want: more memory than
+local t = {}
+for i = 1, 10000000 do t = setmetatable({}, { __index = t }) end
+return t.x

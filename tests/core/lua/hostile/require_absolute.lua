@@ -1,0 +1,2 @@
+-- want: wants a plain name
+return require "/etc/passwd"

@@ -1,0 +1,2 @@
+-- want: requires itself
+return require "require_itself"
