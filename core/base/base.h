@@ -60,6 +60,15 @@ static inline size_t cnri_mul(size_t a, size_t b, bool *overflow) {
     return r;
 }
 
+/* ---- budget.c: bounds of what data alone decides: activations, inputs, outputs, pictures ---- */
+/* Three quarters of the machine's memory, or of what the process's control groups or its address
+ * space leave it. */
+uint64_t cnri_memory_share(void);
+uint64_t cnri_memory_of_groups(const char *list, const char *mount); /* UINT64_MAX: no bound */
+/* CNR_E_LIMIT, naming both figures, when `bytes` for `what` are more than `limit` (0: the share). */
+cnr_status cnri_memory_fits(uint64_t bytes, uint64_t limit, const char *where, const char *what,
+                            cnr_error *err);
+
 /* ---- vec: a growable array: struct { T *at; int32_t n, room; }.
  *     CNRI_VEC(cnr_value) values = {0};
  *     cnr_value *slot = cnri_push(&values);   NULL when out of memory; zeroed

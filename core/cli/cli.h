@@ -96,7 +96,7 @@ typedef struct cnri_common {
     const char *weights, *net;
     cnri_words no_rewrite, symbols, settings, kernels; /* the last three: "name=value" */
     bool deterministic, no_verify, trust, letterbox;
-    uint64_t memory, cache_limit;
+    uint64_t memory, memory_limit, cache_limit;
     const char *cache, *clock;
     const char *preset, *resize, *crop, *mean, *std, *scale;
     int32_t channels; /* 0: as the net says */

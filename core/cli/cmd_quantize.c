@@ -91,6 +91,7 @@ static cnr_status run_quantize(const quantize *q, const cnri_args *args, cnr_run
     const cnr_load_options how = {.size = sizeof how, .no_rewrite = cnri_args_no_rewrite(args),
                                   .device = args->common.device,
                                   .memory_bound = args->common.memory,
+                                  .memory_limit = args->common.memory_limit,
                                   .deterministic = args->common.deterministic};
     const cnri_quantise_options o = {.data = q->data, .layers = q->layers, .limit = q->limit,
                                      .check = q->check, .least = q->least, .how = &how};

@@ -159,7 +159,8 @@ static cnr_status load(cnri_args *args, int64_t seed, cnr_runtime *rt, cnr_graph
 
 static cnr_status all(train *t, cnri_args *args, cnr_error *err) {
     const cnr_load_options how = {.size = sizeof how, .device = args->common.device,
-                                  .deterministic = args->common.deterministic};
+                                  .deterministic = args->common.deterministic,
+                                  .memory_limit = args->common.memory_limit};
     const char *const more[] = {t->o.data, t->o.test};
     cnr_runtime *rt = NULL;
     cnr_graph *net = NULL;

@@ -154,6 +154,7 @@ cnr_status cnri_args_loading(const cnri_args *args, cnri_loading *s, cnr_error *
     options->kernels = terminated(&c->kernels);
     options->device = c->device;
     options->memory_bound = c->memory;
+    options->memory_limit = c->memory_limit;
     options->deterministic = c->deterministic;
     options->no_verify = c->no_verify;
     options->cache = cnri_args_cache(args);

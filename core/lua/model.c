@@ -25,12 +25,13 @@ cnr_model *cnri_lua_model_at(lua_State *L, int i) {
 /* ---- loading ---- */
 
 enum { OPT_WEIGHTS, OPT_NET, OPT_DEVICE, OPT_BATCH, OPT_DETERMINISTIC, OPT_IMPORT,
-       OPT_VERIFY, OPT_PRESET, OPT_KERNELS };
+       OPT_VERIFY, OPT_PRESET, OPT_KERNELS, OPT_LIMIT };
 static const char *const option_keys[] = {
     "weights: a file, or random:SEED", "net: which of the script's nets", "device: cpu, opencl:0",
     "sizes: { batch = 16 }", "deterministic: true", "import: { \"shape=3,224,224\" }",
     "verify: false believes weights unread",
-    "preset: how pictures are prepared: torchvision", "kernels: { \"conv1=NAME\" }"};
+    "preset: how pictures are prepared: torchvision", "kernels: { \"conv1=NAME\" }",
+    "memory_limit: bytes that running may take"};
 
 typedef struct options {
     cnr_load_options load;
@@ -109,6 +110,12 @@ static void read_options(lua_State *L, int table, options *o) {
     lua_pop(L, 1);
     o->load.no_verify = cnri_lua_get(L, table, option_keys[OPT_VERIFY]) == LUA_TBOOLEAN &&
                         !lua_toboolean(L, -1);
+    lua_pop(L, 1);
+    if (cnri_lua_get(L, table, option_keys[OPT_LIMIT]) != LUA_TNIL) {
+        if (!lua_isinteger(L, -1) || lua_tointeger(L, -1) < 1)
+            luaL_error(L, "want %s", option_keys[OPT_LIMIT]);
+        o->load.memory_limit = (uint64_t)lua_tointeger(L, -1);
+    }
     lua_pop(L, 1);
     const char *weights = o->load.weights;
     if (weights && strncmp(weights, "random", 6) != 0) cnri_lua_check_file(L, weights, false);

@@ -88,6 +88,8 @@ static int fill_batch(lua_State *L) {
     lua_pop(L, 1);
     if (j->table && change(L, j->table, j->p, &err)) return cnri_script_raise(L, &err);
     shape_for(L, j->model, j->p, j->n, j->table, &type);
+    if (cnri_memory_fits(type.bytes, j->p->memory_limit, "prepare", "a batch", &err))
+        return cnri_script_raise(L, &err);
     luaL_checkstack(L, j->n + 8, "too many pictures");
     cnr_tensor *batch = cnri_lua_push_tensor(L, type.dtype, type.rank, type.dim);
     cnr_tensor one = *batch;
@@ -123,6 +125,7 @@ int cnri_lua_prepare(lua_State *L) {
     lua_pushlightuserdata(L, &j);
     if (cnri_preprocess_read(j.model->graph, cnr_input_name(j.model, 0), &p, &err))
         return cnri_script_raise(L, &err);
+    p.memory_limit = j.model->plan_options.memory_limit;
     const int status = lua_pcall(L, top + 1, LUA_MULTRET, 0);
     cnri_preprocess_free(&p);
     return status == LUA_OK ? lua_gettop(L) : lua_error(L);

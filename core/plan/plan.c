@@ -106,6 +106,7 @@ cnr_status cnri_plan_make_on(const cnr_graph *graph, const cnri_device_set *set,
     if (!plan) return cnri_no_memory(err);
     p.plan = plan;
     plan->memory_bound = p.options->memory_bound;
+    plan->memory_limit = p.options->memory_limit;
     p.graph = plan->graph = cnri_graph_copy(graph);
     cnr_status status = plan->graph ? make(&p, input_types, n_inputs, err) : cnri_no_memory(err);
     free_planner(&p);

@@ -94,6 +94,7 @@ typedef struct cnri_plan_options {
     uint64_t memory_bound;           /* of prepared weights, bytes; 0: none */
     const char *const *no_rewrite;   /* rewrites; "fuse", "alias", "layout" switch planning off */
     const char *const *kernels;      /* "node=kernel", "op=kernel" forced; NULL-terminated */
+    uint64_t memory_limit;           /* of what a session takes, bytes; 0: a share of what there is */
     bool deterministic, training;    /* training: weights flagged VARIABLE keep changing */
     const cnri_memo *memo;           /* only while planning */
     cnri_tuning *tuning;             /* the same; looked at unless deterministic; NULL: none */
@@ -166,7 +167,7 @@ typedef struct cnr_plan {
     uint64_t arena_bytes;  /* of all non-constant storages */
     uint64_t bound_bytes;  /* most bytes alive at once: no plan of this order can take less */
     uint64_t weight_bytes; /* prepared blobs and plain constants if all are resident */
-    uint64_t memory_bound;
+    uint64_t memory_bound, memory_limit; /* as the options have them */
     uint64_t params;       /* learned numbers of the net as it was written, before rewriting */
     cnr_mem *constants;    /* memory of the constant storages, by storage index */
     int32_t *input_homes;  /* of each graph input; -1: nothing reads it */

@@ -48,9 +48,9 @@ static cnr_status run_sample(cnr_model *m, const cnr_tensor *picture, const cnr_
     cnr_status status = cnri_preprocess_read(m->graph, cnr_input_name(m, 0), &p, err);
     if (status) return status;
     cnri_model_sizes(m, 0, (cnri_sizes){.preprocess = &p, .picture = picture, .batch = 1}, &input);
-    if (input.bytes > INT64_MAX / 2)
-        status = cnri_fail(err, CNR_E_LIMIT, cnr_input_name(m, 0), "input is too large");
-    else if (!(input.data = cnri_alloc_zero((size_t)input.bytes + 1)))
+    p.memory_limit = m->plan_options.memory_limit;
+    status = cnri_memory_fits(input.bytes, p.memory_limit, cnr_input_name(m, 0), "the input", err);
+    if (!status && !(input.data = cnri_alloc_zero((size_t)input.bytes + 1)))
         status = cnri_fail(err, CNR_E_MEMORY, "picture", "out of memory");
     if (!status) {
         const cnr_tensor *list[1] = {&input};

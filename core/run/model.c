@@ -193,6 +193,7 @@ static cnr_status fill(cnr_model *m, const cnr_load_options *o, cnr_error *err) 
         options.no_rewrite = o->no_rewrite;
         options.kernels = o->kernels;
         options.memory_bound = o->memory_bound;
+        options.memory_limit = o->memory_limit;
         options.deterministic = o->deterministic;
         m->cache_bytes = o->cache_bytes;
         if (o->cache && !(m->cache = cnri_strdup(o->cache))) return no_memory(err);

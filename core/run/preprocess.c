@@ -225,18 +225,25 @@ typedef struct picture {
     const uint8_t *at;
     uint8_t *own; /* at, when it is ours */
     cnri_framing framing; /* of the whole picture, so far */
+    uint64_t limit;     /* bytes of any one on the way */
+    cnr_error *err;
 } picture;
 
-static bool picture_make(picture *p, int64_t h, int64_t w, int64_t c) {
+/* One that `from` is to become. */
+static cnr_status picture_make(const picture *from, picture *p, int64_t h, int64_t w, int64_t c) {
     bool overflow = false;
-    const size_t bytes =
-        cnri_mul(cnri_mul((size_t)h, (size_t)w, &overflow), (size_t)c, &overflow);
+    const size_t n = cnri_mul(cnri_mul((size_t)h, (size_t)w, &overflow), (size_t)c, &overflow);
+    const cnr_status status = cnri_memory_fits(overflow ? UINT64_MAX : n, from->limit, "picture",
+                                               "scaled or cut", from->err);
+    if (status) return status;
+    p->limit = from->limit;
+    p->err = from->err;
     p->h = h;
     p->w = w;
     p->c = c;
-    p->own = overflow ? NULL : cnri_alloc(bytes);
+    p->own = cnri_alloc(n);
     p->at = p->own;
-    return p->own != NULL;
+    return p->own ? CNR_OK : cnri_fail(from->err, CNR_E_MEMORY, "picture", "out of memory");
 }
 
 static void picture_move(picture *to, picture *from) {
@@ -254,7 +261,8 @@ static void shift(picture *p, int64_t y, int64_t x) {
 static cnr_status to_grey(picture *p) {
     picture grey;
     if (p->c == 1) return CNR_OK;
-    if (!picture_make(&grey, p->h, p->w, 1)) return CNR_E_MEMORY;
+    const cnr_status made = picture_make(p, &grey, p->h, p->w, 1);
+    if (made) return made;
     for (int64_t i = 0; i < p->h * p->w; i++) {
         const uint8_t *v = p->at + 3 * i;
         grey.own[i] = (uint8_t)((v[0] * 19595u + v[1] * 38470u + v[2] * 7471u + 0x8000u) >> 16);
@@ -266,16 +274,20 @@ static cnr_status to_grey(picture *p) {
 static cnr_status scale_to(picture *p, int64_t h, int64_t w) {
     picture scaled;
     if (p->h == h && p->w == w) return CNR_OK;
-    if (!picture_make(&scaled, h, w, p->c)) return CNR_E_MEMORY;
+    const cnr_status made = picture_make(p, &scaled, h, w, p->c);
+    if (made) return made;
     const double ratio[2] = {(double)h / (double)p->h, (double)w / (double)p->w};
     for (int i = 0; i < 2; i++) {
         p->framing.scale[i] *= ratio[i];
         p->framing.shift[i] *= ratio[i];
     }
     const cnr_status status = cnri_resize_u8(p->at, p->h, p->w, p->c, scaled.own, h, w);
-    if (status) cnri_free(scaled.own);
-    else picture_move(p, &scaled);
-    return status;
+    if (!status) {
+        picture_move(p, &scaled);
+        return CNR_OK;
+    }
+    cnri_free(scaled.own);
+    return cnri_fail(p->err, status, "picture", "out of memory");
 }
 
 /* The middle; no more than there is. */
@@ -284,7 +296,8 @@ static cnr_status cut_to(picture *p, int64_t h, int64_t w) {
     if (h > p->h) h = p->h;
     if (w > p->w) w = p->w;
     if (p->h == h && p->w == w) return CNR_OK;
-    if (!picture_make(&cut, h, w, p->c)) return CNR_E_MEMORY;
+    const cnr_status made = picture_make(p, &cut, h, w, p->c);
+    if (made) return made;
     const int64_t y0 = (p->h - h) / 2, x0 = (p->w - w) / 2;
     for (int64_t y = 0; y < h; y++)
         memcpy(cut.own + y * w * p->c, p->at + ((y0 + y) * p->w + x0) * p->c, (size_t)(w * p->c));
@@ -303,7 +316,8 @@ static cnr_status box_to(picture *p, int64_t h, int64_t w, const cnri_preprocess
     iw = iw < 1 ? 1 : iw > w ? w : iw;
     cnr_status status = scale_to(p, ih, iw);
     if (status) return status;
-    if (!picture_make(&boxed, h, w, p->c)) return CNR_E_MEMORY;
+    const cnr_status made = picture_make(p, &boxed, h, w, p->c);
+    if (made) return made;
     memset(boxed.own, (int)(how->letterbox_fill + 0.5f), (size_t)(h * w * p->c));
     const int64_t y0 = how->letterbox_corner ? 0 : (h - ih) / 2;
     const int64_t x0 = how->letterbox_corner ? 0 : (w - iw) / 2;
@@ -318,7 +332,8 @@ static cnr_status shorter_side_to(picture *p, int64_t side) {
     const bool tall = p->h > p->w;
     const int64_t shorter = tall ? p->w : p->h, longer = tall ? p->h : p->w;
     const int64_t other = (int64_t)((double)side * (double)longer / (double)shorter);
-    if (other > MAX_SIDE) return CNR_E_LIMIT;
+    if (other > MAX_SIDE)
+        return cnri_fail(p->err, CNR_E_LIMIT, "picture", "too long and thin to scale");
     return scale_to(p, tall ? other : side, tall ? side : other);
 }
 
@@ -433,19 +448,14 @@ static cnr_status check_size(const cnri_preprocess *p, const layout *l, const cn
 cnr_status cnri_preprocess_framed(const cnri_preprocess *p, const cnr_tensor *from,
                                  cnr_tensor *out, cnri_framing *framing, cnr_error *err) {
     picture pic = {.h = from->dim[0], .w = from->dim[1], .c = from->dim[2], .at = from->data,
-                   .framing = {.scale = {1, 1}}};
+                   .framing = {.scale = {1, 1}}, .limit = p->memory_limit, .err = err};
     layout l = layout_of(out, &pic);
     cnr_status status = check(p, from, out, &l, err);
     if (status) return status;
     if (l.c == 1 || p->channels == 1) status = to_grey(&pic);
     if (!status) status = geometry(p, &pic, l.h, l.w);
-    if (status) {
-        cnri_fail(err, status, "picture", status == CNR_E_LIMIT ? "too long and thin to scale"
-                                                                : "out of memory");
-    } else {
-        if (out->rank < 3) {
-            l = (layout){pic.c, pic.h, pic.w, pic.h * pic.w, pic.w, 1};
-        }
+    if (!status) {
+        if (out->rank < 3) l = (layout){pic.c, pic.h, pic.w, pic.h * pic.w, pic.w, 1};
         status = check_size(p, &l, out, err);
     }
     for (int64_t c = 0; c < l.c && !status; c++) write_channel(p, &pic, &l, c, out);

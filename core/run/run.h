@@ -148,6 +148,7 @@ typedef struct cnri_preprocess {
     int32_t channels; /* 0 as the net wants: 1 grey, 3 rgb, -3 bgr */
     bool letterbox, letterbox_corner; float letterbox_fill;
     double crop_part; /* 0: none; else this part of the middle, before resizing */
+    uint64_t memory_limit; /* of a picture on the way, bytes; 0: a share of what there is */
 } cnri_preprocess;
 cnr_status cnri_preprocess_read(const cnr_graph *g, const char *input, cnri_preprocess *out,
                                 cnr_error *err);

@@ -168,6 +168,35 @@ static bool make_lists(cnr_session *s) {
            s->viewed && s->calls && s->inputs && s->given && s->outputs && s->output_data;
 }
 
+static uint64_t sum(uint64_t a, uint64_t b) {
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+/* Before anything is allocated: the arena in host memory, what make_ends takes, and the batch that
+ * whoever runs it puts together. Other devices know their own bounds. */
+static cnr_status afford(const cnr_plan *plan, cnr_error *err) {
+    const cnr_graph *g = plan->graph;
+    const uint64_t staging = cnri_staging_bytes(plan);
+    uint64_t bytes = sum(staging, staging);
+    for (int32_t i = 0; i < plan->storages.n; i++) {
+        const cnri_storage *at = &plan->storages.at[i];
+        if (!at->constant && host_class(plan->devices[at->device], at->memory_class))
+            bytes = sum(bytes, at->bytes);
+    }
+    for (int32_t i = 0; i < g->inputs.n; i++) {
+        const uint64_t one = cnr_dense_bytes(g->values.at[g->inputs.at[i]].type);
+        if (plan->input_homes[i] >= 0) bytes = sum(bytes, sum(one, one));
+    }
+    for (int32_t i = 0; i < g->outputs.n; i++) {
+        const int32_t home = plan->output_homes[i];
+        const cnri_home *h = home < 0 ? NULL : &plan->homes.at[home];
+        if (h && !host_class(plan->devices[h->device], h->memory_class))
+            bytes = sum(bytes, h->bytes);
+    }
+    return cnri_memory_fits(bytes, plan->memory_limit, g->name && *g->name ? g->name : "session",
+                            "activations, inputs and outputs", err);
+}
+
 /* On an error the half-open session is left to free. */
 static cnr_status fill(cnr_session *s, cnr_error *err) {
     cnr_status status = make_lists(s) ? CNR_OK : no_memory(err);
@@ -218,6 +247,7 @@ cnr_status cnr_session_open(cnr_plan *plan, cnr_session **out, cnr_error *err) {
     if (status) return status;
     cnr_model *model = cnri_plan_model(plan);
     status = model ? cnri_check_process(model->rt, err) : CNR_OK;
+    if (!status) status = afford(plan, err);
     if (status) return status;
     const int64_t before = cnri_alloc_failures();
     cnr_session *s = cnri_alloc_zero(sizeof *s);

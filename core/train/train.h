@@ -65,6 +65,7 @@ typedef struct cnri_train_options {
     const volatile int32_t *cancel; /* stops a step in its middle; NULL: nobody does */
     cnri_train_hook hook;  /* NULL: none */
     void *hook_arg;
+    uint64_t memory_limit; /* as of cnr_load_options */
 } cnri_train_options;
 
 enum { CNRI_OPTIMIZER_MEMORY = 4, CNRI_MOST_MEMORIES = 4 }; /* its first input of an optimiser */

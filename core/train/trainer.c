@@ -73,6 +73,7 @@ static cnr_status open_session(cnri_trainer *t, cnr_runtime *rt, cnr_graph *g, c
     options.size = sizeof options;
     options.device = t->options.device;
     options.deterministic = t->options.deterministic;
+    options.memory_limit = t->options.memory_limit;
     cnr_status status = cnri_model_from_graph(rt, g, &options, model, err);
     if (status != CNR_OK) return status;
     (*model)->plan_options.training = true;
@@ -168,10 +169,15 @@ static cnr_status open_inputs(cnri_trainer *t, cnr_error *err) {
     bool overflow = false;
     const size_t n = cnri_mul((size_t)t->sample, (size_t)t->options.batch, &overflow);
     const size_t bytes = cnri_mul(n, sizeof *t->inputs, &overflow);
-    t->inputs = overflow ? NULL : cnri_alloc_zero(bytes);
+    const cnr_status status = cnri_memory_fits(overflow ? UINT64_MAX : bytes,
+                                               t->options.memory_limit, input->name, "a batch", err);
+    if (status) return status;
+    t->inputs = cnri_alloc_zero(bytes);
     t->labels = cnri_alloc_zero((size_t)t->options.batch * sizeof *t->labels);
     if (!t->inputs || !t->labels) return no_memory(t, err);
-    return cnri_preprocess_read(t->net, input->name, &t->preprocess, err);
+    const cnr_status read = cnri_preprocess_read(t->net, input->name, &t->preprocess, err);
+    t->preprocess.memory_limit = t->options.memory_limit;
+    return read;
 }
 
 static cnr_status check(const cnri_trainer *t, cnr_error *err) {

@@ -27,7 +27,10 @@ cnr_status cnri_runner_open(cnri_runner *r, cnr_model *model, const cnr_observer
                          "pictures go into nets of one input; this one has %d",
                          cnr_input_count(model));
     r->axis = cnri_picture_axes(cnr_input_type(model, 0)).batch;
-    return cnri_preprocess_read(model->graph, cnr_input_name(model, 0), &r->preprocess, err);
+    const cnr_status status =
+        cnri_preprocess_read(model->graph, cnr_input_name(model, 0), &r->preprocess, err);
+    r->preprocess.memory_limit = model->plan_options.memory_limit;
+    return status;
 }
 
 static void let_go(cnri_runner *r) {

@@ -128,7 +128,7 @@ cnr_status cnri_train_net(cnr_runtime *rt, cnr_graph *net, const cnr_load_option
         .limit = j.o.limit, .rate = j.o.rate, .momentum = j.o.momentum, .nesterov = j.o.nesterov,
         .decay = j.o.decay, .policy = (cnri_train_policy)j.o.policy, .validation = j.o.validation,
         .validation_seed = j.o.validation_seed, .seed = j.o.seed, .device = how->device,
-        .deterministic = how->deterministic,
+        .deterministic = how->deterministic, .memory_limit = how->memory_limit,
         .cancel = observer && CNRI_HAS(observer, cancel) ? observer->cancel : NULL};
     cnr_status status = cnri_samples_open(j.o.data, "train", &j.samples, err);
     if (status) return status;

@@ -61,6 +61,9 @@ typedef struct cnr_load_options {
     /* (since 1.2) "NODE=KERNEL" or "OPERATOR=KERNEL", NULL-terminated: what must run there
      * ("reference": the operator's own); NULL: none */
     const char *const *kernels;
+    /* (since 1.2) most bytes of host memory that a session and its batch may take: activations, inputs,
+     * outputs; more is CNR_E_LIMIT before any is. 0: three quarters of what the process may have */
+    uint64_t memory_limit;
 } cnr_load_options;
 
 typedef struct cnr_top {

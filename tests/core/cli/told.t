@@ -108,6 +108,35 @@ my $same = put('same.lua', "${head}return function(a)\n  local p = c.tensor { sh
 like $out, qr/^0\.0000 -2\.1179 0\.0000$/m, 'a preset in scripts; what is said besides goes before it' or diag $err;
 like $out, qr/pixels from 0 to 1/, 'and units that can not be';
 
+# ---- memory that activations, inputs and outputs may take ----
+my $wide = put('wide.lua', "${head}return c.net { input = { 'data', shape = { 'n', 3, 64, 64 } },\n" .
+    "  c.conv2d { 'conv1', out = 8, kernel = 3 }, c.relu {} }\n");
+my @wide = ('bench', $wide, '--weights', 'random:1', '--runs', '1', '--symbol');
+refused('a session above --memory-limit', qr/\b(\d+) bytes \(.*MB\) of memory are needed, and the limit is 1048576$/m,
+    @wide, 'n=16', '--memory-limit', '1M');
+my ($needed) = (run(@wide, 'n=16', '--memory-limit', '1M'))[2] =~ /(\d+) bytes/;
+cmp_ok $needed // 0, '>=', 16 * 4 * (2 * 3 * 64 * 64 + 8 * 62 * 62), 'the figure holds input, batch and output';
+($code, undef, $err) = run(@wide, 'n=16', '--memory-limit', $needed // 1);
+is $code, 0, 'and is enough' or diag $err;
+refused('a byte less is not', qr/the limit is/, @wide, 'n=16', '--memory-limit', ($needed // 2) - 1);
+refused('and by itself a share of what there is', qr/the limit is \d+, three quarters of what there is.*--memory-limit/,
+    @wide, 'n=300000000');
+my $bound = put('bound.lua', "${head}return function(a)\n  local net, roomy = c.load(a[1], { weights = 'random:1', memory_limit = 1000 }), c.load(a[1], { weights = 'random:1', memory_limit = 100000 })\n" .
+    "  print(pcall(function() return net:run { data = c.tensor { shape = { 1, 3, 64, 64 } } } end))\n" .
+    "  local p = c.tensor { shape = { 64, 64, 3 }, dtype = 'u8' }\n" .
+    "  print(pcall(function() return roomy:prepare(p, { resize = 200 }) end))\n" .
+    "  print(pcall(c.load, a[1], { memory_limit = 'much' }))\nend\n");
+($code, $out, $err) = run($bound, $wide);
+like $out, qr/^false\t.*the limit is 1000$/m, 'memory_limit of a script' or diag $err;
+like $out, qr/^false\t.*picture.*120000 bytes.*the limit is 100000$/m, 'bounds its pictures on the way too' or diag $out;
+like $out, qr/want memory_limit: bytes/, 'and is a number of bytes';
+SKIP: {
+    my $asan = `grep -c 'SANITIZE[^=]*=.*address' $build/CMakeCache.txt`;
+    skip 'addresses are not to be limited under the sanitiser', 1 if $asan > 0;
+    $err = `ulimit -v 3000000; $build/cnnrun @wide n=10000 2>&1`;
+    like $err, qr/the limit is 2304000000, three quarters/, "the share of a process's address space" or diag $err;
+}
+
 # ---- labels ----
 if (grep { $_ eq 'caffe' } @importers) {
     my $model = put('four.prototxt', "input: 'data'\ninput_shape { dim: 1 dim: 4 dim: 1 dim: 1 }\n" .
