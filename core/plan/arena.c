@@ -5,11 +5,17 @@
  * good, then one that moves a block at the peak forward as long as that may help. */
 #include "core/plan/plan.h"
 
+enum { FEW = 16 }; /* one of so many: it pays to look for them and to sort them */
+enum { BY_SIZE, BY_LENGTH, BY_FIRST, BY_AREA, BY_LAST, N_RULES, BY_OFFSET = N_RULES };
+
 typedef struct pack {
     cnri_block *blocks;
     int32_t n;
     uint64_t alignment;
-    int32_t *order, *best, *trial, *placed; /* placed: by offset */
+    int32_t *order, *best, *trial;
+    int32_t *placed, *near; /* by offset: all that have one; those that one meets */
+    int32_t *sorted, *rank; /* blocks by when they begin, and where each is in there */
+    int32_t *tree, leaves;  /* over `sorted`, of those placed: the latest end below each node */
     uint64_t *offsets; /* of the best */
 } pack;
 
@@ -21,60 +27,24 @@ static bool meet(const cnri_block *a, const cnri_block *b) {
     return a->first <= b->last && b->first <= a->last;
 }
 
-/* Places in the given order; returns the height. Gives up beyond `limit`. */
-static uint64_t place(pack *p, const int32_t *order, uint64_t limit) {
-    uint64_t top = 0;
-    for (int32_t i = 0; i < p->n; i++) {
-        cnri_block *b = &p->blocks[order[i]];
-        const uint64_t bytes = padded(b->bytes, p->alignment);
-        uint64_t at = 0;
-        for (int32_t k = 0; k < i; k++) { /* placed blocks by rising offset */
-            const cnri_block *o = &p->blocks[p->placed[k]];
-            if (!meet(b, o)) continue;
-            if (o->offset >= at + bytes) break;
-            const uint64_t end = o->offset + padded(o->bytes, p->alignment);
-            if (end > at) at = end;
-        }
-        b->offset = at;
-        if (at + bytes > top) top = at + bytes;
-        if (top >= limit) return UINT64_MAX;
-        int32_t k = i;
-        while (k > 0 && p->blocks[p->placed[k - 1]].offset > at) {
-            p->placed[k] = p->placed[k - 1];
-            k--;
-        }
-        p->placed[k] = order[i];
-    }
-    return top;
-}
-
-static uint64_t keep(pack *p, const int32_t *order, uint64_t best) {
-    const uint64_t top = place(p, order, best);
-    if (top >= best) return best;
-    memcpy(p->best, order, (size_t)p->n * sizeof *order);
-    for (int32_t i = 0; i < p->n; i++) p->offsets[i] = p->blocks[i].offset;
-    return top;
-}
-
 /* Which comes first under rule r; ties by size, then by index so that plans repeat. */
-static bool before(const pack *p, int32_t r, int32_t x, int32_t y) {
-    const cnri_block *a = &p->blocks[x], *b = &p->blocks[y];
+static bool before(const cnri_block *blocks, int32_t r, int32_t x, int32_t y) {
+    const cnri_block *a = &blocks[x], *b = &blocks[y];
     const int64_t la = a->last - a->first, lb = b->last - b->first;
-    if (r == 1 && la != lb) return la > lb;
-    if (r == 2 && a->first != b->first) return a->first < b->first;
-    if (r == 3) {
+    if (r == BY_LENGTH && la != lb) return la > lb;
+    if (r == BY_FIRST && a->first != b->first) return a->first < b->first;
+    if (r == BY_AREA) {
         const double va = (double)a->bytes * (double)(la + 1);
         const double vb = (double)b->bytes * (double)(lb + 1);
         if (va != vb) return va > vb;
     }
-    if (r == 4 && a->last != b->last) return a->last > b->last;
+    if (r == BY_LAST && a->last != b->last) return a->last > b->last;
+    if (r == BY_OFFSET && a->offset != b->offset) return a->offset < b->offset;
     return a->bytes != b->bytes ? a->bytes > b->bytes : x < y;
 }
 
-static void sort(pack *p, int32_t rule) { /* heapsort: no recursion, no allocation */
-    int32_t *o = p->order;
-    const int32_t n = p->n;
-    for (int32_t i = 0; i < n; i++) o[i] = i;
+/* heapsort: no recursion, no allocation */
+static void sort(const cnri_block *blocks, int32_t *o, int32_t n, int32_t rule) {
     for (int32_t start = n / 2 - 1, end = n; end > 1;) {
         int32_t root;
         if (start >= 0) root = start--;
@@ -85,13 +55,110 @@ static void sort(pack *p, int32_t rule) { /* heapsort: no recursion, no allocati
             root = 0;
         }
         for (int32_t child; (child = 2 * root + 1) < end; root = child) {
-            if (child + 1 < end && before(p, rule, o[child], o[child + 1])) child++;
-            if (!before(p, rule, o[root], o[child])) break;
+            if (child + 1 < end && before(blocks, rule, o[child], o[child + 1])) child++;
+            if (!before(blocks, rule, o[root], o[child])) break;
             const int32_t t = o[root];
             o[root] = o[child];
             o[child] = t;
         }
     }
+}
+
+static void sort_all(const cnri_block *blocks, int32_t *o, int32_t n, int32_t rule) {
+    for (int32_t i = 0; i < n; i++) o[i] = i;
+    sort(blocks, o, n, rule);
+}
+
+/* ---- those alive with a block ---- */
+
+static void tree_clear(pack *p) {
+    for (int32_t i = 0; i < 2 * p->leaves; i++) p->tree[i] = INT32_MIN;
+}
+
+static void tree_add(pack *p, int32_t block) {
+    const int32_t last = p->blocks[block].last;
+    for (int32_t i = p->leaves + p->rank[block]; i > 0 && p->tree[i] < last; i /= 2)
+        p->tree[i] = last;
+}
+
+/* The first place in `sorted` from `at` on whose block is there and ends at `first` or later. */
+static int32_t tree_next(const pack *p, int32_t at, int32_t first) {
+    if (at >= p->leaves) return p->leaves;
+    int32_t i = p->leaves + at;
+    while (p->tree[i] < first) {
+        while (i % 2) i /= 2;
+        if (i == 0) return p->leaves;
+        i++;
+    }
+    while (i < p->leaves) i = 2 * i + (p->tree[2 * i] < first);
+    return i - p->leaves;
+}
+
+/* Fills `near` with at most `room` of those placed that meet b; -1: there are more. */
+static int32_t gather(pack *p, const cnri_block *b, int32_t room) {
+    int32_t n = 0;
+    for (int32_t at = tree_next(p, 0, b->first); at < p->n; at = tree_next(p, at + 1, b->first)) {
+        if (p->blocks[p->sorted[at]].first > b->last) break;
+        if (n == room) return -1;
+        p->near[n++] = p->sorted[at];
+    }
+    sort(p->blocks, p->near, n, BY_OFFSET);
+    return n;
+}
+
+/* ---- placing ---- */
+
+/* The lowest offset for b between those of a list by rising offset. */
+static uint64_t lowest(const pack *p, const cnri_block *b, const int32_t *list, int32_t n) {
+    const uint64_t bytes = padded(b->bytes, p->alignment);
+    uint64_t at = 0;
+    for (int32_t k = 0; k < n; k++) {
+        const cnri_block *o = &p->blocks[list[k]];
+        if (!meet(b, o)) continue;
+        if (o->offset >= at + bytes) break;
+        const uint64_t end = o->offset + padded(o->bytes, p->alignment);
+        if (end > at) at = end;
+    }
+    return at;
+}
+
+/* `placed` holds n. */
+static void insert(pack *p, int32_t block, int32_t n) {
+    const uint64_t at = p->blocks[block].offset;
+    int32_t low = 0, high = n;
+    while (low < high) {
+        const int32_t middle = (low + high) / 2;
+        if (p->blocks[p->placed[middle]].offset > at) high = middle;
+        else low = middle + 1;
+    }
+    memmove(&p->placed[low + 1], &p->placed[low], (size_t)(n - low) * sizeof *p->placed);
+    p->placed[low] = block;
+}
+
+/* Places in the given order; returns the height. Gives up beyond `limit`. Long nets have few blocks
+ * alive at once: those are found and sorted; where most are, the list of all is at hand. */
+static uint64_t place(pack *p, const int32_t *order, uint64_t limit) {
+    uint64_t top = 0;
+    tree_clear(p);
+    for (int32_t i = 0; i < p->n; i++) {
+        cnri_block *b = &p->blocks[order[i]];
+        const int32_t met = i < FEW ? -1 : gather(p, b, i / FEW);
+        b->offset = met < 0 ? lowest(p, b, p->placed, i) : lowest(p, b, p->near, met);
+        const uint64_t end = b->offset + padded(b->bytes, p->alignment);
+        if (end > top) top = end;
+        if (top >= limit) return UINT64_MAX;
+        insert(p, order[i], i);
+        tree_add(p, order[i]);
+    }
+    return top;
+}
+
+static uint64_t keep(pack *p, const int32_t *order, uint64_t best) {
+    const uint64_t top = place(p, order, best);
+    if (top >= best) return best;
+    memcpy(p->best, order, (size_t)p->n * sizeof *order);
+    for (int32_t i = 0; i < p->n; i++) p->offsets[i] = p->blocks[i].offset;
+    return top;
 }
 
 static uint64_t random_next(uint64_t *state) { /* splitmix64, fixed seed: plans repeat */
@@ -130,15 +197,21 @@ static uint64_t search(pack *p, uint64_t best, uint64_t bound) {
 }
 
 uint64_t cnri_arena_bound(const cnri_block *blocks, int32_t n, uint64_t alignment) {
-    uint64_t most = 0;
+    uint64_t most = 0, sum = 0;
+    int32_t *begins = n > 0 ? cnri_alloc((size_t)n * 2 * sizeof *begins) : NULL;
+    if (!begins) return 0;
+    int32_t *ends = begins + n, gone = n;
     if (alignment == 0) alignment = 1;
+    sort_all(blocks, begins, n, BY_FIRST);
+    sort_all(blocks, ends, n, BY_LAST); /* falling */
     for (int32_t i = 0; i < n; i++) { /* the most alive at once is alive when some block begins */
-        uint64_t sum = 0;
-        for (int32_t k = 0; k < n; k++)
-            if (blocks[k].first <= blocks[i].first && blocks[i].first <= blocks[k].last)
-                sum += padded(blocks[k].bytes, alignment);
+        const cnri_block *b = &blocks[begins[i]];
+        for (; blocks[ends[gone - 1]].last < b->first; gone--)
+            sum -= padded(blocks[ends[gone - 1]].bytes, alignment);
+        sum += padded(b->bytes, alignment);
         if (sum > most) most = sum;
     }
+    cnri_free(begins);
     return most;
 }
 
@@ -147,7 +220,9 @@ uint64_t cnri_arena_place(cnri_block *blocks, int32_t n, uint64_t alignment) {
     if (alignment == 0) alignment = 1;
     const size_t count = (size_t)n;
     pack p = {.blocks = blocks, .n = n, .alignment = alignment};
-    void *room = cnri_alloc(count * (4 * sizeof(int32_t) + sizeof(uint64_t)));
+    for (p.leaves = 1; p.leaves < n;) p.leaves *= 2;
+    const size_t words = 7 * count + 2 * (size_t)p.leaves;
+    void *room = cnri_alloc(count * sizeof(uint64_t) + words * sizeof(int32_t));
     uint64_t best = UINT64_MAX;
     if (!room) { /* correct without a search: one behind the other */
         uint64_t at = 0;
@@ -162,9 +237,15 @@ uint64_t cnri_arena_place(cnri_block *blocks, int32_t n, uint64_t alignment) {
     p.best = p.order + count;
     p.trial = p.best + count;
     p.placed = p.trial + count;
+    p.near = p.placed + count;
+    p.sorted = p.near + count;
+    p.rank = p.sorted + count;
+    p.tree = p.rank + count;
+    sort_all(blocks, p.sorted, n, BY_FIRST);
+    for (int32_t i = 0; i < n; i++) p.rank[p.sorted[i]] = i;
     const uint64_t bound = cnri_arena_bound(blocks, n, alignment);
-    for (int32_t rule = 0; rule < 5 && best > bound; rule++) {
-        sort(&p, rule);
+    for (int32_t rule = 0; rule < N_RULES && best > bound; rule++) {
+        sort_all(blocks, p.order, n, rule);
         best = keep(&p, p.order, best);
     }
     best = search(&p, best, bound);

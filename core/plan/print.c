@@ -1,5 +1,6 @@
 /* A plan for people (a table) and for programs (JSON, an object a line). */
 #include "core/plan/plan.h"
+#include <stdlib.h>
 
 typedef struct print_row {
     const cnri_step *step;
@@ -48,25 +49,55 @@ uint64_t cnri_node_params(const cnr_graph *g, int32_t node, bool *seen) {
     return sum;
 }
 
-static bool is_chained(const cnr_plan *plan, const cnr_node *view) {
-    for (int32_t s = 0; s < plan->steps.n; s++)
-        for (int32_t e = 0; e < plan->steps.at[s].view.n_epilogue; e++)
-            if (plan->steps.at[s].view.epilogue[e]->node == view) return true;
-    return false;
+/* Steps by node, and the nodes that steps have taken in. */
+typedef struct finder {
+    int32_t *first, *next; /* step of each node, and the next one of the same node; -1: none */
+    const cnr_node **chained;
+    int32_t n_chained;
+} finder;
+
+static int by_address(const void *a, const void *b) {
+    const uintptr_t x = (uintptr_t)*(const cnr_node *const *)a;
+    const uintptr_t y = (uintptr_t)*(const cnr_node *const *)b;
+    return (x > y) - (x < y);
 }
 
-static const cnri_step *step_of(const cnr_plan *plan, int32_t node) {
-    for (int32_t s = 0; s < plan->steps.n; s++)
-        if (plan->steps.at[s].kind == CNRI_STEP_KERNEL && plan->steps.at[s].node == node)
-            return &plan->steps.at[s];
-    return NULL;
+static bool finder_make(finder *f, const cnr_plan *plan) {
+    const int32_t nodes = plan->graph->nodes.n, steps = plan->steps.n;
+    size_t chained = 1;
+    for (int32_t s = 0; s < steps; s++) chained += (size_t)plan->steps.at[s].view.n_epilogue;
+    f->first = cnri_alloc(((size_t)nodes + (size_t)steps + 1) * sizeof *f->first);
+    f->chained = cnri_alloc(chained * sizeof *f->chained);
+    f->n_chained = 0;
+    if (!f->first || !f->chained) return false;
+    f->next = f->first + nodes;
+    for (int32_t i = 0; i < nodes; i++) f->first[i] = -1;
+    for (int32_t s = steps - 1; s >= 0; s--) {
+        const cnri_step *step = &plan->steps.at[s];
+        for (int32_t e = 0; e < step->view.n_epilogue; e++)
+            f->chained[f->n_chained++] = step->view.epilogue[e]->node;
+        if (step->kind != CNRI_STEP_KERNEL || step->node < 0) continue;
+        f->next[s] = f->first[step->node];
+        f->first[step->node] = s;
+    }
+    qsort(f->chained, (size_t)f->n_chained, sizeof *f->chained, by_address);
+    return true;
 }
 
-static void kernel_text(const cnr_plan *plan, int32_t node, const cnri_step *s, char *text,
-                        size_t room) {
+static void finder_free(finder *f) {
+    cnri_free(f->first);
+    cnri_free(f->chained);
+}
+
+static bool is_chained(const finder *f, const cnr_node *view) {
+    return bsearch(&view, f->chained, (size_t)f->n_chained, sizeof *f->chained, by_address) != NULL;
+}
+
+static void kernel_text(const cnr_plan *plan, const finder *f, int32_t node, const cnri_step *s,
+                        char *text, size_t room) {
     const cnr_node *view = &plan->graph->nodes.at[node]->view;
     if (!s) {
-        snprintf(text, room, is_chained(plan, view) ? "(fused)" : "(view)");
+        snprintf(text, room, is_chained(f, view) ? "(fused)" : "(view)");
         return;
     }
     size_t at = (size_t)snprintf(text, room, "%s", s->kernel ? s->kernel->name : "reference");
@@ -74,15 +105,13 @@ static void kernel_text(const cnr_plan *plan, int32_t node, const cnri_step *s, 
         at += (size_t)snprintf(text + at, room - at, "+%s", s->view.epilogue[e]->node->desc->name);
 }
 
-static void device_text(const cnr_plan *plan, int32_t node, char *text, size_t room) {
+static void device_text(const cnr_plan *plan, const finder *f, int32_t node, char *text,
+                        size_t room) {
     size_t at = 0;
     text[0] = 0;
-    for (int32_t s = 0; s < plan->steps.n; s++) {
-        const cnri_step *step = &plan->steps.at[s];
-        if (step->kind != CNRI_STEP_KERNEL || step->node != node || at >= room) continue;
+    for (int32_t s = f->first[node]; s >= 0 && at < room; s = f->next[s])
         at += (size_t)snprintf(text + at, room - at, "%s%s", at ? "+" : "",
-                               plan->devices[step->device]->name);
-    }
+                               plan->devices[plan->steps.at[s].device]->name);
 }
 
 /* Bytes of what the node's step writes and scratches. */
@@ -92,15 +121,15 @@ static uint64_t memory_of(const cnr_plan *plan, const cnri_step *s) {
     return sum;
 }
 
-static void print_node(const cnr_plan *plan, int32_t node, const print_row *row, bool json,
-                       cnri_text *out) {
+static void print_node(const cnr_plan *plan, const finder *f, int32_t node, const print_row *row,
+                       bool json, cnri_text *out) {
     const cnri_node *n = plan->graph->nodes.at[node];
     char shape[128], kernel[160], device[128];
     const cnr_tensor *type = n->view.n_outputs ? n->view.outputs[0] : NULL;
     if (type) shape_text(type, shape, sizeof shape);
     else shape[0] = 0;
-    kernel_text(plan, node, row->step, kernel, sizeof kernel);
-    device_text(plan, node, device, sizeof device);
+    kernel_text(plan, f, node, row->step, kernel, sizeof kernel);
+    device_text(plan, f, node, device, sizeof device);
     if (!json) {
         cnri_text_say(out, "%-20s %-16s %-18s %12llu %14llu  %-24s %-10s %12llu\n",
                       n->name ? n->name : "", n->view.desc->name, shape,
@@ -138,8 +167,11 @@ static void print_moves(const cnr_plan *plan, cnri_text *out) {
 
 void cnri_plan_print(const cnr_plan *plan, bool json, cnri_text *out) {
     uint64_t macs = 0;
+    finder f;
     bool *seen = cnri_alloc_zero((size_t)plan->graph->values.n + 1);
-    if (!seen) {
+    if (!finder_make(&f, plan) || !seen) {
+        finder_free(&f);
+        cnri_free(seen);
         out->failed = true;
         return;
     }
@@ -147,12 +179,14 @@ void cnri_plan_print(const cnr_plan *plan, bool json, cnri_text *out) {
         cnri_text_add(out, "%-20s %-16s %-18s %12s %14s  %-24s %-10s %12s\n", "node", "op",
                       "shape of output", "params", "macs", "kernel", "device", "memory");
     for (int32_t i = 0; i < plan->graph->nodes.n; i++) {
-        print_row row = {.step = step_of(plan, i), .params = cnri_node_params(plan->graph, i, seen),
+        const cnri_step *step = f.first[i] < 0 ? NULL : &plan->steps.at[f.first[i]];
+        print_row row = {.step = step, .params = cnri_node_params(plan->graph, i, seen),
                          .macs = macs_of(&plan->graph->nodes.at[i]->view)};
         row.memory = memory_of(plan, row.step);
         macs += row.macs;
-        print_node(plan, i, &row, json, out);
+        print_node(plan, &f, i, &row, json, out);
     }
+    finder_free(&f);
     cnri_free(seen);
     const char *name = plan->graph->name ? plan->graph->name : "";
     if (json) {

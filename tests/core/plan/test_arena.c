@@ -1,6 +1,7 @@
 /* Offsets of the arena: never overlapping, and within 5% of the best that brute force finds. */
 #include "core/plan/plan.h"
 #include "tap.h"
+#include <sys/resource.h>
 
 static uint32_t dice_state = 12345;
 static uint32_t dice(uint32_t n) {
@@ -131,11 +132,35 @@ static void net_cases(void) {
     note("mean %.4f, worst %.4f of the bound", sum / cases, worst);
 }
 
+/* What costs the square of its blocks ends at the bound of this process's work: two hundred times
+ * what it is to cost. */
+static void long_net(void) {
+    enum { N = 400000 };
+    const struct rlimit work = {60, 60};
+    setrlimit(RLIMIT_CPU, &work);
+    cnri_block *b = cnri_alloc(N * sizeof *b);
+    uint64_t most = 0;
+    bool good = b != NULL;
+    if (!b) return;
+    for (int32_t i = 0; i < N; i++) {
+        b[i] = (cnri_block){.bytes = 64 + 64 * dice(100), .first = i - 1, .last = i};
+        if (i > 0 && b[i].bytes + b[i - 1].bytes > most) most = b[i].bytes + b[i - 1].bytes;
+    }
+    is_int((long long)cnri_arena_bound(b, N, 64), (long long)most, "a long net: the bound");
+    const uint64_t total = cnri_arena_place(b, N, 64);
+    for (int32_t i = 1; i < N && good; i++)
+        good = b[i].offset + b[i].bytes <= total && (b[i].offset >= b[i - 1].offset + b[i - 1].bytes ||
+                                                     b[i - 1].offset >= b[i].offset + b[i].bytes);
+    ok(good, "and its blocks are placed soundly");
+    cnri_free(b);
+}
+
 int main(void) {
     cnri_block one = {.bytes = 5, .first = 0, .last = 0};
     is_int((long long)cnri_arena_place(NULL, 0, 64), 0, "no blocks take nothing");
     is_int((long long)cnri_arena_place(&one, 1, 64), 64, "one block takes its aligned size");
     small_cases();
     net_cases();
+    long_net();
     return done();
 }
