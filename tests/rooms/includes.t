@@ -52,6 +52,11 @@ sub fault_in_room {
     return (grep { $_ eq $other } @{ $allowed{$room} }) ? '' : "core/$room is below core/$other";
 }
 
+for my $room (sort keys %allowed) {
+    ok(-d "$root/core/$room", "$room, of the table, is a folder of core/");
+    is(join(' ', grep { !$allowed{$_} } @{ $allowed{$room} }), '', "$room may include what is there");
+}
+
 opendir my $dir, "$root/core" or die "$root/core: $!";
 my @rooms = grep { !/^\./ && !/^(include|cmake)$/ && -d "$root/core/$_" } sort readdir $dir;
 for my $room (@rooms) {

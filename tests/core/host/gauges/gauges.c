@@ -1,6 +1,7 @@
-/* Made-up meters, knobs, pictures with times and a clock: time passes when somebody looks (1 ms) or waits, a fake GPU has a
- * frequency, and what it draws follows from that. Under the root of a tree with a file "bad" the
- * meter can't be read, the knob says that it can't be put back. */
+/* Made-up meters, knobs, pictures with times and a clock: time passes when somebody looks (1 ms) or
+ * waits, a fake GPU has a frequency, and what it draws follows from that. Under the root of a tree
+ * with a file "bad" the meter can't be read, the knob says that it can't be put back.
+ * plugins/README.md starts plugins from the sections of this file. */
 #include <cnnrun/plugin.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,6 +46,9 @@ static cnr_status open_machine(const cnr_gauge_options *options, void **state, c
     *state = m;
     return CNR_OK;
 }
+static void close_machine(void *state) {
+    free(state);
+}
 
 /* ---- meters: energy that wraps, power at an address, temperature ---- */
 
@@ -76,12 +80,9 @@ static cnr_status read_meter(void *state, int32_t domain, cnr_reading *out, cnr_
     if (domain == 0) out->time_ns = time;
     return CNR_OK;
 }
-static void close_meter(void *state) {
-    free(state);
-}
 static const cnr_meter fake_meter = {.size = sizeof(cnr_meter), .name = "fake-meter", .summary = "fake",
                                      .open = open_meter, .describe = describe_meter,
-                                     .read = read_meter, .close = close_meter};
+                                     .read = read_meter, .close = close_machine};
 
 static cnr_status open_absent(const cnr_gauge_options *options, void **state, int32_t *n,
                               cnr_error *err) {
@@ -91,7 +92,7 @@ static cnr_status open_absent(const cnr_gauge_options *options, void **state, in
 static const cnr_meter absent_meter = {.size = sizeof(cnr_meter), .name = "absent-meter",
                                        .summary = "fake", .open = open_absent,
                                        .describe = describe_meter, .read = read_meter,
-                                       .close = close_meter};
+                                       .close = close_machine};
 
 /* ---- knobs: one with steps and cores, one that is only read ---- */
 
@@ -144,7 +145,7 @@ static cnr_status restore(void *state, cnr_error *err) {
 static const cnr_knob fake_knob = {.size = sizeof(cnr_knob), .name = "fake-knob", .summary = "fake",
                                    .open = open_knob, .describe = describe_knob, .step = step,
                                    .read = read_knob, .set = set_knob, .restore = restore,
-                                   .close = close_meter};
+                                   .close = close_machine};
 
 /* ---- a source of "ticks:N" pictures, 40 ms apart; a writer of lines to "ticks:FILE" ---- */
 
@@ -196,10 +197,13 @@ static const cnr_source ticks = {
     .accepts = accepts_ticks, .open = open_ticks, .read = read_tick, .close = close_ticks,
     .write_open = write_open, .write_next = write_next, .write_close = write_close};
 
+/* ---- the plugin ---- */
+
 static cnr_status init(const cnr_host *h, struct cnr_registrar *registrar, cnr_error *err) {
     host = h;
     (void)err;
-    cnr_status status = h->add(registrar, CNR_KIND_CLOCK, &fake_clock);
+    cnr_status status = CNR_OK;
+    if (!status) status = h->add(registrar, CNR_KIND_CLOCK, &fake_clock);
     if (!status) status = h->add(registrar, CNR_KIND_METER, &fake_meter);
     if (!status) status = h->add(registrar, CNR_KIND_METER, &absent_meter);
     if (!status) status = h->add(registrar, CNR_KIND_KNOB, &fake_knob);

@@ -1,0 +1,28 @@
+#!/usr/bin/perl
+# The maps name nothing that isn't there: files and folders in the READMEs of the tree are found from
+# its top, from the README's own folder, or below core/.
+use strict;
+use warnings;
+use File::Basename qw(dirname);
+use Test::More;
+
+my $root = $0 =~ s{tests/rooms/[^/]*$}{}r || '.';
+$root =~ s{(.)/$}{$1};
+my %made = map { $_ => 'by a recipe' } qw(tests/plugins/ops-std/test_rms_normalization.c);
+
+for my $map (qw(README.md core/README.md plugins/README.md kernels/README.md governors/README.md)) {
+    open my $in, '<', "$root/$map" or die "$map: $!";
+    my $text = do { local $/; <$in> };
+    my @below = ('', dirname($map) . '/', 'core/', 'core/include/cnnrun/', 'core/plan/', 'kernels/common/',
+                 'plugins/opencl-common/', 'plugins/ops-std/', 'tests/plugins/ops-std/', 'core/lua/');
+    my ($n, @lost) = 0;
+    while ($text =~ m{`([\w./*-]+(?:\.(?:c|h|t|cl|lua|sh|md|inc)|/))`}g) {
+        my $path = $1;
+        next if $made{$path} || $path =~ m{^build/|^/} || $path =~ /^(?:lua|version)\.h$/;
+        my $pattern = $path =~ s/NAME/*/r;
+        $n++;
+        push @lost, $path if !grep { my @found = glob "$root/$_$pattern"; @found && -e $found[0] } @below;
+    }
+    is(join(' ', @lost), '', "$map: $n files and folders that it names are there") if $n;
+}
+done_testing;
