@@ -9,12 +9,12 @@ static const char *const keys[] = {
     "output: a value", "outputs: a list of values",
     "body: the list of layers, instead of behind the other keys", "place: { layer = where, ... }"};
 
-/* Stack of cnri_lua_net: 1 args, 2 where, 3 private table, 4 inputs, 5 outputs. */
-enum { ARGS = 1, WHERE, PRIVATE, INPUTS, OUTPUTS };
+/* Stack of cnri_lua_net: 1 args, 2 line, 3 private table, 4 inputs, 5 outputs. */
+enum { ARGS = 1, LINE, PRIVATE, INPUTS, OUTPUTS };
 
 static void mistake(lua_State *L, const char *text) {
     lua_pushstring(L, text);
-    cnri_lua_mistake(L, lua_tostring(L, WHERE));
+    cnri_lua_mistake(L, lua_tostring(L, LINE));
 }
 
 static void check_keys(lua_State *L) {
@@ -29,7 +29,7 @@ static void check_keys(lua_State *L) {
         if (known) continue;
         cnri_lua_suggest(L, word ? word : "", keys, CNRI_COUNT(keys));
         lua_pushfstring(L, "a net has no '%s'%s", word ? word : "?", lua_tostring(L, -1));
-        cnri_lua_mistake(L, lua_tostring(L, WHERE));
+        cnri_lua_mistake(L, lua_tostring(L, LINE));
         lua_pop(L, 1);
     }
 }
@@ -46,7 +46,7 @@ static void add_input(lua_State *L) {
     else if (lua_istable(L, -1)) {
         lua_pushcfunction(L, cnri_lua_make_input);
         lua_pushvalue(L, -2);
-        lua_pushvalue(L, WHERE);
+        lua_pushvalue(L, LINE);
         lua_call(L, 2, 1);
         add(L, INPUTS);
         lua_pop(L, 1);
@@ -103,7 +103,7 @@ static void take_body(lua_State *L) {
         mistake(L, "want input = { \"name\", shape = ... } for the first layer");
         lua_pushcfunction(L, cnri_lua_make_nothing);
         lua_pushvalue(L, ARGS);
-        lua_pushvalue(L, WHERE);
+        lua_pushvalue(L, LINE);
         lua_call(L, 2, 1);
         lua_rawseti(L, INPUTS, 1);
     }
@@ -135,7 +135,7 @@ int cnri_lua_net(lua_State *L) {
     lua_rawseti(L, PRIVATE, CNRI_NET_OUTPUTS);
     lua_pushvalue(L, ARGS);
     lua_rawseti(L, PRIVATE, CNRI_NET_ARGS);
-    lua_pushvalue(L, WHERE);
+    lua_pushvalue(L, LINE);
     lua_rawseti(L, PRIVATE, CNRI_NET_PLACE);
     lua_newuserdatauv(L, 1, 1);
     luaL_setmetatable(L, CNRI_NET_TYPE);
