@@ -18,6 +18,9 @@ typedef struct cnri_plugin {
  * serialised; the registry is read without locks at any time. dirs (searched first) may name
  * folders, whose bad plugins are logged and skipped, or files, which must load. */
 cnr_status cnri_plugins_load(const char *const *dirs, bool default_dirs, cnr_error *err);
+/* To be called with an error of loading: where there are no plugins at all, that is the reason, and
+ * is told with the folders that were searched. Returns status. */
+cnr_status cnri_plugins_missed(cnr_status status, cnr_error *err);
 /* Judges one file, loading it: NULL when good, else why not (caller frees). */
 char *cnri_plugin_check(const char *path);
 int32_t cnri_plugin_count(void);

@@ -16,6 +16,7 @@ typedef struct entry {
 static struct {
     pthread_mutex_t lock;
     CNRI_VEC(entry *) all; /* in order of discovery; entries stay where they are */
+    CNRI_VEC(char *) searched; /* folders, "PATH (not there)" among them */
     const char *at_work;   /* the path that is being opened */
 } seen = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -148,10 +149,24 @@ static int is_library(const struct dirent *e) {
     return e->d_name[0] != '.' && n > 3 && strcmp(e->d_name + n - 3, ".so") == 0;
 }
 
+/* Kept for whoever finds nothing. */
+static void note_searched(const char *path, bool there) {
+    char *text = cnri_format("%s%s", path, there ? "" : " (not there)");
+    for (int32_t i = 0; text && i < seen.searched.n; i++)
+        if (strcmp(seen.searched.at[i], text) == 0) {
+            cnri_free(text);
+            return;
+        }
+    char **slot = text ? cnri_push(&seen.searched) : NULL;
+    if (slot) *slot = text;
+    else cnri_free(text);
+}
+
 /* All libraries of a folder in the order of their names. */
 static cnr_status load_folder(const char *directory, trust how, cnr_error *err) {
     struct dirent **names = NULL;
     cnr_status status = CNR_OK;
+    note_searched(directory, true);
     const int n = scandir(directory, &names, is_library, alphasort);
     if (n < 0)
         return cnri_fail(err, CNR_E_IO, directory, "can't be searched for plugins: %s",
@@ -194,7 +209,10 @@ static cnr_status load_given(const char *path, cnr_error *err) {
 /* A folder that need not be there. */
 static cnr_status load_if_there(const char *path, trust how, cnr_error *err) {
     char *real = realpath(path, NULL);
-    if (!real) return CNR_OK;
+    if (!real) {
+        note_searched(path, false);
+        return CNR_OK;
+    }
     const cnr_status status = load_folder(real, how, err);
     free(real);
     return status;
@@ -245,6 +263,30 @@ cnr_status cnri_plugins_load(const char *const *dirs, bool default_dirs, cnr_err
     if (default_dirs && status == CNR_OK) status = load_defaults(err);
     pthread_mutex_unlock(&seen.lock);
     return cnri_alloc_verdict(before, status, "plugins", err);
+}
+
+static void none_text(cnri_text *out) {
+    int32_t refused = 0;
+    pthread_mutex_lock(&seen.lock);
+    for (int32_t i = 0; i < seen.searched.n; i++)
+        cnri_text_add(out, "%s%s", i ? ", " : "", seen.searched.at[i]);
+    for (int32_t i = 0; i < seen.all.n; i++) refused += seen.all.at[i]->plugin.refused != NULL;
+    pthread_mutex_unlock(&seen.lock);
+    if (!out->at || !*out->at) cnri_text_add(out, "no folder");
+    if (refused) cnri_text_add(out, "; %d refused", (int)refused);
+}
+
+cnr_status cnri_plugins_missed(cnr_status status, cnr_error *err) {
+    if (!status || status == CNR_E_MEMORY || !err || cnri_registry_size() > 0) return status;
+    cnri_text places = {0};
+    const cnr_error was = *err;
+    none_text(&places);
+    if (places.at && !places.failed)
+        cnri_fail(err, status, was.where,
+                  "there are no plugins (looked for in %s; CNNRUN_PLUGIN_PATH and the options of "
+                  "cnr_open name more folders): %s", places.at, was.text);
+    cnri_text_free(&places);
+    return status;
 }
 
 char *cnri_plugin_check(const char *path) {

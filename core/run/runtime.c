@@ -189,7 +189,7 @@ cnr_status cnri_load_graph(cnr_runtime *rt, const char *path, const cnr_load_opt
     const cnri_loader *loader = begun ? rt->begun.loader : best_loader(path, &head, &score);
     const cnr_importer *importer =
         begun ? NULL : cnri_importer_for(path, &head, &score); /* if it is surer */
-    if (!loader && !importer) return nobody(path, err);
+    if (!loader && !importer) return cnri_plugins_missed(nobody(path, err), err);
     status = importer ? import(importer, path, options, out, err)
                       : loader->load(rt, path, options, out, err);
     status = cnri_alloc_verdict(before, status, path, err);
@@ -198,5 +198,5 @@ cnr_status cnri_load_graph(cnr_runtime *rt, const char *path, const cnr_load_opt
         cnri_graph_free(*out);
         *out = NULL;
     }
-    return status;
+    return cnri_plugins_missed(status, err);
 }

@@ -121,5 +121,10 @@ for language in c c++; do
     ok $? "and runs in five calls"
     head -n 1 "$work/log" | grep -q '^3 '; ok $? "and sees a three"
 done
+mkdir "$work/empty" && cp embed "$work/empty" && cd "$work/empty" || exit 1
+run env -i "LD_LIBRARY_PATH=$libdir" ./embed "$prefix/share/cnnrun/scripts/nets/lenet5.lua" \
+    "$prefix/share/cnnrun/scripts/nets/digits/three.png"
+grep -q "no plugins (looked for in .*$work/empty/plugins (not there)" "$work/log"
+ok $? "in an empty folder it is told where plugins were looked for"
 echo "1..$count"
 exit $failed
