@@ -63,6 +63,9 @@ static void under(uint64_t bound, int32_t blobs, int32_t n, bool all_fit) {
     ok(held <= bound && stats.peak <= bound, "the device held %llu at most, besides %llu of arena",
        (unsigned long long)held, (unsigned long long)arena);
     ok(memcmp(plain, bounded, sizeof plain) == 0, "%d answers are the same to the last bit", n);
+    const uint64_t whole = cnr_plan_weight_bytes(plan);
+    ok(whole >= stats.peak && (all_fit || whole > bound), "%llu bytes of weights in all",
+       (unsigned long long)whole);
     if (all_fit) ok(stats.evicted == 0 && stats.prepared == (uint64_t)blobs, "nothing had to go");
     else
         ok(stats.evicted >= (uint64_t)n && stats.prepared >= (uint64_t)n + (uint64_t)blobs - 1,
