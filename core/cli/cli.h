@@ -211,6 +211,8 @@ void cnri_json_text(cnri_json *j, const char *key, const char *value); /* NULL: 
 void cnri_json_int(cnri_json *j, const char *key, int64_t value);
 void cnri_json_real(cnri_json *j, const char *key, double value); /* not finite: null */
 void cnri_json_bool(cnri_json *j, const char *key, bool value);
+/* "warnings": what was odd about the net and how it is asked; nothing where nothing was. */
+void cnri_json_warnings(cnri_json *j, const cnr_graph *g);
 cnr_status cnri_json_print(cnri_json *j, cnr_error *err);
 
 /* ---- progress.c: on stderr; a bar on a terminal, a line now and then elsewhere ---- */

@@ -117,7 +117,8 @@ static void print(const cnr_timing *t, const char *net) {
              (double)t->weight_bytes / 1e6, (double)t->peak_rss_bytes / 1e6);
 }
 
-static cnr_status print_json(const cnr_timing *t, const char *net, cnr_error *err) {
+static cnr_status print_json(const cnr_timing *t, const char *net, const cnr_model *model,
+                             cnr_error *err) {
     cnri_json j;
     cnri_json_begin(&j);
     cnri_json_text(&j, "net", net);
@@ -132,6 +133,7 @@ static cnr_status print_json(const cnr_timing *t, const char *net, cnr_error *er
     cnri_json_int(&j, "arena_bound_bytes", (int64_t)t->arena_bound_bytes);
     cnri_json_int(&j, "weights_bytes", (int64_t)t->weight_bytes);
     cnri_json_int(&j, "peak_rss_bytes", (int64_t)t->peak_rss_bytes);
+    cnri_json_warnings(&j, model->graph);
     return cnri_json_print(&j, err);
 }
 
@@ -147,7 +149,7 @@ static cnr_status run_bench(const bench *b, const cnri_args *args, cnr_runtime *
     if (status) return status;
     status = cnr_profile(model, &o, cnri_watch(&watching, args), &t, err);
     cnri_watch_end(&watching);
-    if (!status && args->common.json) status = print_json(&t, net, err);
+    if (!status && args->common.json) status = print_json(&t, net, model, err);
     else if (!status) print(&t, net);
     if (!status && b->profile) status = report_steps(&t, args->common.json, err);
     cnr_timing_free(&t);

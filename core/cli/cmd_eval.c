@@ -133,6 +133,7 @@ static cnr_status report(const eval *e, const cnri_args *args, const cnr_model *
         cnri_json_real(&j, "top1", got->top1);
         cnri_json_real(&j, "top5", got->top5);
         cnri_json_real(&j, "seconds", got->seconds);
+        cnri_json_warnings(&j, model->graph);
         return cnri_json_print(&j, err);
     }
     cnri_say(stdout, "pictures  %lld\ntop-1     %.2f%%  (%lld)\ntop-5     %.2f%%  (%lld)\n",

@@ -167,6 +167,7 @@ static cnr_status answer(run *r, const char *name, uint64_t ns, cnr_error *err) 
     cnri_json_real(&j, "ms", (double)ns * 1e-6);
     if (classes) json_top(&j, r->runner.model, r->scores, shown);
     status = outputs(r, &j, classes ? 1 : 0, err);
+    cnri_json_warnings(&j, r->runner.model->graph);
     if (!status) return cnri_json_print(&j, err);
     cnri_text_free(&j.text);
     return status;

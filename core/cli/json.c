@@ -62,6 +62,13 @@ void cnri_json_bool(cnri_json *j, const char *key, bool value) {
     cnri_text_add(&j->text, value ? "true" : "false");
 }
 
+void cnri_json_warnings(cnri_json *j, const cnr_graph *g) {
+    if (g->warnings.n == 0) return;
+    cnri_json_list(j, "warnings");
+    for (int32_t i = 0; i < g->warnings.n; i++) cnri_json_text(j, NULL, g->warnings.at[i]);
+    cnri_json_end(j);
+}
+
 cnr_status cnri_json_print(cnri_json *j, cnr_error *err) {
     while (j->depth > 0) cnri_json_end(j);
     cnri_text_bytes(&j->text, "\n", 1);

@@ -255,7 +255,7 @@ static bool takes_pictures(const cnr_graph *g, cnr_value input) {
 }
 
 /* What the flags make of the steps: units that can't be, and a crop that is scaled afterwards. */
-static cnr_status check_steps(const cnri_common *c, const cnr_graph *graph, cnr_value input,
+static cnr_status check_steps(const cnri_common *c, cnr_graph *graph, cnr_value input,
                               cnr_error *err) {
     cnri_preprocess p;
     const char *name = graph->values.at[input].name;
@@ -267,9 +267,9 @@ static cnr_status check_steps(const cnri_common *c, const cnr_graph *graph, cnr_
     const int64_t *size = axes.height >= 0 ? type->dim + axes.height : NULL;
     if (c->crop && size && p.crop_h > 0 && size[0] > 0 && size[1] > 0 &&
         (p.crop_h != size[0] || p.crop_w != size[1]))
-        cnri_log(CNR_LOG_WARN, "--crop", "%lld x %lld is scaled to the net's %lld x %lld: is another "
-                 "crop meant?", (long long)p.crop_h, (long long)p.crop_w, (long long)size[0],
-                 (long long)size[1]);
+        cnri_graph_warn(graph, "--crop", "%lld x %lld is scaled to the net's %lld x %lld: is "
+                        "another crop meant?", (long long)p.crop_h, (long long)p.crop_w,
+                        (long long)size[0], (long long)size[1]);
     cnri_preprocess_free(&p);
     return status;
 }

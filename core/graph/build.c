@@ -48,6 +48,8 @@ void cnri_graph_free(cnr_graph *g) {
     cnri_vec_free(&g->inputs);
     cnri_vec_free(&g->symbols);
     cnri_vec_free(&g->problems);
+    for (int32_t i = 0; i < g->warnings.n; i++) cnri_free(g->warnings.at[i]);
+    cnri_vec_free(&g->warnings);
     cnri_free(g->outputs.at);
     cnri_free(g->outputs.names);
     cnri_free(g->meta.keys);
@@ -76,6 +78,19 @@ void CNRI_PRINTF(3, 4) cnri_graph_problem(cnr_graph *g, const char *where, const
     va_start(args, format);
     problemv(g, where, format, args);
     va_end(args);
+}
+
+void cnri_graph_warn(cnr_graph *g, const char *where, const char *format, ...) {
+    char room[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(room, sizeof room, format, args);
+    va_end(args);
+    cnri_log(CNR_LOG_WARN, where, "%s", room);
+    char *line = cnri_format("%s: %s", where && *where ? where : "net", room);
+    char **slot = line ? cnri_push(&g->warnings) : NULL;
+    if (slot) *slot = line;
+    else cnri_free(line);
 }
 
 /* ---- values ---- */

@@ -49,6 +49,7 @@ typedef struct cnr_graph {
     struct { cnr_value *at; int32_t n, room; char **names; } outputs;
     CNRI_VEC(char *) symbols;
     CNRI_VEC(cnri_problem) problems;
+    CNRI_VEC(char *) warnings; /* what is odd and may be meant: "where: text" */
     struct { char **keys, **texts; int32_t n, room; } meta;
     int32_t insert_before;
     cnri_mapping file; /* backs borrowed data; unmapped with the graph */
@@ -126,6 +127,8 @@ cnr_status cnri_filling_end(cnri_filling *f, cnr_status status, const char *path
 /* Fills every unfilled weight by its init from `seed`, scaled by its fan-in and by what it will
  * meet (spread.c), so that activations neither die nor overflow. */
 cnr_status cnri_graph_fill_random(cnr_graph *g, uint64_t seed, cnr_error *err);
+/* Logs what is odd and may be meant, and keeps it for what tells of results (`--json`). */
+void cnri_graph_warn(cnr_graph *g, const char *where, const char *format, ...) CNRI_PRINTF(3, 4);
 /* CNR_OK, or an error that summarises the problems (each is logged whole at ERROR level). Also
  * refuses a graph with no outputs, or unfilled weights when `filled` is asked. */
 cnr_status cnri_graph_verdict(const cnr_graph *g, bool filled, cnr_error *err);

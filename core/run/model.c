@@ -127,17 +127,17 @@ static cnr_status take_preset(cnr_model *m, const char *preset, cnr_error *err) 
 }
 
 /* What the net brings and may be meant, however odd. */
-static void warn_of(const cnr_model *m) {
+static void warn_of(cnr_model *m) {
     cnr_error why = CNR_ERROR_INIT;
     int32_t named = m->n_labels;
     while (named > 0 && !m->labels[named - 1][0]) named--;
     if (cnri_labels_check(m->graph, named, NULL, &why))
-        cnri_log(CNR_LOG_WARN, m->graph->name, "%s", why.text);
+        cnri_graph_warn(m->graph, m->graph->name, "%s", why.text);
     for (int32_t i = 0; i < m->graph->inputs.n; i++) {
         cnri_preprocess p;
         if (cnri_preprocess_read(m->graph, cnr_input_name(m, i), &p, NULL)) continue;
         if (cnri_preprocess_units(&p, NULL, &why))
-            cnri_log(CNR_LOG_WARN, m->graph->name, "%s", why.text);
+            cnri_graph_warn(m->graph, m->graph->name, "%s", why.text);
         cnri_preprocess_free(&p);
     }
 }

@@ -97,6 +97,19 @@ is $code, 0, '--preset torchvision' or diag $err;
 refused('--preset of no name', qr/none is called "torchvison"; there are: .*torchvision/, @bench, '--preset', 'torchvison');
 ($code, undef, $err) = run(@bench, '--crop', '6');
 ok $code == 0 && $err =~ /--crop: 6 x 6 is scaled to the net's 8 x 8/, '--crop unlike the net: a warning' or diag $err;
+($code, $out) = run(@bench, '--crop', '6', '--json');
+my ($told) = map { $_->{warnings} } grep { $_->{warnings} } map { eval { decode_json($_) } // {} } split /\n/, $out;
+like "@{$told // []}", qr/--crop: 6 x 6 is scaled to the net's 8 x 8/, 'and a field of its result in --json' or diag $out;
+($code, $out) = run(@bench, '--crop', '8', '--json');
+unlike $out, qr/"warnings"/, 'which is not there where nothing is odd';
+my $odd = put('odd.lua', "${head}return c.net { labels = { 'a', 'b', 'c' },\n" .
+    "  input = { 'data', shape = { 1, 3, 8, 8 }, mean = { .485, .456, .406 }, std = { .229, .224, .225 } },\n" .
+    "  c.global_average_pool {}, c.flatten {}, c.dense { 'fc', out = 4 }, c.softmax {} }\n");
+($code, $out, $err) = run('bench', $odd, '--weights', 'random:1', '--runs', '1', '--json');
+($told) = map { $_->{warnings} } grep { $_->{warnings} } map { eval { decode_json($_) } // {} } split /\n/, $out;
+like "@{$told // []}", qr/3 labels, and the net tells 4 classes apart.*pixels from 0 to 1/s,
+    'what a net brings: labels and units are told with its results' or diag "$out$err";
+like $err, qr/warning: .*3 labels.*warning: .*pixels from 0 to 1/s, 'and when it is loaded';
 ($code, undef, $err) = run(@bench, '--crop', '8');
 is $err =~ /--crop/, '', 'and like it: none';
 my $same = put('same.lua', "${head}return function(a)\n  local p = c.tensor { shape = { 8, 8, 3 }, dtype = 'u8' }\n" .
