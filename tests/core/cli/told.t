@@ -121,6 +121,22 @@ my $same = put('same.lua', "${head}return function(a)\n  local p = c.tensor { sh
 like $out, qr/^0\.0000 -2\.1179 0\.0000$/m, 'a preset in scripts; what is said besides goes before it' or diag $err;
 like $out, qr/pixels from 0 to 1/, 'and units that can not be';
 
+# ---- applications ----
+use FindBin;
+my $apps = "$FindBin::Bin/../../../scripts/apps";
+my $digit = "$FindBin::Bin/../../../scripts/nets/digits/three.png";
+my $planes = put('planes.lua', "${head}return c.net { input = { 'data', shape = { 1, 3, 64, 64 } },\n" .
+    "  c.conv2d { 'conv1', out = 6, kernel = 16, stride = 16 } }\n");
+refused('--family: another than the net is of', qr/--family yolov8: this net is of the family fastestdet/,
+    "$apps/detect.lua", "$planes,random:1", $digit, '--family', 'yolov8');
+refused('--family of no name', qr/no family 'yolov'; there are /, "$apps/detect.lua", "$planes,random:1", $digit, '--family', 'yolov');
+($code, undef, $err) = run("$apps/detect.lua", "$planes,random:1", $digit, '--family', 'fastestdet');
+is $code, 0, 'its own is taken' or diag $err;
+refused('classify: 3 labels for 4 classes', qr/three\.txt has 3 names, the net 4 classes: if its first is none of them, say --background 1/,
+    "$apps/classify.lua", "$pic,random:1", $digit, '--labels', put('three.txt', "a\nb\nc\n"));
+($code, undef, $err) = run("$apps/classify.lua", "$pic,random:1", $digit, '--labels', "$dir/three.txt", '--background', '1');
+is $code, 0, 'with one before them they are right' or diag $err;
+
 # ---- memory that activations, inputs and outputs may take ----
 my $wide = put('wide.lua', "${head}return c.net { input = { 'data', shape = { 'n', 3, 64, 64 } },\n" .
     "  c.conv2d { 'conv1', out = 8, kernel = 3 }, c.relu {} }\n");
