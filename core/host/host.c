@@ -8,6 +8,7 @@ static cnr_status add(struct cnr_registrar *registrar, int32_t kind, const void 
 
 static cnr_status fail(cnr_error *err, int32_t code, const char *where, const char *format, ...) {
     va_list args;
+    if (!format) return cnri_fail(err, code, where, "no reason given");
     va_start(args, format);
     const cnr_status status = cnri_failv(err, code, where, format, args);
     va_end(args);
@@ -16,13 +17,14 @@ static cnr_status fail(cnr_error *err, int32_t code, const char *where, const ch
 
 static void log_for(int32_t level, const char *plugin, const char *format, ...) {
     va_list args;
+    if (!format) return;
     va_start(args, format);
     cnri_logv(level, plugin, format, args);
     va_end(args);
 }
 
 static const cnr_op *find_op(const char *name) {
-    return cnri_op(name);
+    return name ? cnri_op(name) : NULL;
 }
 
 /* ---- files ---- */
@@ -30,8 +32,10 @@ static const cnr_op *find_op(const char *name) {
 typedef struct cnr_output { cnri_writer writer; } cnr_output;
 
 static cnr_status output_begin(const char *path, uint32_t flags, cnr_output **out, cnr_error *err) {
+    const cnr_status missing = cnri_given(err, "path", path, "out", out, NULL);
+    if (out) *out = NULL;
+    if (missing) return missing;
     cnr_output *output = cnri_alloc(sizeof *output);
-    *out = NULL;
     if (!output) return cnri_fail(err, CNR_E_MEMORY, path, "out of memory");
     const cnr_status status = cnri_write_begin(
         &output->writer, path, flags & CNR_OUTPUT_PRIVATE ? CNRI_WRITE_PRIVATE : 0, err);
@@ -42,6 +46,9 @@ static cnr_status output_begin(const char *path, uint32_t flags, cnr_output **ou
 
 static cnr_status output_write(cnr_output *output, const void *data, uint64_t bytes,
                                cnr_error *err) {
+    const cnr_status missing = cnri_given(err, "output", output, NULL);
+    if (missing) return missing;
+    if (!data && bytes) return cnri_given(err, "data", data, NULL);
     return cnri_write(&output->writer, data, bytes, err);
 }
 
@@ -57,6 +64,9 @@ static cnr_status file_read(const char *path, uint64_t limit, void **data, uint6
                             cnr_error *err) {
     char *text = NULL;
     size_t n = 0;
+    const cnr_status missing =
+        cnri_given(err, "path", path, "data", data, "bytes", bytes, NULL);
+    if (missing) return missing;
     const cnr_status status = cnri_read_file(path, limit, &text, &n, err);
     *data = text;
     *bytes = n;
@@ -65,6 +75,8 @@ static cnr_status file_read(const char *path, uint64_t limit, void **data, uint6
 
 static int file_open(const char *path, uint64_t *bytes, cnr_error *err) {
     struct stat info;
+    if (bytes) *bytes = 0;
+    if (cnri_given(err, "path", path, NULL)) return -1;
     const int fd = cnri_open_file(path, &info, err);
     if (bytes) *bytes = fd < 0 ? 0 : (uint64_t)info.st_size;
     return fd;
