@@ -367,8 +367,16 @@ static bool judge_views(const cnri_case *c, cnri_promises *p, cnri_text *why) {
                           (int)a->output);
             return fails(CNRI_PROMISE_ALIAS, why);
         }
-        if (a->kind == CNR_ALIAS_INPLACE) continue;
         const cnr_tensor *x = &c->in[a->input], *y = &c->out[a->output];
+        if (a->kind == CNR_ALIAS_INPLACE) continue;
+        if (a->kind == CNR_ALIAS_UPDATE) { /* what it is to be takes the place of what it is */
+            p->made |= 1u << CNRI_PROMISE_ALIAS;
+            p->judged |= 1u << CNRI_PROMISE_ALIAS;
+            if (cnr_same_shape(x, y) && x->dtype == y->dtype) continue;
+            cnri_text_add(why, "aliases_of says that output %d is what input %d is to be, which has "
+                               "another shape or type", (int)a->output, (int)a->input);
+            return fails(CNRI_PROMISE_ALIAS, why);
+        }
         p->made |= 1u << CNRI_PROMISE_ALIAS;
         if (y->flags & CNR_TENSOR_DYNAMIC) continue;
         p->judged |= 1u << CNRI_PROMISE_ALIAS;

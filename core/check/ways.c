@@ -43,8 +43,8 @@ bool cnri_ways_in_place(const cnr_node *node, int32_t input, int32_t output) {
         return true;
     const int32_t n = CNRI_HAS(op, aliases_of) ? op->aliases_of(node, found, 16) : 0;
     for (int32_t k = 0; k < n && k < 16; k++)
-        if (found[k].kind == CNR_ALIAS_INPLACE && found[k].input == input &&
-            found[k].output == output)
+        if ((found[k].kind == CNR_ALIAS_INPLACE || found[k].kind == CNR_ALIAS_UPDATE) &&
+            found[k].input == input && found[k].output == output)
             return true;
     return false;
 }

@@ -159,7 +159,7 @@ cnr_status cnr_writer_put(cnr_writer *w, const cnr_tensor *picture, const char *
 }
 
 cnr_status cnr_writer_close(cnr_writer *w, cnr_error *err) {
-    if (!w) return CNR_OK;
+    if (!w) return cnri_given(err, "writer", w, NULL);
     const cnr_status status = w->status;
     if (status) cnri_fail(err, status, w->why.where, "%s", w->why.text);
     const cnr_status closed = w->source->write_close(w->state, status, err);

@@ -221,6 +221,8 @@ static void gradients(void) {
     cnr_status status = cnri_graph_fill_random(g, 5, &err);
     if (!status) status = cnri_train_loss("softmax_cross_entropy", &loss, &err);
     if (!status) status = cnri_train_backward(g, loss, &b, &err);
+    for (int32_t i = 0; i < b.weights.n && !status; i++)
+        status = cnri_graph_output(g, b.weights.at[i].gradient, NULL);
     const cnr_tensor *types[] = {g->values.at[g->inputs.at[0]].type,
                                  status ? NULL : g->values.at[g->inputs.at[1]].type};
     if (!status) status = cnri_plan_make(g, &rt->devices, &o, types, 2, &plan, &err);
