@@ -72,12 +72,21 @@ static void jitter(gradient *g) {
 
 /* ---- the graph of node and gradient ---- */
 
+static bool is_statistic(const cnr_op *op, int32_t output) {
+    cnr_port port = {0};
+    const char *rows = (const char *)op->outputs;
+    if (output >= op->n_outputs) output = op->n_outputs - 1; /* the last one repeats */
+    const size_t size = op->port_size < sizeof port ? op->port_size : sizeof port;
+    memcpy(&port, rows + (size_t)output * op->port_size, size);
+    return (port.flags & CNR_PORT_STATISTIC) != 0;
+}
+
 static bool weigh_output(gradient *g, int32_t i) {
     const cnr_tensor *y = &g->c.out[i];
     const int64_t n = cnr_count(y);
     char name[32];
     g->grad_out[i] = -1;
-    if (!cnri_dtype_floats(y->dtype)) return true;
+    if (!cnri_dtype_floats(y->dtype) || is_statistic(g->c.node.desc, i)) return true;
     cnr_tensor type = *y;
     type.flags = 0;
     type.data = NULL;

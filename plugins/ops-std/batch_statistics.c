@@ -21,10 +21,11 @@ static const cnr_port in[] = {
     {.name = "var", .flags = CNR_PORT_PARAMETER | CNR_PORT_STATISTIC, .help = "C, stored"}};
 static const cnr_port out[] = {
     {.name = "y", .help = "the same shape"},
-    {.name = "new_mean", .help = "to be stored"},
-    {.name = "new_var", .help = "to be stored"},
-    {.name = "batch_mean", .help = "C, for the gradient"},
-    {.name = "batch_var", .help = "C, for the gradient; of the population"}};
+    {.name = "new_mean", .flags = CNR_PORT_STATISTIC, .help = "to be stored"},
+    {.name = "new_var", .flags = CNR_PORT_STATISTIC, .help = "to be stored"},
+    {.name = "batch_mean", .flags = CNR_PORT_STATISTIC, .help = "C, for the gradient"},
+    {.name = "batch_var", .flags = CNR_PORT_STATISTIC,
+     .help = "C, for the gradient; of the population"}};
 static const cnr_port grad_in_ports[] = {
     {.name = "dy", .help = "gradient of y"}, {.name = "x", .help = "as it was"},
     {.name = "scale", .help = "C"}, {.name = "mean", .help = "of the batch"},

@@ -100,7 +100,9 @@ enum {
     CNR_PORT_VARIADIC = 1 << 1,  /* last port only: any number, at least `min` */
     CNR_PORT_PARAMETER = 1 << 2, /* a weight: made by `parameters` when a script omits it */
     CNR_PORT_CONST = 1 << 3,     /* its data must be known at plan (a shape, an axis list) */
-    CNR_PORT_STATISTIC = 1 << 4  /* with PARAMETER: measured, not learned; parameter counts skip it */
+    /* With PARAMETER: measured, not learned; parameter counts skip it. Of an output (since 1.2): nothing
+     * is learned through it, its gradient is taken for 0. */
+    CNR_PORT_STATISTIC = 1 << 4
 };
 
 typedef struct cnr_port {
