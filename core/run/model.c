@@ -105,6 +105,24 @@ static bool copy_symbols(cnr_model *m, const cnr_load_options *o) {
     return true;
 }
 
+static void take_symbols(const cnr_model *m, cnri_sizes *from) {
+    from->symbols = (const char *const *)m->symbols;
+    from->values = m->symbol_values;
+    from->n_symbols = m->n_symbols;
+}
+
+void cnri_model_sizes(const cnr_model *m, int32_t index, cnri_sizes from, cnr_tensor *out) {
+    take_symbols(m, &from);
+    cnri_input_sizes(m->graph, index, &from, out);
+}
+
+cnr_status cnri_model_usual_sizes(const cnr_model *m, int64_t batch, cnr_tensor *shapes,
+                                  const cnr_tensor **list, cnr_error *err) {
+    cnri_sizes from = {.batch = batch};
+    take_symbols(m, &from);
+    return cnri_usual_sizes(m->graph, &from, shapes, list, err);
+}
+
 static cnr_status bind_inputs(cnr_model *m, cnr_error *err) {
     const cnr_graph *g = m->graph;
     const cnri_sizes given = {.symbols = (const char *const *)m->symbols,

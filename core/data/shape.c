@@ -1,5 +1,5 @@
 /* Sizes that a net leaves open: what its author meant, what a picture has, what was asked for. */
-#include "core/run/run.h"
+#include "core/data/data.h"
 
 int64_t cnri_dim_default(const cnr_graph *g, int64_t dim) {
     char key[300];
@@ -83,17 +83,6 @@ cnr_status cnri_symbols_check(const cnr_graph *g, const cnri_sizes *from, cnr_er
     return CNR_OK;
 }
 
-static void take_symbols(const cnr_model *m, cnri_sizes *from) {
-    from->symbols = (const char *const *)m->symbols;
-    from->values = m->symbol_values;
-    from->n_symbols = m->n_symbols;
-}
-
-void cnri_model_sizes(const cnr_model *m, int32_t index, cnri_sizes from, cnr_tensor *out) {
-    take_symbols(m, &from);
-    cnri_input_sizes(m->graph, index, &from, out);
-}
-
 cnr_status cnri_usual_sizes(const cnr_graph *g, const cnri_sizes *wanted, cnr_tensor *shapes,
                             const cnr_tensor **list, cnr_error *err) {
     const cnr_tensor any = {.rank = 3, .dim = {224, 224, 3}};
@@ -113,11 +102,4 @@ cnr_status cnri_usual_sizes(const cnr_graph *g, const cnri_sizes *wanted, cnr_te
         list[i] = &shapes[i];
     }
     return status;
-}
-
-cnr_status cnri_model_usual_sizes(const cnr_model *m, int64_t batch, cnr_tensor *shapes,
-                                  const cnr_tensor **list, cnr_error *err) {
-    cnri_sizes from = {.batch = batch};
-    take_symbols(m, &from);
-    return cnri_usual_sizes(m->graph, &from, shapes, list, err);
 }

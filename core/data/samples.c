@@ -1,5 +1,5 @@
 /* Sources of samples: finds the one that reads a spec. */
-#include "core/run/run.h"
+#include "core/data/data.h"
 #include <sys/stat.h>
 
 /* The first bytes when `spec` is a regular file; else -1. */

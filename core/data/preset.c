@@ -1,6 +1,6 @@
 /* Presets: how pictures are prepared for nets of other programs, as importers tell; and settings that
  * can't be of pixels. */
-#include "core/run/run.h"
+#include "core/data/data.h"
 #include <math.h>
 
 static const char *const *presets_of(int32_t i) {

@@ -12,7 +12,7 @@
  *              left instead of the middle
  * What is left at another size than the input's is cut to it after a shorter-side resize, else
  * scaled. */
-#include "core/run/run.h"
+#include "core/data/data.h"
 #include <math.h>
 
 enum { MAX_SIDE = 1 << 16, DEFAULT_FILL = 114 };
