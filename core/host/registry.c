@@ -231,9 +231,10 @@ static int32_t count_names(const cnri_item *item) {
  * registries grow plugin by plugin, and sorting all of one each time would take as long as loading. */
 static void merge(char *rows, const void *old, int32_t from, int32_t n, size_t size,
                   int (*compare)(const void *, const void *)) {
+    if (n > from) qsort(rows + (size_t)from * size, (size_t)(n - from), size, compare);
+    if (from == 0) return;
     const char *a = old, *const a_end = a + (size_t)from * size;
     char *b = rows + (size_t)from * size, *const b_end = rows + (size_t)n * size;
-    qsort(b, (size_t)(n - from), size, compare);
     for (char *to = rows; a < a_end; to += size) { /* `to` is never past b: what is left of a fits */
         const bool first = b == b_end || compare(a, b) <= 0;
         memmove(to, first ? a : b, size);
