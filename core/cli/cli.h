@@ -48,6 +48,16 @@
 CNRI_COMMANDS(X)
 #undef X
 
+/* The same rows as a table, in main.c. */
+typedef struct cnri_command {
+    const char *name, *help;
+    int (*run)(int argc, char **argv);
+} cnri_command;
+#define X(name, help) CNRI_CMD_##name,
+enum { CNRI_COMMANDS(X) CNRI_N_COMMANDS };
+#undef X
+extern const cnri_command cnri_commands[CNRI_N_COMMANDS];
+
 /* ---- options.c ---- */
 
 typedef CNRI_VEC(const char *) cnri_words;

@@ -4,10 +4,7 @@
 #include <limits.h>
 #include <unistd.h>
 
-static const struct command {
-    const char *name, *help;
-    int (*run)(int argc, char **argv);
-} commands[] = {
+const cnri_command cnri_commands[CNRI_N_COMMANDS] = {
 #define X(name, help) {#name, help, cnri_cmd_##name},
     CNRI_COMMANDS(X)
 #undef X
@@ -18,8 +15,8 @@ static void print_help(void) {
              "usage: cnnrun NET PICTURE...        what the net says of pictures\n"
              "       cnnrun SCRIPT.lua WORDS...   run an experiment\n"
              "       cnnrun COMMAND ...           one of these; --help with each tells more\n\n");
-    for (size_t i = 0; i < CNRI_COUNT(commands); i++)
-        cnri_say(stdout, "  %-12s %s\n", commands[i].name, commands[i].help);
+    for (int32_t i = 0; i < CNRI_N_COMMANDS; i++)
+        cnri_say(stdout, "  %-12s %s\n", cnri_commands[i].name, cnri_commands[i].help);
     cnri_say(stdout, "  help         this text; help COMMAND: that of a command\n"
                      "  help options what all commands that take nets have in common\n"
                      "  help --man   all of it, as a man page\n"
@@ -44,18 +41,18 @@ static void print_help(void) {
 }
 
 static int run_command(const char *name, int argc, char **argv, int *code) {
-    for (size_t i = 0; i < CNRI_COUNT(commands); i++)
-        if (strcmp(commands[i].name, name) == 0) {
-            *code = commands[i].run(argc, argv);
+    for (int32_t i = 0; i < CNRI_N_COMMANDS; i++)
+        if (strcmp(cnri_commands[i].name, name) == 0) {
+            *code = cnri_commands[i].run(argc, argv);
             return 1;
         }
     return 0;
 }
 
 static int unknown(const char *word) {
-    const char *names[CNRI_COUNT(commands) + 1];
-    for (size_t i = 0; i < CNRI_COUNT(commands); i++) names[i] = commands[i].name;
-    names[CNRI_COUNT(commands)] = "help";
+    const char *names[CNRI_N_COMMANDS + 1];
+    for (int32_t i = 0; i < CNRI_N_COMMANDS; i++) names[i] = cnri_commands[i].name;
+    names[CNRI_N_COMMANDS] = "help";
     const bool path = strpbrk(word, "./") != NULL;
     char file[4096];
     const char *near = path ? NULL : cnri_nearest(word, names, CNRI_COUNT(names));
@@ -86,8 +83,8 @@ static int help(int argc, char **argv) {
 }
 
 static bool is_command(const char *word) {
-    for (size_t i = 0; i < CNRI_COUNT(commands); i++)
-        if (strcmp(commands[i].name, word) == 0) return true;
+    for (int32_t i = 0; i < CNRI_N_COMMANDS; i++)
+        if (strcmp(cnri_commands[i].name, word) == 0) return true;
     return false;
 }
 

@@ -1,21 +1,12 @@
 /* The option tables as text: help, a man page, completions of bash, zsh and fish. */
 #include "core/cli/cli.h"
 
-static const struct command {
-    const char *name, *help;
-    int (*run)(int argc, char **argv);
-} commands[] = {
-#define X(name, help) {#name, help, cnri_cmd_##name},
-    CNRI_COMMANDS(X)
-#undef X
-};
-
 /* Has the command print itself by --help=FORM. */
-static void run_form(size_t command, const char *form) {
+static void run_form(int32_t command, const char *form) {
     char flag[32];
-    char *words[] = {(char *)commands[command].name, flag, NULL};
+    char *words[] = {(char *)cnri_commands[command].name, flag, NULL};
     snprintf(flag, sizeof flag, "--help=%s", form);
-    commands[command].run(2, words);
+    cnri_commands[command].run(2, words);
 }
 
 /* What is asked for by --help=FORM; begin and end stand around all commands. */
@@ -183,11 +174,11 @@ static void bash_begin(void) {
            "    local command= words= values= i\n"
            "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
            "        case ${COMP_WORDS[i]} in\n        ");
-    for (size_t i = 0; i < CNRI_COUNT(commands); i++)
-        printf("%s%s", i ? "|" : "", commands[i].name);
+    for (int32_t i = 0; i < CNRI_N_COMMANDS; i++)
+        printf("%s%s", i ? "|" : "", cnri_commands[i].name);
     printf(") command=${COMP_WORDS[i]}; break ;;\n        esac\n    done\n"
            "    case $command in\n    '') words=\"help --help --version");
-    for (size_t i = 0; i < CNRI_COUNT(commands); i++) printf(" %s", commands[i].name);
+    for (int32_t i = 0; i < CNRI_N_COMMANDS; i++) printf(" %s", cnri_commands[i].name);
     printf("\" ;;\n");
 }
 
@@ -231,9 +222,9 @@ static void put_zsh(const char *text) {
 static void zsh_begin(void) {
     printf("#compdef cnnrun\n# cnnrun in zsh, made by: cnnrun completions zsh\n"
            "local -a commands\ncommands=(\n  'help:how to use it'\n");
-    for (size_t i = 0; i < CNRI_COUNT(commands); i++) {
-        printf("  '%s:", commands[i].name);
-        put_zsh(commands[i].help);
+    for (int32_t i = 0; i < CNRI_N_COMMANDS; i++) {
+        printf("  '%s:", cnri_commands[i].name);
+        put_zsh(cnri_commands[i].help);
         printf("'\n");
     }
     printf(")\nif (( CURRENT == 2 )); then\n  _describe command commands\n  _files\n  return\nfi\n"
@@ -281,9 +272,9 @@ static void put_fish(const char *text) {
 static void fish_begin(void) {
     printf("# cnnrun in fish, made by: cnnrun completions fish\n"
            "complete -c cnnrun -n __fish_use_subcommand -a help -d 'how to use it'\n");
-    for (size_t i = 0; i < CNRI_COUNT(commands); i++) {
-        printf("complete -c cnnrun -n __fish_use_subcommand -a %s -d ", commands[i].name);
-        put_fish(commands[i].help);
+    for (int32_t i = 0; i < CNRI_N_COMMANDS; i++) {
+        printf("complete -c cnnrun -n __fish_use_subcommand -a %s -d ", cnri_commands[i].name);
+        put_fish(cnri_commands[i].help);
         printf("\n");
     }
 }
@@ -340,7 +331,7 @@ int cnri_reference_all(const char *name) {
     const form *f = find_form(name);
     if (!f) return -CNR_E_ARG;
     f->begin();
-    for (size_t i = 0; i < CNRI_COUNT(commands); i++) run_form(i, name);
+    for (int32_t i = 0; i < CNRI_N_COMMANDS; i++) run_form(i, name);
     f->end();
     return 0;
 }
