@@ -9,6 +9,7 @@ enum { BAR = 30, MAX_SCORES = 1 << 20 };
 
 typedef struct run {
     int64_t top;
+    const char *output; /* of scripts */
     const cnri_args *args;
     cnri_watching watching;
     cnri_runner runner;
@@ -19,6 +20,8 @@ typedef struct run {
 static const cnri_option options[] = {
     {"--top", "K", CNRI_OPT_INT, offsetof(run, top), "how many answers a picture (5)", 1, 1000000,
      NULL, 0},
+    {"--output", "DIR", CNRI_OPT_TEXT, offsetof(run, output),
+     "a folder that a script may write to; it is made", 0, 0, NULL, 0},
 };
 
 static const cnri_syntax syntax = {
@@ -258,13 +261,14 @@ static bool is_script(const char *path) {
 
 /* Runs the script's top level. False: that was all, *code is the exit code; else it is a net, which
  * *rt holds to be loaded. */
-static bool begin_script(const cnri_args *args, int argc, char **argv, cnr_runtime **rt, int *code) {
+static bool begin_script(const cnri_args *args, const char *output, int argc, char **argv,
+                         cnr_runtime **rt, int *code) {
+    const cnri_lua_rights rights = {args->common.trust, output, cnri_cancelled};
     cnri_lua_program *p = NULL;
     cnr_error err = CNR_ERROR_INIT;
     cnr_status status = cnri_args_open(args, rt, &err);
     if (!status)
-        status = cnri_lua_open(*rt, argv[0], argc - 1, argv + 1, args->common.trust, cnri_cancelled,
-                               &p, &err);
+        status = cnri_lua_open(*rt, argv[0], argc - 1, argv + 1, &rights, &p, &err);
     if (!status && !cnri_lua_is_main(p)) {
         cnri_lua_hold(*rt, argv[0], p);
         return true;
@@ -288,12 +292,17 @@ int cnri_cmd_run(int argc, char **argv) {
     /* Words behind an experiment are its own; so options end at the first operand for now. */
     if (!cnri_args_parse_leading(&early, &syntax, argc, argv, &r, &first, &code)) return code;
     if (first < argc && is_script(argv[first]) && access(argv[first], R_OK) == 0 &&
-        !begin_script(&early, argc - first, argv + first, &rt, &code)) {
+        !begin_script(&early, r.output, argc - first, argv + first, &rt, &code)) {
         cnri_args_free(&early);
         return code;
     }
     r = (run){.top = 5};
-    const bool good = cnri_args_parse(&args, &syntax, argc, argv, &r, &code);
+    bool good = cnri_args_parse(&args, &syntax, argc, argv, &r, &code);
+    if (good && r.output) {
+        code = cnri_usage_error(&args, "--output is for scripts that return a function");
+        cnri_args_free(&args);
+        good = false;
+    }
     if (rt && (!good || cnri_args_reopen(&early, &args, rt))) {
         cnri_lua_drop(rt);
         cnr_close(rt);

@@ -1,5 +1,6 @@
 /* Which files a script may touch; blocks in the collector's care. */
 #include "core/lua/files.h"
+#include "core/lua/tensor.h"
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
@@ -7,20 +8,19 @@
 
 #define HOLDER_TYPE "cnnrun holder"
 
-/* `path` is `given`, or lies below the directory `given`: as it is written. */
+/* `path` lies below the directory `given`: as it is written. */
 static bool below(const char *path, const char *given) {
     const size_t n = strlen(given);
-    if (strcmp(path, given) == 0) return true;
     if (n == 0 || strncmp(path, given, n) != 0) return false;
     if (given[n - 1] != '/' && path[n] != '/') return false;
     return cnri_path_is_inside(path + n + (path[n] == '/'));
 }
 
-/* ... and with links followed: one beside what was given may lead anywhere. *out: it does. */
+/* It is `given`, or below it with links followed: one that lies there may lead anywhere. *out: it does. */
 static bool allowed(const char *path, const char *given, bool *out) {
-    if (!below(path, given)) return false;
+    if (!*given) return false;
     if (strcmp(path, given) == 0 || cnri_path_leads_below(path, given)) return true;
-    *out = true;
+    if (below(path, given)) *out = true;
     return false;
 }
 
@@ -48,11 +48,14 @@ void cnri_lua_check_file(lua_State *L, const char *path, bool write) {
     bool out = false;
     for (int32_t i = 0; i < s->n_args; i++)
         if (named_by(path, s->args[i], &out)) return;
-    const bool here = strcmp(s->dir, ".") == 0 && cnri_path_is_inside(path);
-    if (!write && (here ? cnri_path_leads_below(path, ".") : allowed(path, s->dir, &out))) return;
-    luaL_error(L, "'%s' may not be %s: it %s the paths on the command line (--trust lifts this)",
-               path, write ? "written" : "read",
-               out || (here && !write) ? "is a link that leads out of" : "is none of");
+    if (s->output && allowed(path, s->output, &out)) return;
+    if (!write && allowed(path, s->dir, &out)) return;
+    if (out)
+        luaL_error(L, "'%s' may not be %s: it is a link that leads elsewhere (--trust lifts this)",
+                   path, write ? "written" : "read");
+    luaL_error(L, "'%s' may not be %s: it is none of the paths on the command line%s (--trust lifts "
+               "this)", path, write ? "written" : "read",
+               write ? ": name it there, or its folder by --output DIR before the script" : "");
 }
 
 const char *cnri_lua_push_beside(lua_State *L, const char *name) {
@@ -105,6 +108,34 @@ static int text_of(lua_State *L) {
     return 1;
 }
 
+static cnr_status write_text(const char *path, const char *text, size_t bytes, cnr_error *err) {
+    cnri_writer w;
+    cnr_status status = cnri_write_begin(&w, path, 0, err);
+    if (status) return status;
+    status = cnri_write(&w, text, bytes, err);
+    if (!status) return cnri_write_commit(&w, err);
+    cnri_write_abandon(&w);
+    return status;
+}
+
+/* c.write(path, text): a tensor is saved as its own method does it. */
+static int write_file(lua_State *L) {
+    cnr_error err = CNR_ERROR_INIT;
+    size_t bytes;
+    const char *path = luaL_checkstring(L, 1);
+    if (luaL_testudata(L, 2, CNRI_TENSOR_TYPE)) {
+        lua_settop(L, 2);
+        lua_insert(L, 1);
+        return cnri_lua_tensor_save(L);
+    }
+    const char *text = luaL_checklstring(L, 2, &bytes);
+    cnri_lua_check_file(L, path, true);
+    const uint64_t left = cnri_script_leave();
+    const cnr_status status = write_text(path, text, bytes, &err);
+    cnri_script_return(L, left);
+    return status ? cnri_script_raise(L, &err) : 0;
+}
+
 /* c.exists(path): "file", "folder" or nil. */
 static int exists(lua_State *L) {
     struct stat info;
@@ -154,6 +185,7 @@ static int note(lua_State *L) {
 
 const cnri_lua_row cnri_file_rows[] = {
     {"text(path): what the file holds", text_of},
+    {"write(path, text or tensor): a file that appears whole, or not at all", write_file},
     {"exists(path): \"file\", \"folder\" or nil", exists},
     {"folder(path): makes it", make_folder},
     {"output(path, inputs...): fails if it can't be written, or is one of them", output},

@@ -4,9 +4,10 @@
 
 #include "core/lua/state.h"
 
-/* Raises unless the script may read (or write) `path`: an experiment the paths it was given on the
- * command line and what lies below them, to read also what lies beside the script; a trusted one
- * any; a net none. A word may hold several with commas between, or one behind "--output=". */
+/* The rule of paths. Raises unless the script may read (or write) `path`. An experiment may the paths
+ * that its words name and what lies below them or below --output's folder, all with links followed; to
+ * read also what lies beside the script. A trusted one any, a net's script none. A word may hold
+ * several with commas between, or one behind "--out=". Every door to a file asks here. */
 void cnri_lua_check_file(lua_State *L, const char *path, bool write);
 /* A file that a net names, made a path: below the script's folder, or anywhere when trusted. Pushes
  * it; nil when it is not allowed. */

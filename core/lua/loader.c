@@ -233,7 +233,7 @@ cnr_status cnri_lua_load(cnr_runtime *rt, const char *path, const cnr_load_optio
         p = rt->begun.state;
         memset(&rt->begun, 0, sizeof rt->begun);
     } else {
-        status = cnri_lua_open(rt, path, 0, NULL, trust, NULL, &p, err);
+        status = cnri_lua_open(rt, path, 0, NULL, &(cnri_lua_rights){.trust = trust}, &p, err);
     }
     return status ? status : cnri_lua_graph(p, options, out, err);
 }

@@ -2,6 +2,7 @@
 #include "core/lua/load.h"
 #include "core/lua/model.h"
 #include <string.h>
+#include <sys/stat.h>
 
 struct cnri_lua_program {
     cnri_script script;
@@ -10,7 +11,9 @@ struct cnri_lua_program {
 };
 
 static void push_args(lua_State *L, const cnri_script *s) {
-    lua_createtable(L, s->n_args, 1);
+    lua_createtable(L, s->n_args, 2);
+    lua_pushstring(L, s->output);
+    lua_setfield(L, -2, "output");
     lua_pushstring(L, s->path);
     lua_rawseti(L, -2, 0);
     for (int32_t i = 0; i < s->n_args; i++) {
@@ -48,14 +51,15 @@ static int run_main(lua_State *L) {
     return 0;
 }
 
-cnr_status cnri_lua_open(cnr_runtime *rt, const char *path, int argc, char **argv, bool trust,
-                         bool (*cancelled)(void), cnri_lua_program **out, cnr_error *err) {
+cnr_status cnri_lua_open(cnr_runtime *rt, const char *path, int argc, char **argv,
+                         const cnri_lua_rights *rights, cnri_lua_program **out, cnr_error *err) {
     cnri_lua_program *p = *out = cnri_alloc_zero(sizeof *p);
     if (!p) return cnri_fail(err, CNR_E_MEMORY, path, "out of memory");
-    cnr_status status = cnri_script_open(&p->script, rt, path, trust, err);
+    cnr_status status = cnri_script_open(&p->script, rt, path, rights->trust, err);
     p->script.args = (const char *const *)argv;
     p->script.n_args = argc;
-    p->script.cancelled = cancelled;
+    p->script.output = rights->output;
+    p->script.cancelled = rights->cancelled;
     if (!status) status = cnri_script_guard(&p->script, run_top, p, 0, err);
     if (!status) return CNR_OK;
     cnri_lua_close(p);
@@ -73,11 +77,19 @@ bool cnri_lua_is_main(const cnri_lua_program *p) {
     return p->is_main;
 }
 
+static cnr_status make_folder(const char *path, cnr_error *err) {
+    struct stat info;
+    if (mkdir(path, 0777) == 0 || (stat(path, &info) == 0 && S_ISDIR(info.st_mode))) return CNR_OK;
+    return cnri_fail_errno(err, path, "can't be made a folder");
+}
+
 cnr_status cnri_lua_main(cnri_lua_program *p, int *exit_code, cnr_error *err) {
     if (!p->is_main)
         return cnri_fail(err, CNR_E_NOT_FOUND, p->script.path,
                          "no experiment: it returns no function main(args)");
-    const cnr_status status = cnri_script_guard(&p->script, run_main, p, 0, err);
+    const char *folder = p->script.output;
+    cnr_status status = folder ? make_folder(folder, err) : CNR_OK;
+    if (!status) status = cnri_script_guard(&p->script, run_main, p, 0, err);
     if (!status && exit_code) *exit_code = p->exit_code;
     return status;
 }

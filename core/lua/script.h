@@ -14,13 +14,18 @@ void cnri_lua_install(void);
 cnr_status cnri_lua_load(cnr_runtime *rt, const char *path, const cnr_load_options *options,
                          cnr_graph **out, cnr_error *err);
 
+/* What a script may do beyond computing: read and write the paths that its words name, and ... */
+typedef struct cnri_lua_rights {
+    bool trust;              /* any file, the clock, and no limit of instructions holds */
+    const char *output;      /* what lies below this folder, which is made; NULL: no such */
+    bool (*cancelled)(void); /* NULL, or asked now and then: true ends it, between two calls of ours,
+                                with E_CANCELLED */
+} cnri_lua_rights;
 /* A script whose top level has run, once: an experiment, which returns a function main(args), or nets.
- * args[0] is the path, args[1] .. the words of argv; both must outlive it. `trust`: any file may be read
- * and written, and no limit of instructions holds; else only paths that argv names. `cancelled` (may be
- * NULL) is asked now and then: true ends it, between two calls of ours, with E_CANCELLED. */
+ * args[0] is the path, args[1] .. the words of argv, args.output the folder; all must outlive it. */
 typedef struct cnri_lua_program cnri_lua_program;
-cnr_status cnri_lua_open(cnr_runtime *rt, const char *path, int argc, char **argv, bool trust,
-                         bool (*cancelled)(void), cnri_lua_program **out, cnr_error *err);
+cnr_status cnri_lua_open(cnr_runtime *rt, const char *path, int argc, char **argv,
+                         const cnri_lua_rights *rights, cnri_lua_program **out, cnr_error *err);
 void cnri_lua_close(cnri_lua_program *p);
 bool cnri_lua_is_main(const cnri_lua_program *p);
 /* *exit_code (may be NULL): the whole number that main returned, else 0. */

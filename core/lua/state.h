@@ -24,6 +24,7 @@ typedef struct cnri_script {
     char *dir, *bin; /* of the script, of the program */
     const char *const *args; /* of an experiment: the words it was given */
     int32_t n_args;
+    const char *output; /* a folder below which it may write, or NULL */
     bool trust, experiment;
     size_t used, limit;
     bool out_of_memory; /* the system's, not the limit's */

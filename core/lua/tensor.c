@@ -196,7 +196,7 @@ static int tensor_topk(lua_State *L) {
     return 1;
 }
 
-static int tensor_save(lua_State *L) {
+int cnri_lua_tensor_save(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     const cnr_tensor *t = cnri_lua_tensor_at(L, 1);
     const char *path = luaL_checkstring(L, 2);
@@ -239,6 +239,6 @@ void cnri_lua_open_tensors(lua_State *L) {
         {"above(least, from, to, step): where elements are larger", cnri_lua_tensor_above},
         {"transposed{ 2, 1, 3 }: a copy with its axes in that order", cnri_lua_tensor_transposed},
         {"region(starts, sizes): a copy of a part", cnri_lua_tensor_region},
-        {"save(\"x.npy\"), or a picture, u8 [height,width,channels], to \"x.png\"", tensor_save}};
+        {"save(\"x.npy\"), or a picture, u8 [height,width,channels], to \"x.png\"", cnri_lua_tensor_save}};
     cnri_lua_new_type(L, CNRI_TENSOR_TYPE, events, methods, CNRI_COUNT(methods), tensor_index);
 }

@@ -15,6 +15,7 @@ cnr_tensor *cnri_lua_tensor_at(lua_State *L, int i);
 /* Reads the dimensions in the list at `i` ({1, 3, 224, 224}) into dim; returns the rank. Raises. */
 int32_t cnri_lua_dims(lua_State *L, int i, int64_t *dim);
 void cnri_lua_open_tensors(lua_State *L);
+int cnri_lua_tensor_save(lua_State *L); /* tensor, path */
 /* view.c: methods */
 int cnri_lua_tensor_above(lua_State *L);
 int cnri_lua_tensor_transposed(lua_State *L);
