@@ -35,7 +35,7 @@ static const char *own_name(lua_State *L, int args) {
     lua_rawgeti(L, args, 1);
     if (lua_type(L, -1) != LUA_TSTRING) {
         lua_pop(L, 1);
-        cnri_lua_get(L, args, "name: of the layer");
+        cnri_lua_get(L, args, "name");
     }
     const char *name = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
     lua_pop(L, 1);

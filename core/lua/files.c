@@ -184,15 +184,17 @@ static int note(lua_State *L) {
 }
 
 const cnri_lua_row cnri_file_rows[] = {
-    {"text(path): what the file holds", text_of},
-    {"write(path, text or tensor): a file that appears whole, or not at all", write_file},
-    {"exists(path): \"file\", \"folder\" or nil", exists},
-    {"folder(path): makes it", make_folder},
-    {"output(path, inputs...): fails if it can't be written, or is one of them", output},
-    {"note(...): a line on stderr", note}};
-const int cnri_file_row_count = CNRI_COUNT(cnri_file_rows);
+    {"text(path: string)", text_of, "string", "what the file holds", NULL},
+    {"write(path: string, data: string|cnnrun.Tensor)", write_file, "",
+     "writes a file that appears whole, or not at all", NULL},
+    {"exists(path: string)", exists, "\"file\"|\"folder\"|nil", "what is there", NULL},
+    {"folder(path: string)", make_folder, "", "makes the folder, when it is not there", NULL},
+    {"output(path: string, ...: string)", output, "",
+     "fails if the file can't be written, or is one of the inputs named behind it", NULL},
+    {"note(...: any)", note, "", "prints a line on stderr, beside the results", NULL},
+    {0}};
 
 void cnri_lua_open_files(lua_State *L) {
     static const luaL_Reg events[] = {{"__gc", free_held}, {0}};
-    cnri_lua_new_type(L, HOLDER_TYPE, events, NULL, 0, NULL);
+    cnri_lua_new_type(L, HOLDER_TYPE, "a block", events, NULL, NULL);
 }

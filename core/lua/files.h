@@ -18,6 +18,5 @@ const char *cnri_lua_push_beside(lua_State *L, const char *name);
 void **cnri_lua_push_holder(lua_State *L);
 void cnri_lua_open_files(lua_State *L);
 extern const cnri_lua_row cnri_file_rows[];
-extern const int cnri_file_row_count;
 
 #endif

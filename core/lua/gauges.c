@@ -2,11 +2,12 @@
 #include "core/lua/model.h"
 #include "core/work/work.h"
 
-static const char *text_field(lua_State *L, const char *key) {
-    if (!lua_istable(L, 1)) return NULL;
-    lua_getfield(L, 1, key); /* stays on the stack, which keeps the text */
-    return luaL_optstring(L, -1, NULL);
-}
+typedef struct options { const char *root, *address; } options;
+
+const cnri_lua_key cnri_gauge_keys[] = {
+    CNRI_TEXT("root: a tree to look in instead of /", options, root),
+    CNRI_TEXT("address: of what is no file there: a power supply's", options, address),
+    {0}};
 
 static void set_text(lua_State *L, const char *key, const char *value) {
     if (!*value) return;
@@ -50,9 +51,10 @@ int cnri_lua_gauges(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_gauge_list list = {0};
     cnri_lua_experiment(L);
-    const char *root = text_field(L, "root"), *address = text_field(L, "address");
+    options o = {0};
+    cnri_lua_take(L, 1, cnri_gauge_keys, &o);
     const uint64_t left = cnri_script_leave();
-    const cnr_status status = cnr_gauges(cnri_script_of(L)->rt, root, address, &list, &err);
+    const cnr_status status = cnr_gauges(cnri_script_of(L)->rt, o.root, o.address, &list, &err);
     cnri_script_return(L, left);
     if (status) return cnri_script_raise(L, &err);
     /* rows are copied into memory that Lua frees, since it may raise an error while it makes tables */

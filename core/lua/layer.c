@@ -255,14 +255,18 @@ static int construct_weight(lua_State *L) {
 }
 
 const cnri_lua_row cnri_layer_rows[] = {
-    {"seq{ layer, ... }: layers one behind the other", construct_seq},
-    {"parallel{ layer, ... }: each of them on the same input", construct_parallel},
-    {"input{ \"name\", shape = ... }: a value that comes from outside", construct_input},
-    {"data{ 1, 2, 3, shape = ... }: a constant", construct_data},
-    {"weight{ \"name\", shape = ... }: a parameter", construct_weight},
-    {"net{ input = ..., layer, ... }: a whole net", cnri_lua_net},
-};
-const int cnri_layer_row_count = CNRI_COUNT(cnri_layer_rows);
+    {"seq(layers: table)", construct_seq, "cnnrun.Layer", "layers one behind the other", NULL},
+    {"parallel(layers: table)", construct_parallel, "cnnrun.Layer",
+     "each of the layers on the same input", NULL},
+    {"input(input: table)", construct_input, "cnnrun.Value", "a value that comes from outside",
+     cnri_input_keys},
+    {"data(data: table)", construct_data, "cnnrun.Value", "a constant: its numbers, or a tensor",
+     cnri_data_keys},
+    {"weight(weight: table)", construct_weight, "cnnrun.Value", "a parameter by its name",
+     cnri_weight_keys},
+    {"net(net: table)", cnri_lua_net, "cnnrun.Description", "a whole net: layers behind an input",
+     cnri_net_keys},
+    {0}};
 
 /* ---- applying ---- */
 
@@ -285,7 +289,7 @@ static const char *item_path(lua_State *L, const char *path, int i) {
 static const char *push_prefix(lua_State *L, int args, const char *prefix) {
     if (lua_rawgeti(L, args, 1) != LUA_TSTRING) {
         lua_pop(L, 1);
-        cnri_lua_get(L, args, "name: of the list");
+        cnri_lua_get(L, args, "name");
     }
     if (lua_type(L, -1) == LUA_TSTRING) lua_pushfstring(L, "%s%s.", prefix, lua_tostring(L, -1));
     else lua_pushstring(L, prefix);
@@ -490,9 +494,9 @@ void cnri_lua_open_layers(lua_State *L) {
     static const luaL_Reg layer[] = {{"__call", call_layer}, {"__tostring", show_layer}, {0}};
     static const luaL_Reg value[] = {{"__index", index_value}, {"__tostring", show_value}, {0}};
     static const luaL_Reg net[] = {{0}};
-    cnri_lua_new_type(L, CNRI_LAYER_TYPE, layer, NULL, 0, NULL);
-    cnri_lua_new_type(L, CNRI_VALUE_TYPE, value, NULL, 0, NULL);
-    cnri_lua_new_type(L, CNRI_NET_TYPE, net, NULL, 0, NULL);
+    cnri_lua_new_type(L, CNRI_LAYER_TYPE, "a layer", layer, NULL, NULL);
+    cnri_lua_new_type(L, CNRI_VALUE_TYPE, "a value", value, NULL, NULL);
+    cnri_lua_new_type(L, CNRI_NET_TYPE, "a net", net, NULL, NULL);
     lua_newtable(L);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &nodes_key);
     lua_newtable(L);

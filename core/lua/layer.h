@@ -47,7 +47,6 @@ void cnri_lua_open_layers(lua_State *L); /* the types and the registry's tables 
 /* A constructor of operators: upvalues op (or nil) and word. */
 int cnri_lua_construct(lua_State *L);
 extern const cnri_lua_row cnri_layer_rows[];
-extern const int cnri_layer_row_count;
 /* Applies the layer, list or function at `what` to the values in the list at `values`; pushes the
  * list of its results. */
 void cnri_lua_apply(lua_State *L, int what, int values, const char *path, const char *prefix);
@@ -68,6 +67,7 @@ int cnri_lua_first_item(lua_State *L, int args);
 bool cnri_lua_is_operand(lua_State *L, int i);
 
 /* ---- net.c ---- */
+extern const cnri_lua_key cnri_net_keys[];
 int cnri_lua_net(lua_State *L); /* c.net{...} */
 
 /* ---- compile.c ---- */
@@ -85,6 +85,7 @@ bool cnri_lua_place_names(const cnr_graph *g, const char *layer);
 
 /* ---- source.c: values without inputs. `args` is the table that their constructor was given. -1
  * after a mistake, which is the graph's problem. ---- */
+extern const cnri_lua_key cnri_input_keys[], cnri_data_keys[], cnri_weight_keys[];
 cnr_value cnri_lua_add_input(lua_State *L, cnr_graph *g, int args, const char *name,
                              const char *where);
 cnr_value cnri_lua_add_data(lua_State *L, cnr_graph *g, int args, const char *name,

@@ -14,7 +14,7 @@ static const char *push_name(lua_State *L, int args) {
     lua_rawgeti(L, args, 1);
     if (lua_type(L, -1) == LUA_TSTRING) return lua_tostring(L, -1);
     lua_pop(L, 1);
-    if (cnri_lua_get(L, args, "name: of the net") == LUA_TSTRING) return lua_tostring(L, -1);
+    if (cnri_lua_get(L, args, "name") == LUA_TSTRING) return lua_tostring(L, -1);
     lua_pop(L, 1);
     const char *path = cnri_script_of(L)->path, *slash = strrchr(path, '/');
     const char *file = slash ? slash + 1 : path, *dot = strrchr(file, '.');
@@ -86,7 +86,7 @@ void cnri_lua_pick_net(lua_State *L, const char *wanted) {
 
 static void add_labels(lua_State *L, cnr_graph *g, int args, const char *where) {
     const int top = lua_gettop(L);
-    const int type = cnri_lua_get(L, args, "labels: a list, or a file");
+    const int type = cnri_lua_get(L, args, "labels");
     if (type == LUA_TSTRING) {
         cnr_error err = CNR_ERROR_INIT;
         char *text;
@@ -147,7 +147,7 @@ static void complain_of_place(cnr_graph *g, const char *where, const char *layer
 
 /* place = { conv1 = "opencl:0", ["*"] = "cpu" }, of the net: the same as in the layers. */
 static void add_places(lua_State *L, cnr_graph *g, int args, const char *where) {
-    const int top = lua_gettop(L), type = cnri_lua_get(L, args, "place: who runs which layer");
+    const int top = lua_gettop(L), type = cnri_lua_get(L, args, "place");
     if (type != LUA_TNIL && type != LUA_TTABLE)
         cnri_graph_problem(g, where, "place: want { layer = where, ... }");
     if (type == LUA_TTABLE) {

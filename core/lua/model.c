@@ -24,35 +24,32 @@ cnr_model *cnri_lua_model_at(lua_State *L, int i) {
 
 /* ---- loading ---- */
 
-enum { OPT_WEIGHTS, OPT_NET, OPT_DEVICE, OPT_BATCH, OPT_DETERMINISTIC, OPT_IMPORT,
-       OPT_VERIFY, OPT_PRESET, OPT_KERNELS, OPT_LIMIT };
-static const char *const option_keys[] = {
-    "weights: a file, or random:SEED", "net: which of the script's nets", "device: cpu, opencl:0",
-    "sizes: { batch = 16 }", "deterministic: true", "import: { \"shape=3,224,224\" }",
-    "verify: false believes weights unread",
-    "preset: how pictures are prepared: torchvision", "kernels: { \"conv1=NAME\" }",
-    "memory_limit: bytes that running may take"};
-
 typedef struct options {
     cnr_load_options load;
     const char *names[16], *import[17], *kernels[17];
     int64_t sizes[16];
+    int32_t verify;
 } options;
 
-static const char *text_option(lua_State *L, int table, const char *row) {
-    const int type = cnri_lua_get(L, table, row);
-    if (type != LUA_TNIL && type != LUA_TSTRING) luaL_error(L, "want %s", row);
-    const char *text = lua_tostring(L, -1);
-    lua_pop(L, 1); /* the table keeps it */
-    return text;
-}
+static const cnri_lua_key load_keys[] = {
+    CNRI_TEXT("weights: a file, or random:SEED", options, load.weights),
+    CNRI_TEXT("net: which of the script's nets", options, load.net),
+    CNRI_TEXT("device: cpu, opencl:0; the best when left out", options, load.device),
+    CNRI_OTHER("sizes: of dimensions with a name: { batch = 16 }", "table<string, integer>"),
+    CNRI_FLAG("deterministic: true: no choice by times", options, load.deterministic),
+    CNRI_OTHER("import: for the importer: { \"shape=3,224,224\" }", "string[]"),
+    CNRI_FLAG("verify: false believes weights unread", options, verify),
+    CNRI_TEXT("preset: how pictures are prepared: torchvision", options, load.preset),
+    CNRI_OTHER("kernels: what must run: { \"conv1=NAME\" }", "string[]"),
+    CNRI_WHOLE("memory_limit: bytes that running may take", options, load.memory_limit, 1, 9e18),
+    {0}};
 
 static void read_sizes(lua_State *L, int table, options *o) {
-    if (cnri_lua_get(L, table, option_keys[OPT_BATCH]) == LUA_TTABLE) {
+    if (cnri_lua_get(L, table, "sizes") == LUA_TTABLE) {
         lua_pushnil(L);
         while (lua_next(L, -2)) {
             if (lua_type(L, -2) != LUA_TSTRING || !lua_isinteger(L, -1) || o->load.n_symbols == 16)
-                luaL_error(L, "want %s", option_keys[OPT_BATCH]);
+                luaL_error(L, "want sizes: { batch = 16 }");
             o->names[o->load.n_symbols] = lua_tostring(L, -2);
             o->sizes[o->load.n_symbols++] = lua_tointeger(L, -1);
             lua_pop(L, 1);
@@ -62,13 +59,13 @@ static void read_sizes(lua_State *L, int table, options *o) {
 }
 
 /* A list of up to 16 words; NULL when there is none. */
-static const char *const *read_words(lua_State *L, int table, const char *row, const char **to) {
+static const char *const *read_words(lua_State *L, int table, const char *name, const char **to) {
     int n = 0;
-    const int type = cnri_lua_get(L, table, row);
-    if (type != LUA_TNIL && type != LUA_TTABLE) luaL_error(L, "want %s", row);
+    const int type = cnri_lua_get(L, table, name);
+    if (type != LUA_TNIL && type != LUA_TTABLE) luaL_error(L, "%s: want a list of texts", name);
     if (type == LUA_TTABLE) {
         while (lua_rawgeti(L, -1, n + 1) != LUA_TNIL) {
-            if (lua_type(L, -1) != LUA_TSTRING || n == 16) luaL_error(L, "want %s", row);
+            if (lua_type(L, -1) != LUA_TSTRING || n == 16) luaL_error(L, "%s: want up to 16 texts", name);
             to[n++] = lua_tostring(L, -1);
             lua_pop(L, 1);
         }
@@ -82,41 +79,15 @@ static const char *const *read_words(lua_State *L, int table, const char *row, c
 static void read_options(lua_State *L, int table, options *o) {
     memset(o, 0, sizeof *o);
     o->load.size = sizeof o->load;
+    o->verify = 1;
     if (lua_isnoneornil(L, table)) return;
-    luaL_checktype(L, table, LUA_TTABLE);
-    lua_pushnil(L);
-    while (lua_next(L, table)) {
-        lua_pop(L, 1);
-        bool known = false;
-        const char *word = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
-        for (size_t i = 0; i < CNRI_COUNT(option_keys) && !known; i++)
-            known = strlen(word) == cnri_word_length(option_keys[i]) &&
-                    strncmp(word, option_keys[i], strlen(word)) == 0;
-        if (known) continue;
-        cnri_lua_suggest(L, word, option_keys, CNRI_COUNT(option_keys));
-        luaL_error(L, "no option '%s'%s", word, lua_tostring(L, -1));
-    }
-    o->load.weights = text_option(L, table, option_keys[OPT_WEIGHTS]);
-    o->load.net = text_option(L, table, option_keys[OPT_NET]);
-    o->load.preset = text_option(L, table, option_keys[OPT_PRESET]);
-    o->load.device = text_option(L, table, option_keys[OPT_DEVICE]);
+    cnri_lua_take(L, table, load_keys, o);
     read_sizes(L, table, o);
-    o->load.import_options = read_words(L, table, option_keys[OPT_IMPORT], o->import);
-    o->load.kernels = read_words(L, table, option_keys[OPT_KERNELS], o->kernels);
+    o->load.import_options = read_words(L, table, "import", o->import);
+    o->load.kernels = read_words(L, table, "kernels", o->kernels);
     o->load.symbols = o->names;
     o->load.symbol_values = o->sizes;
-    cnri_lua_get(L, table, option_keys[OPT_DETERMINISTIC]);
-    o->load.deterministic = lua_toboolean(L, -1);
-    lua_pop(L, 1);
-    o->load.no_verify = cnri_lua_get(L, table, option_keys[OPT_VERIFY]) == LUA_TBOOLEAN &&
-                        !lua_toboolean(L, -1);
-    lua_pop(L, 1);
-    if (cnri_lua_get(L, table, option_keys[OPT_LIMIT]) != LUA_TNIL) {
-        if (!lua_isinteger(L, -1) || lua_tointeger(L, -1) < 1)
-            luaL_error(L, "want %s", option_keys[OPT_LIMIT]);
-        o->load.memory_limit = (uint64_t)lua_tointeger(L, -1);
-    }
-    lua_pop(L, 1);
+    o->load.no_verify = !o->verify;
     const char *weights = o->load.weights;
     if (weights && strncmp(weights, "random", 6) != 0) cnri_lua_check_file(L, weights, false);
 }
@@ -354,30 +325,43 @@ static int now(lua_State *L) {
 }
 
 const cnri_lua_row cnri_model_rows[] = {
-    {"load(path or net, options): a net that can run", load_model},
-    {"samples(spec, split): pictures with labels", cnri_lua_samples},
-    {"picture(path): a tensor u8 [height,width,channels]", cnri_lua_picture},
-    {"object(name, options): something with a state, that a plugin brings", cnri_lua_object},
-    {"writer(path): pictures one behind the other, as in \"out-%04d.png\"", cnri_lua_writer},
-    {"gauges{ root = ..., address = ... }: what meters and knobs read now", cnri_lua_gauges},
-    {"now(): seconds", now}};
-const int cnri_model_row_count = CNRI_COUNT(cnri_model_rows);
+    {"load(net: string|cnnrun.Description, options?: table)", load_model, "cnnrun.Net",
+     "a net that runs, of a file or of c.net", load_keys},
+    {"samples(spec: string, split?: \"train\"|\"eval\")", cnri_lua_samples, "cnnrun.Samples",
+     "pictures with labels: a folder, \"mnist:DIR\"", NULL},
+    {"picture(path: string)", cnri_lua_picture, "cnnrun.Tensor",
+     "a tensor u8 [height,width,channels]", NULL},
+    {"object(name: string, options?: table)", cnri_lua_object, "cnnrun.Object",
+     "something with a state, that a plugin brings", NULL},
+    {"writer(path: string)", cnri_lua_writer, "cnnrun.Writer",
+     "pictures one behind the other, as in \"out-%04d.png\"", NULL},
+    {"gauges(options?: table)", cnri_lua_gauges, "table[]", "what meters and knobs read now",
+     cnri_gauge_keys},
+    {"now()", now, "number", "seconds, for trusted scripts", NULL},
+    {0}};
+
+#define PORTS "{ name: string, dtype: string, sizes: (integer|string)[] }[]"
+
+const cnri_lua_row cnri_model_methods[] = {
+    {"run(inputs: cnnrun.Tensor[]|cnnrun.Tensor, ...: cnnrun.Tensor)", run_model,
+     "cnnrun.Tensor ...", "its outputs", NULL},
+    {"picture(path: string)", run_picture, "cnnrun.Tensor", "its first output for a picture", NULL},
+    {"prepare(picture: cnnrun.Tensor, ...: cnnrun.Tensor|table)", cnri_lua_prepare,
+     "cnnrun.Tensor, table ...",
+     "a batch for its first input, and where each picture lies in it", cnri_prepare_keys},
+    {"time(runs?: integer)", time_model, "{ ms_min: number, ms_median: number, ms_max: number }",
+     "how long runs on made-up inputs take (10 runs)", NULL},
+    {"inputs()", list_inputs, PORTS, "what it takes", NULL},
+    {"outputs()", list_outputs, PORTS, "what it gives", NULL},
+    {"label(index: integer)", label, "string?", "the name of a class, from 0", NULL},
+    {"meta(key: string)", meta, "string?", "what its file says beside its layers", NULL},
+    {"weights()", list_weights, "string[]", "the names of its weights", NULL},
+    {"weight(name: string)", copy_weight, "cnnrun.Tensor", "a copy of a weight", NULL},
+    {0}};
 
 void cnri_lua_open_models(lua_State *L) {
     static const luaL_Reg events[] = {{"__gc", release_model}, {"__close", release_model}, {0}};
-    static const cnri_lua_row methods[] = {
-        {"run{ tensor, ... }: its outputs", run_model},
-        {"picture(path): its first output", run_picture},
-        {"prepare(picture, ..., { size = { h, w }, mean = ... }): a batch for its first input, and "
-         "where each picture lies in it", cnri_lua_prepare},
-        {"time(runs): ms_min, ms_median, ms_max", time_model},
-        {"inputs(): name, dtype, sizes of each", list_inputs},
-        {"outputs(): name, dtype, sizes of each", list_outputs},
-        {"label(index)", label},
-        {"meta(key): a text, or nil", meta},
-        {"weights(): their names", list_weights},
-        {"weight(name): a copy", copy_weight}};
-    cnri_lua_new_type(L, CNRI_MODEL_TYPE, events, methods, CNRI_COUNT(methods), NULL);
+    cnri_lua_new_type(L, CNRI_MODEL_TYPE, "a net", events, cnri_model_methods, NULL);
     cnri_lua_open_samples(L);
     cnri_lua_open_objects(L);
 }

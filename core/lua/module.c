@@ -6,6 +6,26 @@
 #include "core/lua/tensor.h"
 #include <string.h>
 
+#define FUNCTION "c."
+
+const cnri_lua_section cnri_lua_sections[] = {
+    {"cnnrun", FUNCTION, "nets", cnri_layer_rows},
+    {"cnnrun", FUNCTION, "tensors", cnri_tensor_rows},
+    {"cnnrun", FUNCTION, "experiments: a script that returns a function main(args)", cnri_model_rows},
+    {"cnnrun", FUNCTION, "files and messages", cnri_file_rows},
+    {"cnnrun.Net", "net:", "a net that runs: what c.load gives", cnri_model_methods},
+    {"cnnrun.Tensor", "tensor:", "numbers of one type in a shape; t[i], #t", cnri_tensor_methods},
+    {"cnnrun.Samples", "samples:", "pictures with labels: what c.samples gives",
+     cnri_samples_methods},
+    {"cnnrun.Writer", "writer:", "pictures on their way out: what c.writer gives",
+     cnri_writer_methods},
+    {"cnnrun.Object", "object:", "something with a state; its methods are its plugin's", NULL},
+    {"cnnrun.Description", "", "a net as c.net describes it", NULL},
+    {"cnnrun.Layer", "", "what a constructor gives that got no value: to be put in lists, or called "
+     "with values", NULL},
+    {"cnnrun.Value", "", "what a net computes; v[2]: the second output of its layer", NULL},
+    {0}};
+
 static void add_constructor(lua_State *L, const cnr_op *op, const char *word) {
     lua_pushlightuserdata(L, (void *)op);
     lua_pushstring(L, word);
@@ -69,10 +89,8 @@ void cnri_lua_open_module(lua_State *L) {
     lua_createtable(L, 0, 4);
     lua_newtable(L);
     add_operators(L);
-    cnri_lua_set_rows(L, cnri_layer_rows, cnri_layer_row_count);
-    cnri_lua_set_rows(L, cnri_tensor_rows, cnri_tensor_row_count);
-    cnri_lua_set_rows(L, cnri_model_rows, cnri_model_row_count);
-    cnri_lua_set_rows(L, cnri_file_rows, cnri_file_row_count);
+    for (const cnri_lua_section *s = cnri_lua_sections; s->name; s++)
+        if (strcmp(s->how, FUNCTION) == 0) cnri_lua_set_rows(L, s->rows);
     lua_createtable(L, 0, 1);
     lua_pushvalue(L, -2);
     lua_pushcclosure(L, unknown_word, 1);

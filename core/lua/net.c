@@ -2,12 +2,18 @@
 #include "core/lua/layer.h"
 #include <string.h>
 
-enum { KEY_NAME, KEY_WEIGHTS, KEY_LABELS, KEY_INPUT, KEY_INPUTS, KEY_OUTPUT, KEY_OUTPUTS, KEY_BODY };
-static const char *const keys[] = {
-    "name: of the net", "weights: a file beside the script, or { files, name = setting }",
-    "labels: a list, or a file", "input: { \"name\", shape = ... }", "inputs: a list of them",
-    "output: a value", "outputs: a list of values",
-    "body: the list of layers, instead of behind the other keys", "place: { layer = where, ... }"};
+const cnri_lua_key cnri_net_keys[] = {
+    CNRI_OTHER("name: of the net; the file's when left out", "string"),
+    CNRI_OTHER("weights: a file beside the script, or { files, name = setting }", "string|table"),
+    CNRI_OTHER("labels: of the classes: a list, or a file", "string[]|string"),
+    CNRI_OTHER("input: { \"name\", shape = ... }, or a value", "table|cnnrun.Value"),
+    CNRI_OTHER("inputs: a list of such", "(table|cnnrun.Value)[]"),
+    CNRI_OTHER("output: a value", "cnnrun.Value"),
+    CNRI_OTHER("outputs: a list of values", "cnnrun.Value[]|cnnrun.Value"),
+    CNRI_OTHER("body: the list of layers, instead of behind the other keys", "table"),
+    CNRI_OTHER("place: which layer runs where: { conv1 = \"opencl:0\", [\"*\"] = \"cpu\" }",
+               "table<string, string|table>"),
+    {0}};
 
 /* Stack of cnri_lua_net: 1 args, 2 line, 3 private table, 4 inputs, 5 outputs. */
 enum { ARGS = 1, LINE, PRIVATE, INPUTS, OUTPUTS };
@@ -21,13 +27,10 @@ static void check_keys(lua_State *L) {
     lua_pushnil(L);
     while (lua_next(L, ARGS)) {
         lua_pop(L, 1);
-        bool known = lua_isinteger(L, -1);
+        const bool known = lua_isinteger(L, -1);
         const char *word = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
-        for (size_t i = 0; word && !known && i < CNRI_COUNT(keys); i++)
-            known = strlen(word) == cnri_word_length(keys[i]) &&
-                    strncmp(word, keys[i], strlen(word)) == 0;
-        if (known) continue;
-        cnri_lua_suggest(L, word ? word : "", keys, CNRI_COUNT(keys));
+        if (known || (word && cnri_lua_is_key(cnri_net_keys, word))) continue;
+        cnri_lua_suggest_key(L, word ? word : "", cnri_net_keys);
         lua_pushfstring(L, "a net has no '%s'%s", word ? word : "?", lua_tostring(L, -1));
         cnri_lua_mistake(L, lua_tostring(L, LINE));
         lua_pop(L, 1);
@@ -54,9 +57,9 @@ static void add_input(lua_State *L) {
 }
 
 static void take_inputs(lua_State *L) {
-    cnri_lua_get(L, ARGS, keys[KEY_INPUT]);
+    cnri_lua_get(L, ARGS, "input: one");
     if (!lua_isnil(L, -1)) add_input(L);
-    cnri_lua_get(L, ARGS, keys[KEY_INPUTS]);
+    cnri_lua_get(L, ARGS, "inputs");
     if (lua_istable(L, -1)) {
         const int list = lua_gettop(L), n = (int)lua_rawlen(L, list);
         for (int i = 1; i <= n; i++) {
@@ -74,9 +77,9 @@ static void add_output(lua_State *L) {
 }
 
 static void take_outputs(lua_State *L) {
-    cnri_lua_get(L, ARGS, keys[KEY_OUTPUT]);
+    cnri_lua_get(L, ARGS, "output");
     if (!lua_isnil(L, -1)) add_output(L);
-    cnri_lua_get(L, ARGS, keys[KEY_OUTPUTS]);
+    cnri_lua_get(L, ARGS, "outputs");
     if (lua_istable(L, -1)) {
         const int list = lua_gettop(L), n = (int)lua_rawlen(L, list);
         for (int i = 1; i <= n; i++) {
@@ -90,7 +93,7 @@ static void take_outputs(lua_State *L) {
 
 /* The layers behind the other keys, or those of `body`, on the inputs. */
 static void take_body(lua_State *L) {
-    const bool listed = cnri_lua_get(L, ARGS, keys[KEY_BODY]) != LUA_TNIL;
+    const bool listed = cnri_lua_get(L, ARGS, "body") != LUA_TNIL;
     const bool positional = (int)lua_rawlen(L, ARGS) >= cnri_lua_first_item(L, ARGS);
     if (listed && positional) mistake(L, "body: the layers are given twice");
     if (!listed && !positional) {

@@ -217,5 +217,5 @@ static int object_index(lua_State *L) {
 void cnri_lua_open_objects(lua_State *L) {
     static const luaL_Reg events[] = {
         {"__gc", close_object}, {"__close", close_object}, {"__index", object_index}, {0}};
-    cnri_lua_new_type(L, OBJECT_TYPE, events, NULL, 0, NULL);
+    cnri_lua_new_type(L, OBJECT_TYPE, "an object", events, NULL, NULL);
 }

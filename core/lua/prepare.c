@@ -4,14 +4,16 @@
 #include "core/lua/tensor.h"
 #include <string.h>
 
-static const char size_key[] = "size: { height, width } of an input that leaves them open";
+const cnri_lua_key cnri_prepare_keys[] = { /* and whatever c.input takes */
+    CNRI_OTHER("size: { height, width } of an input that leaves them open", "integer[]"),
+    {0}};
 
 static bool read_size(lua_State *L, int table, int64_t size[2]) {
-    const bool given = table && cnri_lua_get(L, table, size_key) != LUA_TNIL;
+    const bool given = table && cnri_lua_get(L, table, cnri_prepare_keys[0].text) != LUA_TNIL;
     int64_t dim[CNR_MAX_RANK];
     if (given) {
         if (cnri_lua_dims(L, lua_gettop(L), dim) != 2 || dim[0] < 1 || dim[1] < 1)
-            luaL_error(L, "want %s", size_key);
+            luaL_error(L, "want %s", cnri_prepare_keys[0].text);
         size[0] = dim[0];
         size[1] = dim[1];
     }
@@ -47,11 +49,10 @@ static cnr_status change(lua_State *L, int table, cnri_preprocess *p, cnr_error 
     while (!status && lua_next(L, table)) {
         const int top = lua_gettop(L);
         const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : NULL;
-        const size_t n = cnri_word_length(size_key);
         if (!key || !cnri_lua_push_step(L))
             status = cnri_fail(err, CNR_E_ARG, key ? key : "prepare",
                                "want a number, a text or a list of numbers");
-        else if (strcmp(key, "preset") != 0 && (strlen(key) != n || strncmp(key, size_key, n) != 0))
+        else if (strcmp(key, "preset") != 0 && !cnri_lua_is_key(cnri_prepare_keys, key))
             status = cnri_preprocess_change(p, key, lua_tostring(L, -1), err);
         lua_settop(L, status ? top - 2 : top - 1);
     }

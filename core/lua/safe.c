@@ -187,26 +187,26 @@ static void open_base(lua_State *L) {
     static const char *const names[] = {
         "assert", "error", "getmetatable", "ipairs", "next", "pairs", "rawequal", "rawget",
         "rawlen", "rawset", "select", "tonumber", "tostring", "type", "_VERSION"};
-    static const cnri_lua_row ours[] = {
-        {"pcall(f, ...)", safe_pcall}, {"xpcall(f, handler, ...)", safe_xpcall},
-        {"setmetatable(table, metatable)", safe_setmetatable}, {"print(...)", safe_print}};
+    static const luaL_Reg ours[] = {
+        {"pcall", safe_pcall}, {"xpcall", safe_xpcall},
+        {"setmetatable", safe_setmetatable}, {"print", safe_print}, {0}};
     /* luaopen_base fills the state's globals, which no script ever sees. */
     lua_pushcfunction(L, luaopen_base);
     lua_call(L, 0, 1);
     take(L, names, CNRI_COUNT(names));
     lua_pop(L, 1);
-    cnri_lua_set_rows(L, ours, CNRI_COUNT(ours));
+    luaL_setfuncs(L, ours, 0);
 }
 
 static void open_coroutine(lua_State *L) {
     static const char *const names[] = {"create", "yield", "status", "running", "isyieldable"};
-    static const cnri_lua_row ours[] = {{"resume(co, ...)", safe_resume}, {"wrap(f)", safe_wrap}};
+    static const luaL_Reg ours[] = {{"resume", safe_resume}, {"wrap", safe_wrap}, {0}};
     lua_newtable(L);
     lua_pushcfunction(L, luaopen_coroutine);
     lua_call(L, 0, 1);
     take(L, names, CNRI_COUNT(names));
     lua_pop(L, 1);
-    cnri_lua_set_rows(L, ours, CNRI_COUNT(ours));
+    luaL_setfuncs(L, ours, 0);
     lua_setfield(L, -2, "coroutine");
 }
 

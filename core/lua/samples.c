@@ -201,17 +201,30 @@ static int drop_writer(lua_State *L) {
     return 0;
 }
 
+const cnri_lua_row cnri_samples_methods[] = {
+    {"at(i: integer)", sample_at, "cnnrun.Tensor, integer?, string, number?",
+     "picture, label, name and seconds of sample i, from 1", NULL},
+    {"each(most?: integer)", each,
+     "fun(): integer, cnnrun.Tensor, integer?, string, number?",
+     "for i, picture, label, name, seconds in samples:each() do", NULL},
+    {"classes()", classes, "integer", "how many classes are told apart, 0 without labels", NULL},
+    {0}};
+
+static const cnri_lua_key writing_keys[] = {
+    CNRI_OTHER("name: of the picture", "string"),
+    CNRI_OTHER("time: of the picture, in seconds", "number"),
+    {0}};
+
+const cnri_lua_row cnri_writer_methods[] = {
+    {"write(picture: cnnrun.Tensor, about?: table)", write_picture, "", "one picture more",
+     writing_keys},
+    {"close()", close_writer, "", "what was written stands", NULL},
+    {0}};
+
 void cnri_lua_open_samples(lua_State *L) {
     static const luaL_Reg events[] = {
         {"__gc", close_source}, {"__close", close_source}, {"__len", count}, {0}};
-    static const cnri_lua_row methods[] = {
-        {"at(i): picture, label, name, seconds", sample_at},
-        {"each(most): for i, picture, label, name, seconds in s:each() do", each},
-        {"classes(): 0 without labels", classes}};
-    cnri_lua_new_type(L, CNRI_SAMPLES_TYPE, events, methods, CNRI_COUNT(methods), NULL);
+    cnri_lua_new_type(L, CNRI_SAMPLES_TYPE, "samples", events, cnri_samples_methods, NULL);
     static const luaL_Reg ends[] = {{"__gc", drop_writer}, {"__close", drop_writer}, {0}};
-    static const cnri_lua_row writing[] = {
-        {"write(picture, { name = ..., time = seconds })", write_picture},
-        {"close(): what was written stands", close_writer}};
-    cnri_lua_new_type(L, WRITER_TYPE, ends, writing, CNRI_COUNT(writing), NULL);
+    cnri_lua_new_type(L, WRITER_TYPE, "a writer", ends, cnri_writer_methods, NULL);
 }

@@ -3,20 +3,40 @@
 #include "core/lua/tensor.h"
 #include <string.h>
 
-static const char shape_key[] = "shape: its dimensions";
-static const char dtype_key[] = "dtype: the type of its elements";
-static const char name_key[] = "name: of the value";
-static const char init_key[] = "init: what a new weight is filled with";
-
-static bool is_key(const char *word, const char *row) {
-    const size_t n = cnri_word_length(row);
-    return strlen(word) == n && strncmp(word, row, n) == 0;
-}
+#define NAME_KEY  CNRI_OTHER("name: of the value", "string")
+#define DTYPE_KEY CNRI_OTHER("dtype: the type of its elements; f32 when left out", "string")
+static const cnri_lua_key own_keys[] = { /* of an input; the others say how pictures become it */
+    NAME_KEY, DTYPE_KEY,
+    CNRI_OTHER("shape: its dimensions, numbers or names", "(integer|string)[]"),
+    {0}};
+const cnri_lua_key cnri_input_keys[] = {
+    NAME_KEY, DTYPE_KEY,
+    CNRI_OTHER("shape: its dimensions, numbers or names: { \"batch\", 3, 224, 224 }",
+               "(integer|string)[]"),
+    CNRI_OTHER("preset: how pictures are prepared: torchvision", "string"),
+    CNRI_OTHER("resize: height and width, or the shorter side", "integer|integer[]|string"),
+    CNRI_OTHER("crop: the middle of that size, or that part", "number|integer[]|string"),
+    CNRI_OTHER("mean: what is subtracted: one number, one a channel, or a whole picture's",
+               "number|number[]"),
+    CNRI_OTHER("std: what is divided by", "number|number[]"),
+    CNRI_OTHER("scale: what is multiplied by", "number"),
+    CNRI_OTHER("channels: rgb, bgr or gray", "string"),
+    CNRI_OTHER("letterbox: true, or the grey of the border", "boolean|integer|string"),
+    {0}};
+const cnri_lua_key cnri_data_keys[] = {
+    NAME_KEY, DTYPE_KEY,
+    CNRI_OTHER("shape: its dimensions; one when left out", "integer[]"),
+    {0}};
+const cnri_lua_key cnri_weight_keys[] = {
+    NAME_KEY, DTYPE_KEY,
+    CNRI_OTHER("shape: its dimensions", "integer[]"),
+    CNRI_OTHER("init: what a new one is filled with; He's at random when left out", "number"),
+    {0}};
 
 /* dtype = "f32"; f32 when there is none. False after a complaint. */
 static bool read_dtype(lua_State *L, cnr_graph *g, int args, const char *name, const char *where,
                        int32_t *dtype) {
-    const int type = cnri_lua_get(L, args, dtype_key);
+    const int type = cnri_lua_get(L, args, "dtype");
     *dtype = type == LUA_TSTRING ? cnr_dtype_of(lua_tostring(L, -1)) : CNR_f32;
     const bool good = (type == LUA_TNIL || type == LUA_TSTRING) && *dtype != CNR_DTYPE_NONE;
     if (!good)
@@ -43,7 +63,7 @@ static bool read_shape(lua_State *L, cnr_graph *g, int args, const char *name, c
                        bool symbols, cnr_tensor *type) {
     const char *want = symbols ? "want a list of sizes, numbers or names such as \"batch\""
                                : "want a list of whole numbers";
-    const int kind = cnri_lua_get(L, args, shape_key);
+    const int kind = cnri_lua_get(L, args, "shape: dimensions");
     const lua_Unsigned n = kind == LUA_TTABLE ? lua_rawlen(L, -1) : 0;
     bool good = kind == LUA_TTABLE && n <= CNR_MAX_RANK;
     if (!good)
@@ -111,7 +131,7 @@ static void read_preprocessing(lua_State *L, cnr_graph *g, int args, const char 
     while (lua_next(L, args)) {
         const int top = lua_gettop(L);
         const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : NULL;
-        if (key && strcmp(key, "preset") != 0 && !is_key(key, shape_key) && !is_key(key, dtype_key) && !is_key(key, name_key)) {
+        if (key && strcmp(key, "preset") != 0 && !cnri_lua_is_key(own_keys, key)) {
             cnr_error err = CNR_ERROR_INIT;
             if (!cnri_lua_push_step(L))
                 cnri_graph_problem(g, where, "%s.%s: want a number, a text or a list of numbers",
@@ -163,7 +183,7 @@ cnr_value cnri_lua_add_data(lua_State *L, cnr_graph *g, int args, const char *na
     type.rank = 1;
     type.dim[0] = n;
     bool good = read_dtype(L, g, args, shown, where, &type.dtype);
-    if (cnri_lua_get(L, args, shape_key) != LUA_TNIL)
+    if (cnri_lua_get(L, args, "shape: dimensions") != LUA_TNIL)
         good = read_shape(L, g, args, shown, where, false, &type) && good;
     if (good && cnr_count(&type) != n) {
         cnri_graph_problem(g, where, "%s: %lld numbers for a shape of %lld elements", shown,
@@ -197,7 +217,7 @@ cnr_value cnri_lua_add_weight(lua_State *L, cnr_graph *g, int args, const char *
     }
     bool good = read_shape(L, g, args, name, where, false, &type);
     good = read_dtype(L, g, args, name, where, &type.dtype) && good;
-    const int kind = cnri_lua_get(L, args, init_key);
+    const int kind = cnri_lua_get(L, args, "init");
     const double init = lua_tonumber(L, -1);
     lua_pop(L, 1);
     if (kind != LUA_TNIL && kind != LUA_TNUMBER) {

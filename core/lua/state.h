@@ -12,6 +12,7 @@
 #ifndef CNRI_LUA_STATE_H
 #define CNRI_LUA_STATE_H
 
+#include "core/lua/api.h"
 #include "core/lua/script.h"
 #include <lauxlib.h>
 #include <lua.h>
@@ -74,19 +75,5 @@ void cnri_lua_open_require(lua_State *L);
 void cnri_lua_load_file(lua_State *L, const char *path, const char *name);
 /* module.c: pushes the table that require "cnnrun" gives. */
 void cnri_lua_open_module(lua_State *L);
-
-/* ---- tables of functions and keys. A row's text begins with its name, which ends at the first
- * character that no name holds, so that rows read as their own help. ---- */
-typedef struct cnri_lua_row { const char *text; lua_CFunction f; } cnri_lua_row;
-void cnri_lua_set_rows(lua_State *L, const cnri_lua_row *rows, int n); /* into the table on top */
-/* A type of userdata: events are its metatable's; `index` (may be NULL) is called for t[k] with the
- * methods as upvalue 1. Scripts never see the metatable. */
-void cnri_lua_new_type(lua_State *L, const char *type, const luaL_Reg *events,
-                       const cnri_lua_row *methods, int n, lua_CFunction index);
-size_t cnri_word_length(const char *text);
-/* Pushes t[word of row]; rows are "shape: its dimensions" and so on. */
-int cnri_lua_get(lua_State *L, int t, const char *row);
-/* Pushes " (did you mean 'x'?)" or "". */
-void cnri_lua_suggest(lua_State *L, const char *word, const char *const *rows, int n);
 
 #endif

@@ -85,9 +85,9 @@ static int make_tensor(lua_State *L) {
     if (lua_type(L, 1) == LUA_TSTRING) return tensor_from_file(L);
     luaL_checktype(L, 1, LUA_TTABLE);
     lua_settop(L, 1);
-    cnri_lua_get(L, 1, "shape: its dimensions");
-    cnri_lua_get(L, 1, "data: a list of numbers; zeros when left out");
-    cnri_lua_get(L, 1, "dtype: f32 when left out");
+    cnri_lua_get(L, 1, "shape: dimensions");
+    cnri_lua_get(L, 1, "data");
+    cnri_lua_get(L, 1, "dtype");
     const char *word = luaL_optstring(L, 4, "f32");
     const int32_t dtype = cnr_dtype_of(word);
     if (dtype == CNR_DTYPE_NONE) return luaL_error(L, "dtype: there is no type '%s'", word);
@@ -110,15 +110,10 @@ static int64_t index_of(lua_State *L, const cnr_tensor *t) {
     return i - 1;
 }
 
-/* Upvalue 1: the methods. */
+/* Upvalues as of cnri_lua_find_method. */
 static int tensor_index(lua_State *L) {
     const cnr_tensor *t = cnri_lua_tensor_at(L, 1);
-    if (lua_type(L, 2) == LUA_TSTRING) {
-        lua_pushvalue(L, 2);
-        if (lua_rawget(L, lua_upvalueindex(1)) == LUA_TNIL)
-            return luaL_error(L, "a tensor has no method '%s'", lua_tostring(L, 2));
-        return 1;
-    }
+    if (lua_type(L, 2) == LUA_TSTRING) return cnri_lua_find_method(L);
     const int64_t i = index_of(L, t);
     if (t->dtype == CNR_i64) lua_pushinteger(L, ((const int64_t *)t->data)[i]);
     else lua_pushnumber(L, cnri_element(t->dtype, t->data, i));
@@ -223,22 +218,37 @@ static int tensor_show(lua_State *L) {
     return 1;
 }
 
+static const cnri_lua_key keys[] = {
+    CNRI_OTHER("shape: its dimensions; as many as there are data when left out", "integer[]"),
+    CNRI_OTHER("data: its elements, the last axis first; zeros when left out", "number[]"),
+    CNRI_OTHER("dtype: f32 when left out", "string"),
+    {0}};
+
 const cnri_lua_row cnri_tensor_rows[] = {
-    {"tensor{ shape = ..., data = ..., dtype = ... } or tensor \"x.npy\"", make_tensor}};
-const int cnri_tensor_row_count = CNRI_COUNT(cnri_tensor_rows);
+    {"tensor(tensor: table|string)", make_tensor, "cnnrun.Tensor",
+     "a tensor of shape, data and dtype, or of a .npy file", keys},
+    {0}};
+
+const cnri_lua_row cnri_tensor_methods[] = {
+    {"shape()", tensor_shape, "integer[]", "its dimensions", NULL},
+    {"dtype()", tensor_dtype, "string", "its type's name", NULL},
+    {"reshaped(shape: integer[])", tensor_reshaped, "cnnrun.Tensor",
+     "a copy with other dimensions", NULL},
+    {"as(dtype: string)", tensor_as, "cnnrun.Tensor", "a copy of another type", NULL},
+    {"topk(k?: integer)", tensor_topk, "{ index: integer, score: number }[]",
+     "the k largest elements (5), indices from 0 as labels count", NULL},
+    {"above(least: number, from?: integer, to?: integer, step?: integer)", cnri_lua_tensor_above,
+     "integer[]", "where elements are larger, from 1", NULL},
+    {"transposed(order: integer[])", cnri_lua_tensor_transposed, "cnnrun.Tensor",
+     "a copy with its axes in that order", NULL},
+    {"region(starts: integer[], sizes: integer[])", cnri_lua_tensor_region, "cnnrun.Tensor",
+     "a copy of a part, zeros where it reaches over the edge", NULL},
+    {"save(path: string)", cnri_lua_tensor_save, "",
+     "writes a .npy, or a picture (u8 [height,width,channels]) such as a .png", NULL},
+    {0}};
 
 void cnri_lua_open_tensors(lua_State *L) {
     static const luaL_Reg events[] = {{"__newindex", tensor_assign}, {"__len", tensor_length},
                                       {"__tostring", tensor_show}, {0}};
-    static const cnri_lua_row methods[] = {
-        {"shape(): its dimensions", tensor_shape},
-        {"dtype(): its type's name", tensor_dtype},
-        {"reshaped{ 1, 784 }: a copy", tensor_reshaped},
-        {"as(\"f16\"): a copy of another type", tensor_as},
-        {"topk(k): the largest elements", tensor_topk},
-        {"above(least, from, to, step): where elements are larger", cnri_lua_tensor_above},
-        {"transposed{ 2, 1, 3 }: a copy with its axes in that order", cnri_lua_tensor_transposed},
-        {"region(starts, sizes): a copy of a part", cnri_lua_tensor_region},
-        {"save(\"x.npy\"), or a picture, u8 [height,width,channels], to \"x.png\"", cnri_lua_tensor_save}};
-    cnri_lua_new_type(L, CNRI_TENSOR_TYPE, events, methods, CNRI_COUNT(methods), tensor_index);
+    cnri_lua_new_type(L, CNRI_TENSOR_TYPE, "a tensor", events, cnri_tensor_methods, tensor_index);
 }

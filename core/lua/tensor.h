@@ -20,7 +20,6 @@ int cnri_lua_tensor_save(lua_State *L); /* tensor, path */
 int cnri_lua_tensor_above(lua_State *L);
 int cnri_lua_tensor_transposed(lua_State *L);
 int cnri_lua_tensor_region(lua_State *L);
-extern const cnri_lua_row cnri_tensor_rows[];
-extern const int cnri_tensor_row_count;
+extern const cnri_lua_row cnri_tensor_rows[], cnri_tensor_methods[]; /* of the module; of tensors */
 
 #endif

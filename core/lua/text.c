@@ -212,10 +212,10 @@ static int by_length(lua_State *L) {
 void cnri_lua_open_text(lua_State *L) {
     static const char *const harmless[] = {"byte", "char", "len", "sub"};
     static const char *const charged[] = {"format", "lower", "reverse", "upper"};
-    static const cnri_lua_row ours[] = {
-        {"find(s, pattern, from, plain)", text_find}, {"match(s, pattern, from)", text_match},
-        {"gmatch(s, pattern, from)", text_gmatch},    {"gsub(s, pattern, by, most)", text_gsub},
-        {"rep(s, n, between)", text_rep}};
+    static const luaL_Reg ours[] = {
+        {"find", text_find}, {"match", text_match},
+        {"gmatch", text_gmatch},    {"gsub", text_gsub},
+        {"rep", text_rep}, {0}};
     lua_newtable(L);
     lua_pushcfunction(L, luaopen_string); /* gives strings their metatable as well */
     lua_call(L, 0, 1);
@@ -229,7 +229,7 @@ void cnri_lua_open_text(lua_State *L) {
         lua_setfield(L, -3, charged[i]);
     }
     lua_pop(L, 1);
-    cnri_lua_set_rows(L, ours, CNRI_COUNT(ours));
+    luaL_setfuncs(L, ours, 0);
     /* s:find(...) must be ours too, and the metatable is nobody's to change. Arithmetic on
      * strings goes with the old one: what it would do is better said by tonumber. */
     lua_pushliteral(L, "");

@@ -43,7 +43,7 @@ static void add_setting(lua_State *L, cnri_lua_built *out) {
 
 void cnri_lua_read_weights(lua_State *L, int args, cnri_lua_built *out) {
     const int top = lua_gettop(L), at = top + 1;
-    const int type = cnri_lua_get(L, args, "weights: a file, or a table");
+    const int type = cnri_lua_get(L, args, "weights");
     if (type != LUA_TNIL && type != LUA_TTABLE) add_file(L, out, at);
     const lua_Integer n = type == LUA_TTABLE ? (lua_Integer)lua_rawlen(L, at) : 0;
     for (lua_Integer i = 1; i <= n && i <= MOST_WORDS + 1; i++) {
