@@ -87,6 +87,9 @@ const char *cnri_name(cnr_id id);     /* "" for 0 */
 typedef struct cnri_map { struct cnri_map_slot *slots; int32_t n, room; } cnri_map;
 void *cnri_map_get(const cnri_map *map, const char *key);
 cnr_status cnri_map_set(cnri_map *map, const char *key, void *value); /* replaces */
+/* The same for a key of `length` bytes that no NUL ends. */
+void *cnri_map_get_n(const cnri_map *map, const char *key, size_t length);
+cnr_status cnri_map_set_n(cnri_map *map, const char *key, size_t length, void *value);
 void cnri_map_free(cnri_map *map);
 
 /* ---- text.c ---- */
@@ -97,6 +100,7 @@ bool cnri_matches(const char *pattern, const char *text);
 /* Locale-proof: '.' always. strtod/printf never touch numbers in files. */
 bool cnri_parse_double(const char *text, const char **end, double *out);
 int32_t cnri_print_double(char *buffer, size_t room, double value); /* shortest that reads back */
+int32_t cnri_print_float(char *buffer, size_t room, float value);   /* likewise, as a float */
 bool cnri_parse_int(const char *text, int64_t *out); /* whole string */
 /* A growing string, always terminated. */
 typedef struct cnri_text { char *at; size_t n, room; bool failed; } cnri_text;
@@ -122,7 +126,12 @@ void cnri_text_say(cnri_text *t, const char *format, ...) CNRI_PRINTF(2, 3);
 /* What a terminal would obey instead of showing it. */
 bool cnri_unprintable(uint32_t code);
 
-/* ---- element.c: element i of dense data of a type, as a number ---- */
+/* ---- element.c: elements of dense data of any type, as numbers ---- */
+/* As elements_read and elements_write of the host table say. False: no such type. */
+bool cnri_elements_read(int32_t dtype, const void *data, int64_t first, int64_t stride, int64_t n,
+                        int32_t as, void *out);
+bool cnri_elements_write(int32_t dtype, void *data, int64_t first, int64_t n, int32_t as,
+                         const void *in);
 double cnri_element(int32_t dtype, const void *data, int64_t i); /* NaN: no such type */
 /* Cut to what the type holds. False: no such type. */
 bool cnri_element_set(int32_t dtype, void *data, int64_t i, double value);

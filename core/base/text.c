@@ -71,20 +71,30 @@ bool cnri_parse_double(const char *text, const char **end, double *out) {
     return true;
 }
 
-int32_t cnri_print_double(char *buffer, size_t room, double value) {
+/* The shortest of `least` to `most` digits that reads back: as a float, or as it is. */
+static int32_t print_shortest(char *buffer, size_t room, double value, int least, int most,
+                              bool as_float) {
     if (isnan(value)) return snprintf(buffer, room, "nan");
     if (isinf(value)) return snprintf(buffer, room, value < 0 ? "-inf" : "inf");
     char text[40];
     int n = 0;
     const locale_t before = enter_plain();
-    /* 15 digits print every double that was written with 15; only subnormals hold fewer. */
-    for (int digits = fabs(value) < DBL_MIN ? 1 : 15; digits <= 17; digits++) {
+    for (int digits = least; digits <= most; digits++) {
         n = snprintf(text, sizeof text, "%.*g", digits, value);
-        if (strtod(text, NULL) == value) break;
+        if (as_float ? strtof(text, NULL) == (float)value : strtod(text, NULL) == value) break;
     }
     leave_plain(before);
     snprintf(buffer, room, "%s", text);
     return n;
+}
+
+/* 15 digits print every double that was written with 15; only subnormals hold fewer. */
+int32_t cnri_print_double(char *buffer, size_t room, double value) {
+    return print_shortest(buffer, room, value, fabs(value) < DBL_MIN ? 1 : 15, 17, false);
+}
+
+int32_t cnri_print_float(char *buffer, size_t room, float value) {
+    return print_shortest(buffer, room, (double)value, fabsf(value) < FLT_MIN ? 1 : 6, 9, true);
 }
 
 bool cnri_parse_int(const char *text, int64_t *out) {

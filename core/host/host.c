@@ -82,6 +82,51 @@ static int file_open(const char *path, uint64_t *bytes, cnr_error *err) {
     return fd;
 }
 
+/* ---- numbers, maps, elements ---- */
+
+static int32_t parse_number(const char *text, const char **end, double *out) {
+    double value;
+    if (!cnri_parse_double(text, end, &value)) return 0;
+    if (out) *out = value;
+    return 1;
+}
+
+static int32_t print_number(char *text, size_t room, int32_t dtype, double value) {
+    if (!text) room = 0;
+    return dtype == CNR_f32 ? cnri_print_float(text, room, (float)value)
+                            : cnri_print_double(text, room, value);
+}
+
+typedef struct cnr_map { cnri_map names; } cnr_map;
+
+static void map_free(cnr_map *map) {
+    if (map) cnri_map_free(&map->names);
+    cnri_free(map);
+}
+
+static cnr_status map_set(cnr_map **map, const char *key, size_t length, void *value) {
+    if (!map || !key) return CNR_E_INVALID;
+    cnr_map *to = *map ? *map : cnri_alloc_zero(sizeof *to);
+    const cnr_status status = to ? cnri_map_set_n(&to->names, key, length, value) : CNR_E_MEMORY;
+    if (status && !*map) map_free(to);
+    else *map = to;
+    return status;
+}
+
+static void *map_get(const cnr_map *map, const char *key, size_t length) {
+    return map ? cnri_map_get_n(&map->names, key, length) : NULL;
+}
+
+static void elements_read(int32_t dtype, const void *data, int64_t first, int64_t stride, int64_t n,
+                          int32_t as, void *out) {
+    if (data && out) cnri_elements_read(dtype, data, first, stride, n, as, out);
+}
+
+static void elements_write(int32_t dtype, void *data, int64_t first, int64_t n, int32_t as,
+                           const void *in) {
+    if (data && in) cnri_elements_write(dtype, data, first, n, as, in);
+}
+
 cnr_host cnri_host = {
     .size = sizeof(cnr_host),
     .abi = CNR_ABI,
@@ -105,6 +150,13 @@ cnr_host cnri_host = {
     .file_beside = cnri_path_beside,
     .kept_load = cnri_kept_load,
     .kept_save = cnri_kept_save,
+    .parse_number = parse_number,
+    .print_number = print_number,
+    .map_set = map_set,
+    .map_get = map_get,
+    .map_free = map_free,
+    .elements_read = elements_read,
+    .elements_write = elements_write,
 };
 
 cnr_host *cnri_host_mutable(void) {

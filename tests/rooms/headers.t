@@ -44,8 +44,9 @@ isnt(complaints('gcc', $c, "#include <cnnrun/op.h>\nint f(cnr_plugin *p);\n"), '
     'a header does not bring what it does not need');
 
 # 1,000 held for ABI 1.0. 1.2 brings meters, knobs, a clock, observers, device lists, profiles and the
-# helpers that every plugin wrote for itself (kit.h): what is declared once here is written nowhere else.
-my $most = 1400;
+# helpers that every plugin wrote for itself (kit.h, 150 lines for 600): what is declared once here is
+# written nowhere else.
+my $most = 1550;
 my $lines = 0;
 for my $header (@headers) {
     open my $in, '<', $header or die "$header: $!";

@@ -86,6 +86,7 @@ typedef enum cnr_log_level {
 struct cnr_registrar;
 struct cnr_graph;
 struct cnr_output; /* a file being written */
+struct cnr_map;    /* from names to pointers */
 
 /* Flags of output_begin. PRIVATE: kept between runs for this user alone (mode 0600); replaces
  * whatever has the name, a symbolic link too. */
@@ -216,6 +217,29 @@ typedef struct cnr_host {
     cnr_status (*kept_save)(const char *folder, const char *name, const void *data, uint64_t bytes,
                             cnr_error *err);
     void (*wait_until)(uint64_t ns); /* (since 1.2) by the clock in force */
+
+    /* ---- what importers, sources and references would write again (since 1.2) ---- */
+
+    /* The decimal number at the begin of `text`, "-1.5e3", "inf" or "nan", read alike in every locale.
+     * *end: behind it (NULL: nothing may follow). 0: there is none, and *out is as it was. */
+    int32_t (*parse_number)(const char *text, const char **end, double *out);
+    /* The shortest text that reads back as the same f32 or f64, as dtype says: 32 bytes hold any.
+     * Returns its length, as snprintf does. */
+    int32_t (*print_number)(char *text, size_t room, int32_t dtype, double value);
+    /* A map of names. map_set copies the key, `length` bytes without a NUL; *map NULL: a new map is
+     * made. CNR_E_MEMORY: nothing has changed. map_get takes a NULL map; NULL: there is no such key.
+     * map_free does not touch what the values are. */
+    cnr_status (*map_set)(struct cnr_map **map, const char *key, size_t length, void *value);
+    void *(*map_get)(const struct cnr_map *map, const char *key, size_t length);
+    void (*map_free)(struct cnr_map *map);
+    /* n elements of dense data of any type, from `first` on and `stride` apart, as numbers of type `as`:
+     * CNR_f64, CNR_i64 or CNR_u64. Floats become whole numbers by truncation, kept in range; NaN is 0. */
+    void (*elements_read)(int32_t dtype, const void *data, int64_t first, int64_t stride, int64_t n,
+                          int32_t as, void *out);
+    /* The reverse, side by side. From f64 as above, and kept in the type's range; whole numbers are cut
+     * to the type's bits; bool is "not 0". */
+    void (*elements_write)(int32_t dtype, void *data, int64_t first, int64_t n, int32_t as,
+                           const void *in);
 } cnr_host;
 
 /* What a plugin says of itself. */

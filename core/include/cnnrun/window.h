@@ -87,6 +87,32 @@ static inline const char *cnr_window_resolve(const cnr_node *node, const cnr_ten
     return NULL;
 }
 
+/* The same for the attribute "kernel_shape", as poolings have it. */
+static inline const char *cnr_window_pool(const cnr_node *node, const cnr_tensor *x,
+                                          cnr_window *w) {
+    int64_t n;
+    const int64_t *kernel = cnr_attr_ints(node, "kernel_shape", &n);
+    if (n != x->rank - 2) return "kernel_shape and the rank of x differ";
+    return cnr_window_resolve(node, x, kernel, w);
+}
+
+/* The same window with axes of extent 1 in front, so that code which sees three sees all. */
+static inline cnr_window cnr_window_three(const cnr_window *own) {
+    cnr_window w;
+    w.spatial = 3;
+    for (int32_t i = 0; i < 3; i++) {
+        const int32_t j = i - (3 - own->spatial);
+        w.in[i] = j < 0 ? 1 : own->in[j];
+        w.out[i] = j < 0 ? 1 : own->out[j];
+        w.kernel[i] = j < 0 ? 1 : own->kernel[j];
+        w.stride[i] = j < 0 ? 1 : own->stride[j];
+        w.dilation[i] = j < 0 ? 1 : own->dilation[j];
+        w.pad_begin[i] = j < 0 ? 0 : own->pad_begin[j];
+        w.pad_end[i] = j < 0 ? 0 : own->pad_end[j];
+    }
+    return w;
+}
+
 #ifdef __cplusplus
 }
 #endif

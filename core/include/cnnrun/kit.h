@@ -1,0 +1,226 @@
+/* What every author of operators and kernels would write again. All of it is inline: nothing is linked. */
+#ifndef CNNRUN_KIT_H
+#define CNNRUN_KIT_H
+
+#include <cnnrun/plugin.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- descriptors ---- */
+
+/* `field` lies within the size that `object` was built with, and is not 0: asked before an optional
+ * field, or one younger than 1.0, of somebody else's struct is used. */
+#define CNR_HAS(object, field)                                                                   \
+    ((object)->size >= offsetof(__typeof__(*(object)), field) + sizeof((object)->field) &&       \
+     (object)->field)
+/* Rows of a table. */
+#define CNR_ROWS(rows) ((int32_t)(sizeof(rows) / sizeof((rows)[0])))
+/* In a cnr_op's initialiser: its sizes and first version; its schema; its ports. */
+#define CNR_OP_SIZES                                                                             \
+    .size = sizeof(cnr_op), .version = 1, .attr_spec_size = sizeof(cnr_attr_spec),               \
+    .port_size = sizeof(cnr_port)
+#define CNR_OP_ATTRS(rows) .n_attrs = CNR_ROWS(rows), .attrs = (rows)
+#define CNR_OP_PORTS(in, out)                                                                    \
+    .n_inputs = CNR_ROWS(in), .inputs = (in), .n_outputs = CNR_ROWS(out), .outputs = (out)
+
+/* The plugin's entry. START is its init, which ends with cnr_add_all. */
+#define CNR_PLUGIN(NAME, VERSION, SUMMARY, LICENCE, START)                                       \
+    CNR_PLUGIN_ENTRY {                                                                           \
+        static const cnr_plugin plugin = {sizeof(cnr_plugin), CNR_PLUGIN_MAGIC, CNR_ABI,         \
+                                          CNR_SIGNATURE, NAME, VERSION, SUMMARY, LICENCE, START, \
+                                          NULL};                                                 \
+        (void)host_abi;                                                                          \
+        return &plugin;                                                                          \
+    }
+
+/* What a plugin brings: CNR_KIND_..., and the struct of that kind. */
+typedef struct cnr_item {
+    int32_t kind;
+    const void *descriptor;
+} cnr_item;
+
+/* Registers all, in order; stops at the first that is refused. */
+static inline cnr_status cnr_add_all(const cnr_host *host, struct cnr_registrar *registrar,
+                                     const cnr_item *items, int32_t n) {
+    cnr_status status = CNR_OK;
+    for (int32_t i = 0; i < n && status == CNR_OK; i++)
+        status = host->add(registrar, items[i].kind, items[i].descriptor);
+    return status;
+}
+
+/* Leaves the function with the status of a call that failed. */
+#define CNR_TRY(call)                          \
+    do {                                       \
+        const cnr_status status_ = (call);     \
+        if (status_ != CNR_OK) return status_; \
+    } while (0)
+
+/* ---- numbers; divisors are positive, and nothing overflows that fits a tensor ---- */
+
+static inline int64_t cnr_min(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t cnr_max(int64_t a, int64_t b) { return a > b ? a : b; }
+static inline int64_t cnr_div_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static inline int64_t cnr_round_up(int64_t a, int64_t b) { return cnr_div_up(a, b) * b; }
+
+/* ---- tensors of a node ---- */
+
+/* Inputs that are the operator's own: in a kernel's node the operands of the epilogue come behind. */
+static inline int32_t cnr_own_inputs(const cnr_node *node) {
+    int32_t n = node->n_inputs;
+    for (int32_t i = 0; i < node->n_epilogue; i++) {
+        const int32_t operand = node->epilogue[i]->operand;
+        if (operand >= 0 && operand < n) n = operand;
+    }
+    return n;
+}
+
+/* Own input `i` (>= 0); NULL when it is omitted. */
+static inline const cnr_tensor *cnr_own_input(const cnr_node *node, int32_t i) {
+    return i < cnr_own_inputs(node) ? node->inputs[i] : NULL;
+}
+
+/* Dense, of a size that is known when the kernel runs, and of one of the types (1u << CNR_f32 | ...). */
+static inline int cnr_is_plain(const cnr_tensor *t, uint32_t dtypes) {
+    return dtypes >> t->dtype & 1u && !t->encoding && !(t->flags & CNR_TENSOR_DYNAMIC);
+}
+
+/* All own inputs and outputs that are there are. */
+static inline int cnr_all_plain(const cnr_node *node, uint32_t dtypes) {
+    const int32_t n = cnr_own_inputs(node);
+    for (int32_t i = 0; i < n; i++)
+        if (node->inputs[i] && !cnr_is_plain(node->inputs[i], dtypes)) return 0;
+    for (int32_t i = 0; i < node->n_outputs; i++)
+        if (node->outputs[i] && !cnr_is_plain(node->outputs[i], dtypes)) return 0;
+    return 1;
+}
+
+/* Data that `prepare` may see and that nobody changes later. t may be NULL. */
+static inline int cnr_is_constant(const cnr_tensor *t) {
+    return t && t->flags & CNR_TENSOR_CONST && !(t->flags & CNR_TENSOR_VARIABLE) && t->data;
+}
+
+/* `axis`, which may count from the end, as one below `rank`; -1: it is none. */
+static inline int32_t cnr_axis(int64_t axis, int32_t rank) {
+    return axis < -rank || axis >= rank ? -1 : (int32_t)(axis < 0 ? axis + rank : axis);
+}
+
+/* How far apart, in elements, neighbours along each axis of `shape` are in t: 0 where t is broadcast.
+ * Fills shape->rank entries; 0: t does not broadcast to that shape. */
+static inline int cnr_strides(const cnr_tensor *t, const cnr_tensor *shape, int64_t *stride) {
+    int64_t step = 1;
+    if (t->rank > shape->rank) return 0;
+    for (int32_t i = shape->rank - 1; i >= 0; i--) {
+        const int32_t own = i - (shape->rank - t->rank);
+        if (own >= 0 && t->dim[own] != 1 && t->dim[own] != shape->dim[i]) return 0;
+        stride[i] = own < 0 || t->dim[own] == 1 ? 0 : step;
+        if (own >= 0) step *= t->dim[own];
+    }
+    return 1;
+}
+
+/* ---- a kernel's answers: return cnr_refuse(out, "..."), or cnr_take(node, out, score) and go on ---- */
+
+/* No. `why` is static text, which people are shown. */
+static inline cnr_status cnr_refuse(cnr_accept *out, const char *why) {
+    out->score = 0;
+    out->why = why;
+    return CNR_OK;
+}
+
+/* Yes, plainly: no channel blocks, memory class 0, whole outputs, without what comes behind. */
+static inline cnr_status cnr_take(const cnr_node *node, cnr_accept *out, int32_t score) {
+    out->score = score;
+    for (int32_t i = 0; i < node->n_inputs; i++) out->in_block[i] = out->in_class[i] = 0;
+    for (int32_t i = 0; i < node->n_outputs; i++) out->out_block[i] = out->out_class[i] = 0;
+    return CNR_OK;
+}
+
+/* ---- chains: what stands behind a node, computed before it stores ---- */
+
+/* Whether a link is element-wise on f32 of that shape, as is its other operand, if it has one. */
+static inline int cnr_link_fits(const cnr_epilogue *link, int32_t rank, const int64_t *dim) {
+    const cnr_node *node = link->node;
+    if (!(node->desc->flags & CNR_OP_ELEMENTWISE) || node->n_outputs != 1) return 0;
+    if (link->chain_port < 0 || link->chain_port > 1) return 0;
+    for (int32_t i = -1; i < node->n_inputs; i++) {
+        const cnr_tensor *t = i < 0 ? node->outputs[0] : node->inputs[i];
+        if (i == link->chain_port || !t) continue;
+        if (i > 1 || (i >= 0 && link->operand < 0)) return 0;
+        if (!cnr_is_plain(t, 1u << CNR_f32) || t->block > 1 || t->rank != rank ||
+            memcmp(t->dim, dim, (size_t)rank * sizeof *dim) != 0)
+            return 0;
+    }
+    return 1;
+}
+
+/* How many of node->epilogue, from the first and at most `most`, fit a result of this shape and are
+ * liked (NULL: those that have apply_f32, so that cnr_chain_run can). */
+static inline int32_t cnr_chain_length(const cnr_node *node, int32_t rank, const int64_t *dim,
+                                       int32_t most, int (*likes)(const cnr_epilogue *link)) {
+    int32_t n = 0;
+    for (; n < node->n_epilogue && n < most; n++) {
+        const cnr_epilogue *link = node->epilogue[n];
+        if (!cnr_link_fits(link, rank, dim)) break;
+        if (likes ? !likes(link) : !CNR_HAS(link->node->desc, apply_f32)) break;
+    }
+    return n;
+}
+
+/* One link on x[0 .. n), which are the elements of output 0 from `first` on as they are stored. */
+static inline void cnr_link_run(const cnr_node *node, const cnr_epilogue *link, float *x,
+                                int64_t first, int64_t n) {
+    const float *y = link->operand < 0 ? NULL
+                                       : (const float *)node->inputs[link->operand]->data + first;
+    link->node->desc->apply_f32(link->node, link->chain_port == 0 ? x : y,
+                                link->chain_port == 0 ? y : x, x, n);
+}
+
+/* All links of the node. */
+static inline void cnr_chain_run(const cnr_node *node, float *x, int64_t first, int64_t n) {
+    for (int32_t i = 0; i < node->n_epilogue; i++)
+        cnr_link_run(node, node->epilogue[i], x, first, n);
+}
+
+/* ---- running ---- */
+
+/* fn(arg, i, thread) for all 0 <= i < n, on the stream's threads where it has some. */
+static inline void cnr_parallel(cnr_stream *stream, int64_t n,
+                                void (*fn)(void *arg, int64_t i, int32_t thread), void *arg) {
+    if (stream->parallel) stream->parallel(stream, n, fn, arg);
+    else
+        for (int64_t i = 0; i < n; i++) fn(arg, i, 0);
+}
+
+/* The part of output 0 that a run asks for: lo[a] <= index < hi[a] on each of its axes. */
+static inline void cnr_range_of(const cnr_run *run, int64_t *lo, int64_t *hi) {
+    const cnr_tensor *y = run->outputs[0];
+    for (int32_t a = 0; a < y->rank; a++) {
+        lo[a] = a == run->range_axis ? run->range_begin : 0;
+        hi[a] = a == run->range_axis ? run->range_end : y->dim[a];
+    }
+}
+
+/* The same as elements that lie side by side: n pieces of `length`, piece i from first + i * pitch on. */
+typedef struct cnr_pieces {
+    int64_t n, first, length, pitch;
+} cnr_pieces;
+
+static inline cnr_pieces cnr_pieces_of(const cnr_run *run) {
+    const cnr_tensor *y = run->outputs[0];
+    const int32_t a = run->range_axis;
+    cnr_pieces p = {1, 0, cnr_count(y), 0};
+    if (a < 0) return p;
+    const int64_t inner = cnr_span(y, a + 1, y->rank);
+    p.n = cnr_span(y, 0, a);
+    p.first = run->range_begin * inner;
+    p.length = (run->range_end - run->range_begin) * inner;
+    p.pitch = y->dim[a] * inner;
+    return p;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif
