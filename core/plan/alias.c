@@ -149,10 +149,10 @@ static void try_in_place(alias_work *w, int32_t s, const cnr_alias *a, int32_t n
     cnr_plan *plan = w->p->plan;
     const cnri_step *step = &plan->steps.at[s];
     const cnri_pick *pick = &w->p->picks[step->node];
-    bool elementwise = (pick->view.desc->flags & CNR_OP_ELEMENTWISE) && step->n_out == 1;
-    for (int32_t i = 0; i < pick->n_chain; i++)
-        if (!(pick->epilogues[i].node->desc->flags & CNR_OP_ELEMENTWISE)) elementwise = false;
-    if (pick->n_chain && !elementwise) return;
+    bool elementwise = (pick->view.node.desc->flags & CNR_OP_ELEMENTWISE) && step->n_out == 1;
+    for (int32_t i = 0; i < pick->view.n_chain; i++)
+        if (!(pick->chain.epilogues[i].node->desc->flags & CNR_OP_ELEMENTWISE)) elementwise = false;
+    if (pick->view.n_chain && !elementwise) return;
     const int32_t own = plan->graph->nodes.at[step->node]->view.n_inputs;
     for (int32_t o = 0; o < step->n_out; o++) {
         cnri_home *out = &plan->homes.at[step->out[o]];
@@ -164,7 +164,7 @@ static void try_in_place(alias_work *w, int32_t s, const cnr_alias *a, int32_t n
             /* with many operands a kernel may take several passes: only the first is safe then */
             const bool each = elementwise && cnr_same_shape(&in->type, &out->type) &&
                               (i == 0 || own <= 2);
-            if (!each && (pick->n_chain || !find_alias(a, n, CNR_ALIAS_INPLACE, i, o))) continue;
+            if (!each && (pick->view.n_chain || !find_alias(a, n, CNR_ALIAS_INPLACE, i, o))) continue;
             if (in->bytes != out->bytes || in->block_of != out->block_of ||
                 in->memory_class != out->memory_class || !dies_here(w, s, home) ||
                 !alone(plan, step, i, own, each))
@@ -186,7 +186,7 @@ static void alias_step(alias_work *w, int32_t s) {
     if (CNRI_HAS(node->view.desc, aliases_of))
         n = node->view.desc->aliases_of(&node->view, found, MOST_ALIASES);
     if (n > MOST_ALIASES) n = MOST_ALIASES;
-    if (p->picks[step->node].n_chain == 0 && !step->passes &&
+    if (p->picks[step->node].view.n_chain == 0 && !step->passes &&
         (try_views(w, s, found, n) || try_joins(w, s, found, n))) {
         p->elided[s] = true;
         return;

@@ -45,10 +45,10 @@ static cnr_status begin_input(cnri_planner *p, cnr_value value, int32_t device, 
 }
 
 /* What of input i the range needs; operands of the chain are read where the output is written. */
-static cnr_region needed(const cnri_pick *pick, const cnri_node *head, const cnri_choice *c,
+static cnr_region needed(const cnri_pick *pick, const cnri_node *head, const cnri_candidate *c,
                          int32_t i) {
     cnr_region r = whole;
-    const cnr_tensor *in = pick->inputs[i], *out = pick->outputs[0];
+    const cnr_tensor *in = pick->view.node.inputs[i], *out = pick->view.node.outputs[0];
     if (pick->axis < 0 || !c->ranges) return r;
     const bool alike = cnr_same_shape(in, out) && cnr_dtype_bits(in->dtype) >= 8;
     if (i >= head->view.n_inputs || head->view.desc->flags & CNR_OP_ELEMENTWISE)
@@ -61,18 +61,18 @@ static cnr_region needed(const cnri_pick *pick, const cnri_node *head, const cnr
     return r.begin < r.end ? r : whole;
 }
 
-static cnr_status part_inputs(cnri_planner *p, int32_t node, const cnri_choice *c, int32_t *in,
+static cnr_status part_inputs(cnri_planner *p, int32_t node, const cnri_candidate *c, int32_t *in,
                               cnr_error *err) {
     const cnri_pick *pick = &p->picks[node];
-    const int32_t *block = cnri_choice_layout(c, pick, CNRI_IN_BLOCK);
-    const int32_t *memory = cnri_choice_layout(c, pick, CNRI_IN_CLASS);
-    for (int32_t i = 0; i < pick->n_in; i++) {
-        cnr_value v = pick->in[i];
+    const int32_t *block = cnri_layout(c, CNRI_IN_BLOCK);
+    const int32_t *memory = cnri_layout(c, CNRI_IN_CLASS);
+    for (int32_t i = 0; i < pick->view.n_in; i++) {
+        cnr_value v = pick->view.in[i];
         cnr_status status = CNR_OK;
         in[i] = -1;
         if (v < 0) continue;
         if (cnri_is_weight(p->graph, v)) {
-            if (c->dense && pick->inputs[i]->encoding) status = cnri_plan_twin(p, v, &v, err);
+            if (c->dense && pick->view.node.inputs[i]->encoding) status = cnri_plan_twin(p, v, &v, err);
             if (status) return status;
             if (i < 32 && (c->prepared >> i & 1)) { /* only prepare reads it, on the host */
                 status = cnri_plan_home(p, v, c->device, 0, 0, true, &in[i], err);
@@ -92,13 +92,13 @@ static cnr_status part_inputs(cnri_planner *p, int32_t node, const cnri_choice *
 }
 
 /* Where the node's variable is that output `output` is to be written over; -1: a home of its own. */
-static int32_t updated_home(const cnri_planner *p, int32_t node, const cnri_choice *c,
+static int32_t updated_home(const cnri_planner *p, int32_t node, const cnri_candidate *c,
                             int32_t output, const int32_t *in) {
     const cnri_pick *pick = &p->picks[node];
-    const cnr_value v = pick->n_chain || pick->axis >= 0
+    const cnr_value v = pick->view.n_chain || pick->axis >= 0
                             ? -1 : cnri_node_updates(p->graph, p->graph->nodes.at[node], output);
-    for (int32_t i = 0; v >= 0 && i < pick->n_in; i++)
-        if (pick->in[i] == v && !(i < 32 && (c->prepared >> i & 1))) return in[i];
+    for (int32_t i = 0; v >= 0 && i < pick->view.n_in; i++)
+        if (pick->view.in[i] == v && !(i < 32 && (c->prepared >> i & 1))) return in[i];
     return -1;
 }
 
@@ -127,16 +127,14 @@ static cnr_status spread_updates(cnri_planner *p, const cnri_step *step, cnr_err
     return CNR_OK;
 }
 
-static cnr_status part_outputs(cnri_planner *p, int32_t node, const cnri_choice *c,
+static cnr_status part_outputs(cnri_planner *p, int32_t node, const cnri_candidate *c,
                                const int32_t *in, int32_t *out, cnr_error *err) {
     const cnri_pick *pick = &p->picks[node];
-    const int32_t *block = cnri_choice_layout(c, pick, CNRI_OUT_BLOCK);
-    const int32_t *memory = cnri_choice_layout(c, pick, CNRI_OUT_CLASS);
-    const cnri_node *last =
-        p->graph->nodes.at[pick->n_chain ? pick->chain[pick->n_chain - 1] : node];
+    const int32_t *block = cnri_layout(c, CNRI_OUT_BLOCK);
+    const int32_t *memory = cnri_layout(c, CNRI_OUT_CLASS);
     const bool scratch = pick->axis >= 0 && !c->ranges;
-    for (int32_t i = 0; i < pick->n_out; i++) {
-        const cnr_value v = last->out[i];
+    for (int32_t i = 0; i < pick->view.n_out; i++) {
+        const cnr_value v = pick->view.out[i];
         int32_t home = updated_home(p, node, c, i, in);
         if (home >= 0) {
             out[i] = home;
@@ -154,7 +152,7 @@ static cnr_status part_outputs(cnri_planner *p, int32_t node, const cnri_choice 
 }
 
 /* The kernel computed everything into a scratch home: the part goes to where it belongs. */
-static cnr_status keep_part(cnri_planner *p, const cnri_pick *pick, const cnri_choice *c,
+static cnr_status keep_part(cnri_planner *p, const cnri_pick *pick, const cnri_candidate *c,
                             int32_t scratch, cnr_error *err) {
     const cnr_value v = p->plan->homes.at[scratch].value;
     int32_t home = -1;
@@ -167,10 +165,10 @@ static cnr_status keep_part(cnri_planner *p, const cnri_pick *pick, const cnri_c
 }
 
 /* `homes`: of the inputs, which are there; then room for the outputs. The step owns it. */
-static cnr_status emit_part(cnri_planner *p, int32_t node, const cnri_choice *c, int32_t *homes,
+static cnr_status emit_part(cnri_planner *p, int32_t node, const cnri_candidate *c, int32_t *homes,
                             cnr_error *err) {
     const cnri_pick *pick = &p->picks[node];
-    cnr_status status = part_outputs(p, node, c, homes, homes + pick->n_in, err);
+    cnr_status status = part_outputs(p, node, c, homes, homes + pick->view.n_in, err);
     cnri_step *s = status ? NULL : cnri_push(&p->plan->steps);
     if (!s) {
         cnri_free(homes);
@@ -180,10 +178,10 @@ static cnr_status emit_part(cnri_planner *p, int32_t node, const cnri_choice *c,
     s->device = c->device;
     s->node = node;
     s->kernel = c->kernel;
-    s->n_in = pick->n_in;
-    s->n_out = pick->n_out;
+    s->n_in = pick->view.n_in;
+    s->n_out = pick->view.n_out;
     s->in = homes;
-    s->out = homes + pick->n_in;
+    s->out = homes + pick->view.n_in;
     s->from = s->to = s->blob = s->workspace = -1;
     s->prepared = c->prepared;
     s->passes = c->passes;
@@ -191,20 +189,20 @@ static cnr_status emit_part(cnri_planner *p, int32_t node, const cnri_choice *c,
     s->range_begin = c->ranges ? c->begin : 0;
     s->range_end = c->ranges ? c->end : 0;
     const bool part = pick->axis >= 0;
-    for (int32_t i = 0; i < pick->n_out && !status; i++) {
-        const int32_t home = homes[pick->n_in + i];
+    for (int32_t i = 0; i < pick->view.n_out && !status; i++) {
+        const int32_t home = homes[pick->view.n_in + i];
         const cnr_region got = {part && c->ranges ? pick->axis : -1, c->begin, c->end};
         status = cnri_reach_add(p, home, got, err);
     }
     const cnri_step done = *s; /* which moves as steps are added */
     if (!status) status = spread_updates(p, &done, err);
-    if (!status && part && !c->ranges) status = keep_part(p, pick, c, homes[pick->n_in], err);
+    if (!status && part && !c->ranges) status = keep_part(p, pick, c, homes[pick->view.n_in], err);
     return status;
 }
 
 /* Whether the part is computed in this of two passes: devices that work by themselves begin first,
  * so that the others work meanwhile. */
-static bool in_pass(const cnri_planner *p, const cnri_pick *pick, const cnri_choice *c,
+static bool in_pass(const cnri_planner *p, const cnri_pick *pick, const cnri_candidate *c,
                     int32_t pass) {
     if (pick->axis >= 0 && c->begin >= c->end) return false;
     return cnri_is_async(p->plan->devices[c->device]) == (pass == 0);
@@ -217,7 +215,7 @@ static cnr_status gather(cnri_planner *p, int32_t node, int32_t **homes, cnr_err
     for (int32_t pass = 1; pass >= 0; pass--)
         for (int32_t i = 0; i < pick->n_parts; i++) {
             if (!in_pass(p, pick, &pick->parts[i], pass)) continue;
-            homes[i] = cnri_alloc((size_t)(pick->n_in + pick->n_out + 1) * sizeof **homes);
+            homes[i] = cnri_alloc((size_t)(pick->view.n_in + pick->view.n_out + 1) * sizeof **homes);
             const cnr_status status = homes[i]
                                           ? part_inputs(p, node, &pick->parts[i], homes[i], err)
                                           : cnri_no_memory(err);
@@ -284,7 +282,7 @@ cnr_status cnri_plan_emit(cnri_planner *p, cnr_error *err) {
     for (int32_t i = 0; i < p->n_picks && !status; i++) head_of[i] = -1;
     for (int32_t i = 0; i < p->n_picks && !status; i++) {
         const cnri_pick *pick = &p->picks[i];
-        if (!pick->absorbed) head_of[pick->n_chain ? pick->chain[pick->n_chain - 1] : i] = i;
+        if (!pick->absorbed) head_of[pick->view.n_chain ? pick->chain.at[pick->view.n_chain - 1] : i] = i;
     }
     for (int32_t last = 0; last < 2; last++) /* variables change behind all that read them */
         for (int32_t i = 0; i < p->n_picks && !status; i++)

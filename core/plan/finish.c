@@ -13,7 +13,7 @@ static const cnr_tensor *seen(const cnr_plan *plan, const cnri_step *s, int32_t 
 
 static cnr_status view_step(cnri_planner *p, cnri_step *s, cnr_error *err) {
     const cnri_pick *pick = &p->picks[s->node];
-    const size_t n_in = (size_t)s->n_in, n_out = (size_t)s->n_out, n = (size_t)pick->n_chain;
+    const size_t n_in = (size_t)s->n_in, n_out = (size_t)s->n_out, n = (size_t)pick->view.n_chain;
     const size_t bytes = n * sizeof(cnr_epilogue) + (n_in + n_out + n + 1) * sizeof(void *);
     cnr_epilogue *epilogues = cnri_alloc(bytes);
     if (!epilogues) return cnri_no_memory(err);
@@ -23,10 +23,10 @@ static cnr_status view_step(cnri_planner *p, cnri_step *s, cnr_error *err) {
     for (size_t i = 0; i < n_in; i++) inputs[i] = seen(p->plan, s, s->in[i]);
     for (size_t i = 0; i < n_out; i++) outputs[i] = seen(p->plan, s, s->out[i]);
     for (size_t i = 0; i < n; i++) {
-        epilogues[i] = pick->epilogues[i];
+        epilogues[i] = pick->chain.epilogues[i];
         epilogue[i] = &epilogues[i];
     }
-    s->view = pick->view;
+    s->view = pick->view.node;
     s->view.inputs = inputs;
     s->view.outputs = outputs;
     s->view.epilogue = n ? epilogue : NULL;

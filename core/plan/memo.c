@@ -9,7 +9,7 @@
 cnr_status cnri_memo_keep(cnri_planner *p, int32_t node, cnr_error *err) {
     const cnri_pick *pick = &p->picks[node];
     for (int32_t i = 0; i < pick->n_parts; i++) {
-        const cnri_choice *c = &pick->parts[i];
+        const cnri_candidate *c = &pick->parts[i];
         cnri_decision *d = cnri_push(&p->plan->decisions);
         if (!d) return cnri_no_memory(err);
         *d = (cnri_decision){.node = node, .part = i, .n_chain = c->n_chain, .way = c->way};
@@ -113,10 +113,8 @@ cnr_status cnri_memo_tell(cnri_planner *p, int32_t node, int32_t part, const cnr
     return CNR_OK;
 }
 
-cnr_status cnri_memo_agrees(const cnri_planner *p, int32_t node, const cnri_choice *c,
-                            cnr_error *err) {
-    const cnri_decision *d = p->told;
-    if (!d) return CNR_OK;
+cnr_status cnri_memo_agrees(const cnri_planner *p, int32_t node, const cnri_decision *d,
+                            const cnri_candidate *c, cnr_error *err) {
     const char *device = p->plan->devices[c->device]->name;
     const char *kernel = c->kernel ? c->kernel->name : "";
     if (strcmp(device, d->device) != 0 || strcmp(kernel, d->kernel) != 0 ||

@@ -2,20 +2,16 @@
 #include "core/plan/planner.h"
 
 static void free_pick(cnri_pick *pick) {
-    for (int32_t i = 0; i < pick->n_parts && pick->parts; i++) cnri_free(pick->parts[i].layout);
     cnri_free(pick->parts);
-    cnri_free(pick->chain);
-    cnri_free(pick->in);
-    cnri_free(pick->inputs);
-    cnri_free(pick->outputs);
-    cnri_free(pick->epilogues);
-    cnri_free(pick->epilogue);
+    cnri_free(pick->layouts);
+    cnri_chain_free(&pick->chain);
 }
 
 static void free_planner(cnri_planner *p) {
     for (int32_t i = 0; i < p->n_picks && p->picks; i++) free_pick(&p->picks[i]);
     for (int32_t i = 0; i < p->reach.n; i++) cnri_free(p->reach.at[i].spans);
     cnri_vec_free(&p->reach);
+    cnri_rows_free(&p->rows);
     cnri_free(p->picks);
     cnri_free(p->wish);
     cnri_free(p->offers);

@@ -17,6 +17,9 @@ typedef struct cnri_part { /* one device's share of a layer */
     double ratio; /* of the output range on `axis`; ratios of a layer sum to 1 */
 } cnri_part;
 
+/* The kernel that every operator has: its own plain C, where a kernel's name is wanted. */
+#define cnri_reference_name "reference"
+
 #define CNRI_PLACE_PREFIX "place." /* of metadata with the net's own wishes; see wish.c */
 typedef struct cnri_placement { /* a wish for one node, from the script or a policy */
     char *node; /* its name; "*": every node */
@@ -75,11 +78,16 @@ typedef struct cnri_memo {
 /* tuning.c: how long kernels were seen to take. A key stands for a node with what follows it, its
  * types and its device, so that it holds in any net. */
 enum { CNRI_TUNING_KEY = 33 };
-typedef struct cnri_timed { char key[CNRI_TUNING_KEY], kernel[96]; double ns; } cnri_timed;
-/* Fills ns[i] with the time of kernel i of n on `segment`, a net of that node and what follows it;
- * <= 0: it does not take it. */
+typedef enum cnri_source { CNRI_GUESSED, CNRI_ESTIMATED, CNRI_MEASURED } cnri_source;
+typedef struct cnri_cost { /* of a kernel, once; 0: not known */
+    double ns, joules, mhz; /* mhz: of the device while it was measured */
+    cnri_source from;
+} cnri_cost;
+typedef struct cnri_timed { char key[CNRI_TUNING_KEY], kernel[96]; cnri_cost cost; } cnri_timed;
+/* Fills costs[i] with what kernel i of n takes on `segment`, a net of that node and what follows it; its
+ * ns <= 0: it does not take it. */
 typedef cnr_status (*cnri_measure_fn)(void *arg, const cnr_graph *segment, const char *device,
-                                      const cnr_kernel *const *kernels, int32_t n, double *ns,
+                                      const char *const *kernels, int32_t n, cnri_cost *costs,
                                       cnr_error *err);
 typedef struct cnri_tuning {
     CNRI_VEC(cnri_timed) rows;
@@ -212,10 +220,11 @@ void cnri_memo_print(const cnr_plan *plan, cnri_text *out);
 cnr_status cnri_memo_parse(cnri_memo *memo, const char *text, cnr_error *err);
 void cnri_memo_free(cnri_memo *memo);
 
-/* ---- tuning.c ---- */
-double cnri_tuning_ns(const cnri_tuning *t, const char *key, const char *kernel); /* -1: unknown */
+/* ---- record.c ---- */
+/* Kernel "": any of that key. NULL: nothing is on record. */
+const cnri_timed *cnri_tuning_find(const cnri_tuning *t, const char *key, const char *kernel);
 /* Replaces what is known of the same key and kernel. */
-cnr_status cnri_tuning_set(cnri_tuning *t, const char *key, const char *kernel, double ns,
+cnr_status cnri_tuning_set(cnri_tuning *t, const char *key, const char *kernel, cnri_cost cost,
                            cnr_error *err);
 /* A JSON object a line. Parsing adds rows; what is malformed is skipped: it is only advice. */
 void cnri_tuning_print(const cnri_tuning *t, cnri_text *out);

@@ -1,41 +1,97 @@
-/* What the planner knows while it works; inside plan/ only.
+/* What the planner knows while it works; inside plan/ only. What is chosen, by whom, and how that is
+ * carried out are three things:
  *
- *   wish.c    wishes that the graph has             set.c     devices, found and opened
- *   place.c   wish per node -> device(s)          choose.c  kernel, layout and fusion per node
- *   emit.c    steps and homes, copies between     alias.c   views, joins, in-place
- *   lay.c     lifetimes, storages, waits          finish.c  views, kernel states, constants
- *   memo.c    what was decided, for the next process    tuning.c  times of kernels */
+ *   set.c     devices, found and opened               wish.c    wishes that the graph has
+ *   place.c   wish per node -> device(s)              view.c    a node with what may follow it
+ *
+ *   candidates.c  rows: kernels that take a node      tuning.c  times and joules on record
+ *   policy.c      which row is taken, and by whom     memo.c    what another process took
+ *   choose.c      node by node: asks both, and keeps what was taken
+ *
+ *   emit.c    steps and homes, copies between         alias.c   views, joins, in-place
+ *   lay.c     lifetimes, storages, waits              finish.c  views, kernel states, constants */
 #ifndef CNRI_PLANNER_H
 #define CNRI_PLANNER_H
 
 #include "core/plan/plan.h"
 
-/* What one kernel on one device answered for (a part of) a node. */
-typedef struct cnri_choice {
-    int32_t device;
-    const cnr_kernel *kernel; /* NULL: the reference */
-    uint32_t prepared;
-    bool ranges; /* computes the part alone; false: all of it, of which the part is copied */
-    bool measured; /* ns is of a clock, not the kernel's estimate */
-    bool passes, dense; /* dense: encoded inputs are replaced by their twins */
-    int32_t n_chain, score, way; /* way: see cnri_decision */
-    double ns;       /* < 0: not known */
-    int32_t *layout; /* in_block, in_class (n_in each), out_block, out_class (n_out each) */
-    int64_t begin, end; /* of the split axis */
-} cnri_choice;
-
-/* A node with the epilogue chain that it takes along. */
-typedef struct cnri_pick {
-    bool absorbed;   /* computed by an earlier node */
-    int32_t n_chain; /* nodes behind this one that are computed with it */
-    int32_t *chain;  /* as many as could be */
-    int32_t n_in, n_out, n_parts, axis; /* axis -1: not split */
-    cnr_value *in;   /* own inputs, then the operands of the chain */
-    cnr_node view;
-    const cnr_tensor **inputs, **outputs;
+/* A node with the operators behind it that kernels could compute as its epilogue. Made once, and only
+ * read then: whatever number of them is taken, its inputs and epilogues are the first of these. */
+typedef struct cnri_chain {
+    int32_t node, n;
+    int32_t *at;   /* the n operators behind it */
+    int32_t *n_in; /* inputs when the first k are taken: the node's own, then operands; k = 0 .. n */
+    cnr_value *in, *dense_in; /* dense: twins of what is encoded, once cnri_chain_decode made them */
+    const cnr_tensor **inputs, **dense_inputs;
     cnr_epilogue *epilogues;
     const cnr_epilogue **epilogue;
-    cnri_choice *parts;
+    bool decoded;
+} cnri_chain;
+
+/* A node as a kernel sees it, with n_chain operators taken along: a value, as long as its chain lives. */
+typedef struct cnri_view {
+    int32_t n_chain, n_in, n_out;
+    const cnr_value *in, *out; /* out: of the last operator */
+    cnr_node node;
+} cnri_view;
+
+/* A kernel, or the reference, that takes a node (or its part) on one device: a row to pick from. */
+typedef struct cnri_candidate {
+    int32_t device;
+    const cnr_kernel *kernel; /* NULL: the reference */
+    uint32_t prepared, splits; /* splits: axes on which it computes ranges */
+    bool ranges; /* computes the part alone; false: all of it, of which the part is copied */
+    bool passes, dense; /* dense: encoded inputs are replaced by their twins */
+    int32_t n_chain, score, way; /* way: see cnri_decision; score 0: the reference */
+    cnri_cost cost;   /* of what it computes; from CNRI_GUESS: ns is not known */
+    double around_ns; /* conversions before it, and passes over memory for what it leaves over */
+    int32_t n_in, n_out;
+    int32_t *layout; /* in_block, in_class (n_in each), out_block, out_class (n_out each) */
+    int64_t begin, end; /* of the split axis */
+} cnri_candidate;
+enum { CNRI_IN_BLOCK, CNRI_IN_CLASS, CNRI_OUT_BLOCK, CNRI_OUT_CLASS };
+static inline int32_t *cnri_layout(const cnri_candidate *c, int32_t which) {
+    const int32_t at[] = {0, c->n_in, 2 * c->n_in, 2 * c->n_in + c->n_out};
+    return c->layout + at[which];
+}
+
+static inline const char *cnri_candidate_name(const cnri_candidate *c) {
+    return c->kernel ? c->kernel->name : cnri_reference_name;
+}
+
+/* Rows of one node on one device; the memory is used again for the next. */
+typedef struct cnri_rows {
+    cnri_candidate *at; int32_t n, room;
+    int32_t *layouts; size_t width; /* of each row's */
+    bool named; /* a kernel that was wanted by name is there for the device, whatever it answered */
+} cnri_rows;
+
+/* What is asked of a policy: which row of a node. */
+typedef struct cnri_question {
+    int32_t node, device, axis, cap; /* axis -1: not split; cap: of the chain, the most to be taken */
+    const cnri_decision *told;   /* by a stored plan; NULL */
+    const char *only;            /* the kernel that the options force; NULL */
+    bool own;                    /* ... on this very node */
+    const cnri_candidate *answer; /* the row that a policy of the whole net took; NULL */
+    bool dynamic, untimed;       /* some input's size is not known yet; clocks do not count */
+} cnri_question;
+/* One way to choose; pure: the same rows give the same answer. */
+typedef struct cnri_rule {
+    const char *name; /* who chose, as it is shown */
+    bool (*says)(const cnri_question *q);      /* whether it has a say */
+    bool (*wants)(const cnri_question *q, const cnr_kernel *k); /* rows that need be made at all */
+    int32_t (*pick)(const cnri_question *q, const cnri_rows *rows); /* -1: none of them */
+} cnri_rule;
+
+/* What is done with a node. */
+typedef struct cnri_pick {
+    bool absorbed;   /* computed by an earlier node */
+    int32_t n_parts, axis; /* axis -1: not split */
+    cnri_chain chain;
+    cnri_view view;  /* with as much of the chain as is taken */
+    cnri_candidate *parts;
+    int32_t *layouts; /* of all parts */
+    const cnri_rule *by; /* who took the row of the last part */
 } cnri_pick;
 
 /* Which of a home's elements are there already: spans on one axis, or all (axis -1). */
@@ -47,19 +103,20 @@ typedef struct cnri_reach {
     int32_t n_spans, room;
 } cnri_reach;
 
+typedef struct cnri_offer { int32_t device, block, memory_class; } cnri_offer;
+
 typedef struct cnri_planner {
     cnr_plan *plan;
     cnr_graph *graph;
     const cnri_device_set *set; /* in the order of plan->devices */
     const cnri_plan_options *options;
-    char key[CNRI_TUNING_KEY]; /* of the node that is being chosen for; "": times do not count */
-    const cnri_decision *told; /* by the memo, for the part that is being chosen; NULL */
     bool fuse, alias, layout;
     const cnri_placement **wish; /* by node; NULL none */
     int32_t n_picks, n_offers;
     int32_t *only_user; /* by value: the node that alone uses it; -1 */
     cnri_pick *picks; /* by node */
-    struct cnri_offer { int32_t device, block, memory_class; } *offers; /* by value: as produced */
+    cnri_offer *offers; /* by value: as produced */
+    cnri_rows rows;
     CNRI_VEC(cnri_reach) reach; /* beside plan->homes */
     int32_t *first_home; /* by value */
     int32_t n_first;
@@ -94,13 +151,25 @@ cnr_status cnri_plan_host(cnri_planner *p, int32_t *device, cnr_error *err);
 /* Devices and ranges of a node's parts; `parts` gets n_parts entries. */
 cnr_status cnri_plan_parts(cnri_planner *p, int32_t node, cnri_pick *pick, cnr_error *err);
 
-/* choose.c, view.c */
-cnr_status cnri_plan_choose(cnri_planner *p, cnr_error *err);
-cnr_status cnri_pick_chain(cnri_planner *p, int32_t node, cnr_error *err);
-cnr_status cnri_pick_view(cnri_planner *p, int32_t node, int32_t n_chain, cnr_error *err);
+/* view.c */
+cnr_status cnri_chain_make(cnri_planner *p, int32_t node, cnri_chain *out, cnr_error *err);
+void cnri_chain_free(cnri_chain *chain);
+cnri_view cnri_view_of(const cnri_planner *p, const cnri_chain *chain, int32_t n_chain, bool dense);
+/* Makes the twins that a dense view needs. */
+cnr_status cnri_chain_decode(cnri_planner *p, cnri_chain *chain, cnr_error *err);
 cnr_status cnri_plan_twin(cnri_planner *p, cnr_value encoded, cnr_value *dense, cnr_error *err);
-int32_t *cnri_choice_layout(const cnri_choice *c, const cnri_pick *pick, int32_t which);
-enum { CNRI_IN_BLOCK, CNRI_IN_CLASS, CNRI_OUT_BLOCK, CNRI_OUT_CLASS };
+
+/* candidates.c: fills p->rows. `key`: of the record; "": times do not count. */
+cnr_status cnri_candidates_make(cnri_planner *p, cnri_chain *chain, const cnri_question *q,
+                                const cnri_rule *rule, const char *key, cnr_error *err);
+void cnri_rows_free(cnri_rows *rows);
+/* policy.c: who has a say here. */
+const cnri_rule *cnri_rule_for(const cnri_question *q);
+/* The row that is taken, -1: none; and by which rule, if the first leaves it to another. */
+int32_t cnri_rule_pick(const cnri_rule **rule, const cnri_question *q, const cnri_rows *rows);
+
+/* choose.c */
+cnr_status cnri_plan_choose(cnri_planner *p, cnr_error *err);
 
 /* emit.c */
 cnr_status cnri_plan_emit(cnri_planner *p, cnr_error *err);
@@ -127,12 +196,13 @@ cnr_status cnri_plan_constants(cnr_plan *plan, cnr_value only, cnr_error *err);
 cnr_status cnri_memo_tell(cnri_planner *p, int32_t node, int32_t part, const cnri_decision **out,
                           cnr_error *err);
 /* CNR_E_VERSION when the choice for the part is not what was told. */
-cnr_status cnri_memo_agrees(const cnri_planner *p, int32_t node, const cnri_choice *c,
-                            cnr_error *err);
+cnr_status cnri_memo_agrees(const cnri_planner *p, int32_t node, const cnri_decision *told,
+                            const cnri_candidate *c, cnr_error *err);
 cnr_status cnri_memo_keep(cnri_planner *p, int32_t node, cnr_error *err);
-/* tuning.c: sets p->key for the part's device; measures if that is wanted. The view holds the whole
- * chain. */
-cnr_status cnri_tuning_begin(cnri_planner *p, int32_t node, int32_t device, cnr_error *err);
+/* tuning.c: the key under which the record has a node with all of its chain on a device, "" when times
+ * do not count; measures if that is wanted. */
+cnr_status cnri_tuning_begin(cnri_planner *p, const cnri_chain *chain, const cnri_question *q,
+                             char key[CNRI_TUNING_KEY], cnr_error *err);
 bool cnri_kernel_only_forced(const cnr_kernel *k); /* never chosen by itself */
 bool cnri_kernel_drives(const cnr_kernel *k, const cnr_device *device);
 /* residency.c */

@@ -1,4 +1,4 @@
-/* A node as a kernel sees it with the first k of the operators behind it as its epilogue. */
+/* A node with the operators behind it that could be its epilogue, and its views: with the first k of them. */
 #include "core/plan/planner.h"
 
 enum { MOST_CHAINED = 64 };
@@ -47,58 +47,81 @@ static int32_t follow(const cnri_planner *p, int32_t node, int32_t *chain) {
     return length;
 }
 
-cnr_status cnri_pick_chain(cnri_planner *p, int32_t node, cnr_error *err) {
-    cnri_pick *pick = &p->picks[node];
-    const cnri_node *n = p->graph->nodes.at[node];
-    const int32_t length = follow(p, node, NULL);
-    pick->chain = cnri_alloc(((size_t)length + 1) * sizeof *pick->chain);
-    if (!pick->chain) return cnri_no_memory(err);
-    pick->n_chain = follow(p, node, pick->chain);
-    const size_t n_in = (size_t)n->view.n_inputs + (size_t)length;
-    const size_t n_out = (size_t)n->view.n_outputs, chain = (size_t)length;
-    pick->in = cnri_alloc((n_in + 1) * sizeof *pick->in);
-    pick->inputs = cnri_alloc((n_in + 1) * sizeof *pick->inputs);
-    pick->outputs = cnri_alloc((n_out + 1) * sizeof *pick->outputs);
-    pick->epilogues = cnri_alloc_zero((chain + 1) * sizeof *pick->epilogues);
-    pick->epilogue = cnri_alloc((chain + 1) * sizeof *pick->epilogue);
-    if (!pick->in || !pick->inputs || !pick->outputs || !pick->epilogues || !pick->epilogue)
-        return cnri_no_memory(err);
-    return cnri_pick_view(p, node, length, err);
+/* All lists in one block; the widest types first. */
+static bool make_room(cnri_chain *c, size_t n_in, size_t n) {
+    const size_t bytes = 2 * n_in * sizeof(void *) + n * (sizeof *c->epilogues + sizeof(void *)) +
+                         2 * n_in * sizeof *c->in + (2 * n + 1) * sizeof(int32_t);
+    c->inputs = cnri_alloc(bytes);
+    if (!c->inputs) return false;
+    c->dense_inputs = c->inputs + n_in;
+    c->epilogue = (const cnr_epilogue **)(c->dense_inputs + n_in);
+    c->epilogues = (cnr_epilogue *)(c->epilogue + n);
+    c->in = (cnr_value *)(c->epilogues + n);
+    c->dense_in = c->in + n_in;
+    c->at = (int32_t *)(c->dense_in + n_in);
+    c->n_in = c->at + n;
+    return true;
 }
 
-cnr_status cnri_pick_view(cnri_planner *p, int32_t node, int32_t n_chain, cnr_error *err) {
-    cnri_pick *pick = &p->picks[node];
+cnr_status cnri_chain_make(cnri_planner *p, int32_t node, cnri_chain *c, cnr_error *err) {
     const cnri_node *n = p->graph->nodes.at[node], *last = n;
-    (void)err;
-    pick->n_in = n->view.n_inputs;
-    for (int32_t i = 0; i < pick->n_in; i++) {
-        pick->in[i] = n->in[i];
-        pick->inputs[i] = n->view.inputs[i];
+    const int32_t length = follow(p, node, NULL);
+    *c = (cnri_chain){.node = node, .n = length};
+    if (!make_room(c, (size_t)n->view.n_inputs + (size_t)length, (size_t)length))
+        return cnri_no_memory(err);
+    follow(p, node, c->at);
+    int32_t n_in = n->view.n_inputs;
+    for (int32_t i = 0; i < n_in; i++) {
+        c->in[i] = n->in[i];
+        c->inputs[i] = n->view.inputs[i];
     }
-    for (int32_t i = 0; i < n_chain; i++) {
-        const cnri_node *e = p->graph->nodes.at[pick->chain[i]];
+    c->n_in[0] = n_in;
+    for (int32_t i = 0; i < length; i++) {
+        const cnri_node *e = p->graph->nodes.at[c->at[i]];
         int32_t other;
-        chain_ports(e, last->out[0], &pick->epilogues[i].chain_port, &other);
-        pick->epilogues[i].node = &e->view;
-        pick->epilogues[i].operand = -1;
+        c->epilogues[i] = (cnr_epilogue){.node = &e->view, .operand = -1};
+        chain_ports(e, last->out[0], &c->epilogues[i].chain_port, &other);
         if (other >= 0) {
-            pick->in[pick->n_in] = e->in[other];
-            pick->inputs[pick->n_in] = e->view.inputs[other];
-            pick->epilogues[i].operand = pick->n_in++;
+            c->in[n_in] = e->in[other];
+            c->inputs[n_in] = e->view.inputs[other];
+            c->epilogues[i].operand = n_in++;
         }
-        pick->epilogue[i] = &pick->epilogues[i];
+        c->epilogue[i] = &c->epilogues[i];
+        c->n_in[i + 1] = n_in;
         last = e;
     }
-    pick->n_out = last->view.n_outputs;
-    for (int32_t i = 0; i < pick->n_out; i++) pick->outputs[i] = last->view.outputs[i];
-    pick->n_chain = n_chain;
-    pick->view = n->view;
-    pick->view.n_inputs = pick->n_in;
-    pick->view.n_outputs = pick->n_out;
-    pick->view.n_epilogue = n_chain;
-    pick->view.inputs = pick->inputs;
-    pick->view.outputs = pick->outputs;
-    pick->view.epilogue = n_chain ? pick->epilogue : NULL;
+    return CNR_OK;
+}
+
+void cnri_chain_free(cnri_chain *c) {
+    cnri_free((void *)c->inputs);
+    *c = (cnri_chain){0};
+}
+
+cnri_view cnri_view_of(const cnri_planner *p, const cnri_chain *c, int32_t n_chain, bool dense) {
+    const cnri_node *n = p->graph->nodes.at[c->node];
+    const cnri_node *last = n_chain ? p->graph->nodes.at[c->at[n_chain - 1]] : n;
+    cnri_view v = {.n_chain = n_chain, .n_in = c->n_in[n_chain], .n_out = last->view.n_outputs,
+                   .in = dense ? c->dense_in : c->in, .out = last->out, .node = n->view};
+    v.node.n_inputs = v.n_in;
+    v.node.n_outputs = v.n_out;
+    v.node.n_epilogue = n_chain;
+    v.node.inputs = dense ? c->dense_inputs : c->inputs;
+    v.node.outputs = last->view.outputs;
+    v.node.epilogue = n_chain ? c->epilogue : NULL;
+    return v;
+}
+
+cnr_status cnri_chain_decode(cnri_planner *p, cnri_chain *c, cnr_error *err) {
+    for (int32_t i = 0; i < c->n_in[c->n] && !c->decoded; i++) {
+        c->dense_in[i] = c->in[i];
+        c->dense_inputs[i] = c->inputs[i];
+        if (!c->inputs[i] || !c->inputs[i]->encoding) continue;
+        const cnr_status status = cnri_plan_twin(p, c->in[i], &c->dense_in[i], err);
+        if (status) return status;
+        c->dense_inputs[i] = p->graph->values.at[c->dense_in[i]].type;
+    }
+    c->decoded = true;
     return CNR_OK;
 }
 

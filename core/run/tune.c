@@ -50,8 +50,8 @@ cnr_status cnri_tuning_save(const char *folder, cnri_tuning *t, cnr_error *err) 
     if (status) return status;
     status = cnri_tuning_load(folder, &all, print, err);
     for (int32_t i = 0; i < t->rows.n && !status; i++)
-        status = cnri_tuning_set(&all, t->rows.at[i].key, t->rows.at[i].kernel, t->rows.at[i].ns,
-                                 err);
+        status = cnri_tuning_set(&all, t->rows.at[i].key, t->rows.at[i].kernel,
+                                 t->rows.at[i].cost, err);
     if (!status) status = write_record(folder, &all, err);
     cnri_folder_unlock(lock);
     cnri_vec_free(&t->rows);

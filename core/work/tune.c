@@ -44,9 +44,9 @@ static cnr_status put_inputs(trial *t, const cnr_graph *g, cnr_error *err) {
 
 /* *takes: whether the kernel would have the node at all. */
 static cnr_status begin(trial *t, cnri_devices *set, const cnr_graph *g, const char *device,
-                        const cnr_kernel *kernel, bool *takes, cnr_error *err) {
+                        const char *kernel, bool *takes, cnr_error *err) {
     cnr_error why = CNR_ERROR_INIT;
-    char *word = cnri_format("%s=%s", g->nodes.at[0]->view.desc->name, kernel->name);
+    char *word = cnri_format("%s=%s", g->nodes.at[0]->view.desc->name, kernel);
     const char *const words[] = {word, NULL};
     const cnri_plan_options options = {.device = device, .kernels = words};
     const cnr_tensor **types = cnri_alloc((size_t)(g->inputs.n + 1) * sizeof *types);
@@ -78,8 +78,8 @@ static void end(trial *t) {
 /* In turns, so that what disturbs the machine disturbs all alike; those that are three times as
  * slow as the best in the first round are not asked again. */
 static cnr_status time_kernels(void *arg, const cnr_graph *segment, const char *device,
-                          const cnr_kernel *const *kernels, int32_t n, double *ns,
-                          cnr_error *err) {
+                               const char *const *kernels, int32_t n, cnri_cost *costs,
+                               cnr_error *err) {
     timing *m = arg;
     trial *trials = cnri_alloc_zero((size_t)n * sizeof *trials);
     bool *in = cnri_alloc_zero((size_t)n);
@@ -104,7 +104,7 @@ static cnr_status time_kernels(void *arg, const cnr_graph *segment, const char *
         for (int32_t i = 0; i < n && round == 0 && !status; i++)
             if (in[i] && trials[i].ns[0] > 3 * least) in[i] = false;
     }
-    for (int32_t i = 0; i < n && !status; i++) ns[i] = cnri_median(trials[i].ns, trials[i].rounds);
+    for (int32_t i = 0; i < n && !status; i++) costs[i].ns = cnri_median(trials[i].ns, trials[i].rounds);
     for (int32_t i = 0; trials && i < n; i++) end(&trials[i]);
     cnri_free(trials);
     cnri_free(in);
@@ -146,7 +146,7 @@ static const cnri_timed *fastest(const cnri_tuning *t, const char *key, bool *se
         const cnri_timed *row = &t->rows.at[i];
         if (strcmp(row->key, key) != 0) continue;
         *several = *several || best;
-        if (!best || row->ns < best->ns) best = row;
+        if (!best || row->cost.ns < best->cost.ns) best = row;
     }
     return best;
 }
@@ -171,7 +171,7 @@ static cnr_status compare(found *f, cnr_error *err) {
                 const cnri_timed *other = fastest(&f->times.at[b], key, &several);
                 alike += other && strcmp(mine->kernel, other->kernel) == 0;
             }
-            if (mine) sums[a] += mine->ns;
+            if (mine) sums[a] += mine->cost.ns;
             if (alike > usual) usual = alike;
         }
         asked += n;
@@ -194,12 +194,14 @@ static cnr_status record_medians(const found *f, const cnri_tuning *record, cnri
         const cnri_timed *r = &first->rows.at[row];
         int32_t n = 0;
         for (int32_t i = 0; i < f->times.n; i++) {
-            const double ns = cnri_tuning_ns(&f->times.at[i], r->key, r->kernel);
-            if (ns > 0) values[n++] = ns;
+            const cnri_timed *one = cnri_tuning_find(&f->times.at[i], r->key, r->kernel);
+            if (one) values[n++] = one->cost.ns;
         }
-        const double ns = cnri_median(values, n);
-        if (ns != cnri_tuning_ns(record, r->key, r->kernel))
-            status = cnri_tuning_set(news, r->key, r->kernel, ns, err);
+        const cnri_timed *was = cnri_tuning_find(record, r->key, r->kernel);
+        cnri_cost cost = r->cost;
+        cost.ns = cnri_median(values, n);
+        if (!was || cost.ns != was->cost.ns)
+            status = cnri_tuning_set(news, r->key, r->kernel, cost, err);
     }
     cnri_free(values);
     return status;
@@ -215,7 +217,7 @@ static cnr_status repeat(const cnri_tune_options *o, cnr_model *model, const cnr
         if (!one) status = cnri_fail(err, CNR_E_MEMORY, "tune", "out of memory");
         for (int32_t k = 0; !status && !o->again && o->repeat == 1 && k < record->rows.n; k++)
             status = cnri_tuning_set(one, record->rows.at[k].key, record->rows.at[k].kernel,
-                                     record->rows.at[k].ns, err);
+                                     record->rows.at[k].cost, err);
         if (!status) status = cnri_tune(model, shapes.list, shapes.n, one, observer, &plan, err);
         cnri_plan_free(plan);
         if (!status && cnri_stopped(observer))

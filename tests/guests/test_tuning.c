@@ -22,14 +22,14 @@ typedef struct clockwork {
 } clockwork;
 
 static cnr_status made_up(void *arg, const cnr_graph *segment, const char *device,
-                          const cnr_kernel *const *kernels, int32_t n, double *ns,
+                          const char *const *kernels, int32_t n, cnri_cost *costs,
                           cnr_error *err) {
     clockwork *c = arg;
     (void)device;
     (void)err;
     c->asked++;
     for (int32_t i = 0; i < n; i++)
-        if (segment->nodes.n > 0) ns[i] = strcmp(kernels[i]->name, c->fast) == 0 ? 1e3 : 1e9;
+        if (segment->nodes.n > 0) costs[i].ns = strcmp(kernels[i], c->fast) == 0 ? 1e3 : 1e9;
     return CNR_OK;
 }
 
@@ -38,6 +38,11 @@ static int32_t count_kernel(const cnr_plan *plan, const char *name) {
     for (int32_t i = 0; plan && i < plan->decisions.n; i++)
         n += strcmp(plan->decisions.at[i].kernel, name) == 0;
     return n;
+}
+
+static double ns_of(const cnri_tuning *t, const char *key, const char *kernel) {
+    const cnri_timed *row = cnri_tuning_find(t, key, kernel);
+    return row ? row->cost.ns : -1;
 }
 
 static cnr_plan *plan_by(cnri_tuning *t, bool deterministic) {
@@ -115,7 +120,7 @@ static void malformed(void) {
     cnr_error err = CNR_ERROR_INIT;
     char *whole = sealed(text);
     ok(!cnri_tuning_parse(&t, whole, &err) && t.rows.n == 2 &&
-       cnri_tuning_ns(&t, "ab", "k") == 5 && cnri_tuning_ns(&t, "ef", "k") == 7,
+       ns_of(&t, "ab", "k") == 5 && ns_of(&t, "ef", "k") == 7,
        "lines that are malformed are passed over");
     cnri_vec_free(&t.rows);
     whole[30] ^= 1;
@@ -141,12 +146,12 @@ static void large(void) {
     is_int(cnri_tuning_parse(&t, whole, &err), CNR_OK, "150,000 rows are read");
     for (int i = 0; i < ROWS; i++) {
         snprintf(key, sizeof key, "%08d", i);
-        right += cnri_tuning_ns(&t, key, "k") == i + 1;
+        right += ns_of(&t, key, "k") == i + 1;
     }
     is_int(right, ROWS, "and each is found");
-    ok(!cnri_tuning_set(&t, "00000007x", "a", 1, &err) && t.rows.n == ROWS + 1 &&
-       !cnri_tuning_set(&t, "00000007x", "a", 2, &err) && t.rows.n == ROWS + 1 &&
-       cnri_tuning_ns(&t, "00000007x", "a") == 2 && cnri_tuning_ns(&t, "00000008", "k") == 9,
+    ok(!cnri_tuning_set(&t, "00000007x", "a", (cnri_cost){.ns = 1}, &err) && t.rows.n == ROWS + 1 &&
+       !cnri_tuning_set(&t, "00000007x", "a", (cnri_cost){.ns = 2}, &err) && t.rows.n == ROWS + 1 &&
+       ns_of(&t, "00000007x", "a") == 2 && ns_of(&t, "00000008", "k") == 9,
        "another takes its place among them");
     cnri_free(whole);
     cnri_text_free(&text);
