@@ -246,6 +246,8 @@ typedef struct cnri_clock {
     uint64_t (*now_ns)(void);
     void (*wait_until)(uint64_t ns);
 } cnri_clock;
+/* No plugin's is in force: time passes by itself, and threads may wait for it. */
+bool cnri_clock_is_real(void);
 /* Puts one in force that is the process's until someone else does or it leaves. */
 void cnri_clock_use(const cnri_clock *clock);
 void cnri_clock_leave(const cnri_clock *clock); /* the machine's again, if it is in force */

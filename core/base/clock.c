@@ -18,6 +18,10 @@ uint64_t cnri_now_ns(void) {
     return c ? c->now_ns() : cnri_real_ns();
 }
 
+bool cnri_clock_is_real(void) {
+    return __atomic_load_n(&in_force, __ATOMIC_ACQUIRE) == NULL;
+}
+
 void cnri_wait_until(uint64_t ns) {
     const cnri_clock *c = __atomic_load_n(&in_force, __ATOMIC_ACQUIRE);
     const struct timespec t = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};

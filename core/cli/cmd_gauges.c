@@ -1,22 +1,11 @@
 /* cnnrun gauges: the meters and knobs of this machine, and what they read now. */
 #include "core/cli/cli.h"
 
-typedef struct settings { const char *root, *address; } settings;
-
-static const cnri_option options[] = {
-    {"--sysfs-root", "DIR", CNRI_OPT_TEXT, offsetof(settings, root),
-     "look for /sys and the like in here (/)", 0, 0, NULL, 0},
-    {"--address", "WHERE", CNRI_OPT_TEXT, offsetof(settings, address),
-     "of a meter that is no file there: /dev/ttyUSB0, i2c:1:0x40", 0, 0, NULL, 0},
-};
-
 static const cnri_syntax syntax = {
     .command = "gauges",
     .operands = "",
     .summary = "Lists the domains of meters and knobs that plugins find, with what they read now.",
-    .details = "Readings are of the whole machine, not of this process.",
-    .options = options,
-    .n_options = CNRI_COUNT(options)};
+    .details = "Readings are of the whole machine, not of this process."};
 
 static const char *const quantities[] = {"knob", "energy", "power", "temperature"};
 static const char *const units[] = {"MHz", "J", "W", "C"};
@@ -63,15 +52,14 @@ static cnr_status print_json(const cnr_gauge *g, cnr_error *err) {
 }
 
 int cnri_cmd_gauges(int argc, char **argv) {
-    settings s = {0};
     cnri_args args;
     cnr_runtime *rt = NULL;
     cnr_error err = CNR_ERROR_INIT;
     cnr_gauge_list list = {0};
     int code;
-    if (!cnri_args_parse(&args, &syntax, argc, argv, &s, &code)) return code;
+    if (!cnri_args_parse(&args, &syntax, argc, argv, NULL, &code)) return code;
     cnr_status status = cnri_args_open(&args, &rt, &err);
-    if (!status) status = cnr_gauges(rt, s.root, s.address, &list, &err);
+    if (!status) status = cnr_gauges(rt, NULL, NULL, &list, &err);
     for (int32_t i = 0; i < list.n && !status; i++) {
         if (args.common.json) status = print_json(&list.at[i], &err);
         else print_row(&list.at[i]);

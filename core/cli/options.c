@@ -16,6 +16,10 @@ static const cnri_option general_options[] = {
      'q'},
     {"--clock", "NAME", CNRI_OPT_TEXT, AT(clock),
      "a plugin's clock for all that is measured (the machine's)", 0, 0, NULL, 0},
+    {"--sysfs-root", "DIR", CNRI_OPT_TEXT, AT(sysfs_root),
+     "where meters and knobs look for /sys and the like (/)", 0, 0, NULL, 0},
+    {"--meter-address", "WHERE", CNRI_OPT_TEXT, AT(meter_address),
+     "of a meter that is no file there: /dev/ttyUSB0, i2c:1:0x40", 0, 0, NULL, 0},
 };
 
 static const cnri_option net_options[] = {

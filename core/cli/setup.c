@@ -56,6 +56,8 @@ cnr_status cnri_args_open(const cnri_args *args, cnr_runtime **rt, cnr_error *er
     options.log_level = c->quiet ? CNR_LOG_ERROR : CNR_LOG_WARN + c->verbose;
     options.trust_scripts = c->trust;
     options.clock = c->clock;
+    options.sysfs_root = c->sysfs_root;
+    options.meter_address = c->meter_address;
     options.cache = cnri_args_cache(args);
     if (c->plugin_dirs.n && !options.plugin_dirs)
         return cnri_fail(err, CNR_E_MEMORY, "options", "out of memory");

@@ -24,6 +24,7 @@ static cnr_status describe_meter(cnri_meter_set *m, cnr_error *err) {
         if (d->quantity < CNR_QUANTITY_ENERGY || d->quantity > CNR_QUANTITY_TEMPERATURE)
             return cnri_fail(err, CNR_E_UNSUPPORTED, name, "domain \"%s\" is of no known quantity",
                              d->name);
+        if (d->within < 0 || d->within > m->n || d->within == i + 1) d->within = 0;
     }
     return CNR_OK;
 }

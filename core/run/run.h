@@ -45,6 +45,8 @@ struct cnr_runtime {
     cnr_open_options options;
     CNRI_VEC(cnr_model *) models;
     cnri_clock clock; /* the plugin's that was asked for; or empty */
+    char *sysfs_root, *meter_address; /* NULL: "/"; none */
+    struct { void *at; void (*close)(void *); } sampler; /* of watch/: opened when first asked for */
     void *lock;  /* guards lists and plan caches; held while nothing is planned or compiled */
     int64_t pid; /* a child after fork has none of the devices' threads */
     struct { const cnri_loader *loader; const char *path; void *state; } begun; /* this loader has

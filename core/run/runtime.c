@@ -68,6 +68,11 @@ static cnr_status choose_clock(cnr_runtime *rt, const char *name, cnr_error *err
     return CNR_OK;
 }
 
+static cnr_status keep_text(char **to, const char *text, cnr_error *err) {
+    if (text) *to = cnri_strdup(text);
+    return text && !*to ? no_memory(err) : CNR_OK;
+}
+
 cnr_status cnr_open(cnr_runtime **out, const cnr_open_options *options, cnr_error *err) {
     const cnr_status missing = cnri_given(err, "out", out, NULL);
     if (missing) return missing;
@@ -97,6 +102,9 @@ cnr_status cnr_open(cnr_runtime **out, const cnr_open_options *options, cnr_erro
     cnri_devices_init(&rt->devices, given.threads);
     if (!status) status = choose_clock(rt, given.clock, err);
     rt->options.clock = NULL;
+    if (!status) status = keep_text(&rt->sysfs_root, given.sysfs_root, err);
+    if (!status) status = keep_text(&rt->meter_address, given.meter_address, err);
+    rt->options.sysfs_root = rt->options.meter_address = NULL;
     if (!status) status = cnri_devices_keep(&rt->devices, given.cache, err);
     rt->options.cache = NULL; /* the set has its own */
     if (status) cnr_close(rt);
@@ -106,10 +114,13 @@ cnr_status cnr_open(cnr_runtime **out, const cnr_open_options *options, cnr_erro
 
 void cnr_close(cnr_runtime *rt) {
     if (!rt) return;
+    if (rt->sampler.at) rt->sampler.close(rt->sampler.at);
     while (rt->models.n > 0) cnr_release(rt->models.at[rt->models.n - 1]);
     cnri_vec_free(&rt->models);
     cnri_devices_close(&rt->devices);
     cnri_clock_leave(&rt->clock);
+    cnri_free(rt->sysfs_root);
+    cnri_free(rt->meter_address);
     pthread_mutex_destroy(rt->lock);
     cnri_free(rt->lock);
     cnri_free(rt);

@@ -29,4 +29,59 @@ cnri_step_time cnri_profile_of(const cnri_profile *p, int32_t step);
 /* What is known of step `step`, with mean and least; texts are the plan's. */
 void cnri_profile_row(const cnri_profile *p, int32_t step, cnr_step_timing *out);
 
+/* ---- sampler.c: all domains of energy and power of this machine, read every 50 ms, or as often as their
+ * sensor has something new, by one thread. By a plugin's clock no thread would know when to look: then
+ * whoever measures reads, at the beginning, at the end, and in between as often as it can. ---- */
+typedef struct cnri_sampler cnri_sampler;
+enum { CNRI_SAMPLE_MS = 50, CNRI_PERIODS = 20 }; /* what lasts less periods than these tells little */
+
+/* What a domain told since the sampler was opened. */
+typedef struct cnri_told_energy {
+    double joules;
+    uint64_t covered_ns;     /* the time that they are of */
+    int64_t samples, lapses; /* readings; those that did not follow from the one before */
+    double n, sum, squares;  /* watts between two readings that differ in time */
+    const char *lapse;       /* what the last one was */
+    int32_t status;          /* of the last reading, and why */
+    char why[128];
+} cnri_told_energy;
+typedef struct cnri_reading_point {
+    uint64_t now_ns, sampler_ns; /* the latter: processor time of the thread so far */
+    cnri_told_energy *at;    /* by domain */
+} cnri_reading_point;
+typedef struct cnri_sampled_domain {
+    const cnri_meter_set *meter;
+    int32_t index;                   /* of the meter's domains */
+    const cnr_meter_domain *desc;
+    uint64_t interval_ns;            /* between two readings */
+    double idle_watts, idle_spread;  /* NaN: not measured yet */
+    cnri_told_energy told;
+    int64_t value;                   /* of the last good reading */
+    uint64_t time_ns, changed_ns, due_ns; /* its time; when the value was last another; when to read */
+} cnri_sampled_domain;
+
+cnr_status cnri_sampler_open(const cnr_gauge_options *options, cnri_sampler **out, cnr_error *err);
+void cnri_sampler_close(void *sampler);
+int32_t cnri_sampler_count(const cnri_sampler *s);
+/* Only what is constant of it, and idle_...; the rest while no thread samples. */
+const cnri_sampled_domain *cnri_sampler_domain(const cnri_sampler *s, int32_t index);
+/* Readings are taken between these two; they nest. */
+cnr_status cnri_sampler_start(cnri_sampler *s, cnr_error *err);
+void cnri_sampler_stop(cnri_sampler *s);
+/* Reads what is due; all: everything. */
+void cnri_sampler_read(cnri_sampler *s, bool all);
+/* All domains now; `at` by cnri_free. */
+cnr_status cnri_sampler_point(cnri_sampler *s, cnri_reading_point *out, cnr_error *err);
+/* Waits 20 periods, or three seconds, and keeps what is drawn meanwhile. Once; `cancel` may be NULL. */
+cnr_status cnri_sampler_idle(cnri_sampler *s, const volatile int32_t *cancel, cnr_error *err);
+/* How long something must last to be told, as far as domains can be read. */
+uint64_t cnri_sampler_least_ns(cnri_sampler *s);
+/* One more reading of a domain: the arithmetic, without any machine. */
+void cnri_sampled(cnri_sampled_domain *d, const cnr_reading *reading);
+
+/* ---- account.c: what a domain, and all of them, took between two points ---- */
+cnr_status cnri_account(cnri_sampler *s, const cnri_reading_point *begin,
+                        const cnri_reading_point *end, int64_t rounds, cnr_energy *out,
+                        cnr_error *err);
+
 #endif

@@ -57,7 +57,9 @@ cnr_status cnr_gauges(cnr_runtime *rt, const char *root, const char *address, cn
                       cnr_error *err) {
     const cnr_status missing = cnri_given(err, "runtime", rt, "out", out, NULL);
     if (missing) return missing;
-    const cnr_gauge_options options = {.size = sizeof options, .root = root, .address = address};
+    const cnr_gauge_options options = {
+        .size = sizeof options, .root = root ? root : rt->sysfs_root, 
+        .address = address ? address : rt->meter_address};
     cnri_gauges g;
     *out = (cnr_gauge_list){.size = sizeof *out};
     cnr_status status = cnri_gauges_open(&g, &options, err);

@@ -79,6 +79,11 @@ void cnri_made_up(cnr_tensor *t);
 typedef struct cnri_op_timing { const char *op; double ms; int32_t steps; } cnri_op_timing;
 int32_t cnri_sum_by_operator(const cnr_step_timing *steps, int32_t n, cnri_op_timing *out);
 
+/* ---- energy.c ---- */
+/* The runtime's sampler, opened when first asked for; rt closes it. */
+struct cnri_sampler;
+cnr_status cnri_energy_sampler(cnr_runtime *rt, struct cnri_sampler **out, cnr_error *err);
+
 /* ---- tune.c ---- */
 /* Times kernels where `t` has no times yet, for these shapes, and plans by them; the plan is the
  * caller's, not the model's. Options that ask for determinism leave clocks alone. */

@@ -37,6 +37,8 @@ typedef struct cnr_open_options {
     /* (since 1.2) folder of what plugins keep between runs (compiled kernels); NULL: the first `cache`
      * of a model, else CNNRUN_CACHE, else ~/.cache/cnnrun */
     const char *cache;
+    const char *sysfs_root; /* (since 1.2) where meters and knobs look for /sys and the like; NULL: "/" */
+    const char *meter_address; /* (since 1.2) of a meter that is no file there; NULL: none */
 } cnr_open_options;
 
 typedef struct cnr_load_options {
@@ -222,10 +224,58 @@ typedef struct cnr_gauge_list {
     int32_t n;
     cnr_gauge *at;
 } cnr_gauge_list;
-/* root: NULL, or a tree to look in instead of "/"; address: NULL, or of what is no file there. */
+/* root: a tree to look in, or NULL: the runtime's; address: NULL, or of what is no file there. */
 cnr_status cnr_gauges(cnr_runtime *rt, const char *root, const char *address, cnr_gauge_list *out,
                       cnr_error *err);
 void cnr_gauges_free(cnr_gauge_list *list);
+
+/* ---- energy (since 1.2): what the domains of meters took while something ran. Of the whole machine, so
+ * nothing else should run. What can't be told is NaN, never 0. ---- */
+
+typedef struct cnr_energy_domain {
+    uint32_t size;
+    int32_t quantity;         /* 1: a counter's difference; 2: power, integrated */
+    const char *meter;
+    char name[64], feeds[64]; /* as cnr_gauge */
+    int32_t estimated, period_ms;
+    int32_t within;           /* 1 + the domain of this list that holds this one's energy too; 0: none */
+    int32_t summed;           /* 1: counted in the whole's joules */
+    int32_t status, reserved; /* not 0: unmeasured, and `why` says why */
+    double joules, joules_net, watts, edp; /* of a round; net of what was drawn before it began */
+    double idle_watts, idle_spread;        /* before it began: mean and standard deviation */
+    int64_t samples;                       /* readings in all rounds */
+    char why[128];
+} cnr_energy_domain;
+enum { CNR_ENERGY_UNMEASURED = 0, CNR_ENERGY_MEASURED = 1, CNR_ENERGY_ESTIMATED = 2 };
+typedef struct cnr_energy {
+    uint32_t size;
+    int32_t source;  /* CNR_ENERGY_...: of the sums. What was measured is never summed with estimates */
+    int32_t n, unmeasured; /* domains (0: there is no meter), and those of them that can't be told */
+    int64_t rounds, samples; /* all numbers are of one round, but samples */
+    double seconds, joules, joules_net, watts, idle_watts, edp; /* edp: joules * seconds */
+    double sampler_share;    /* of a processor, that taking the samples took */
+    cnr_energy_domain *at;
+} cnr_energy;
+void cnr_energy_free(cnr_energy *energy);
+typedef struct cnr_energy_options {
+    uint32_t size;
+    int32_t no_idle;  /* 1: what is drawn before isn't asked (else a second or so, once a runtime) */
+    int64_t rounds;   /* of cnr_energy_of, at least (0: 1) */
+} cnr_energy_options;
+/* Begins to take samples; to be ended on any thread. Several may be open. */
+typedef struct cnr_energy_region cnr_energy_region;
+struct cnr_observer;
+cnr_status cnr_energy_begin(cnr_runtime *rt, const cnr_energy_options *options,
+                            const struct cnr_observer *observer, cnr_energy_region **out,
+                            cnr_error *err);
+/* Whether it lasted 20 periods of the slowest sensor by now; below that it tells little. */
+int32_t cnr_energy_long_enough(cnr_energy_region *region);
+/* Frees the region; out (NULL: not told) by cnr_energy_free. rounds: how often the same was done. */
+cnr_status cnr_energy_end(cnr_energy_region *region, int64_t rounds, cnr_energy *out, cnr_error *err);
+/* Does `work` as often as it takes to be long enough. Its error is the result's. */
+cnr_status cnr_energy_of(cnr_runtime *rt, cnr_status (*work)(void *arg, cnr_error *err), void *arg,
+                         const cnr_energy_options *options, const struct cnr_observer *observer,
+                         cnr_energy *out, cnr_error *err);
 
 /* ---- long work (since 1.2): options, an observer (may be NULL), a result. Options of 0 and NULL are
  * the usual ones. What a result points at is freed by its function. ---- */
@@ -261,6 +311,7 @@ typedef struct cnr_evaluate_options {
     int64_t limit, batch;  /* pictures at most (0: all), at a time (0: 8) */
     const int64_t *labels; /* of each class of the net; NULL: its class is the label plus `offset` */
     int64_t n_labels, offset;
+    int32_t energy, reserved2; /* 1: energy too, where there is a meter */
 } cnr_evaluate_options;
 typedef struct cnr_evaluation {
     uint32_t size;
@@ -269,6 +320,7 @@ typedef struct cnr_evaluation {
     double top1, top5, loss;     /* the same as parts of 1; mean -log of the label's share */
     double seconds;
     int64_t labels, *confusion; /* labels x labels, [label][answer]; NULL above 1024 of them */
+    cnr_energy *energy; /* of a picture; NULL: not asked for */
 } cnr_evaluation;
 cnr_status cnr_evaluate(cnr_model *model, const cnr_evaluate_options *options,
                         const cnr_observer *observer, cnr_evaluation *out, cnr_error *err);
@@ -280,12 +332,14 @@ typedef struct cnr_profile_options {
     int32_t steps;    /* 1: the time of each step too, from runs of their own */
     int64_t batch, runs, warm; /* pictures at a time (0: 1), timed runs (0: 20), others before them
                                   (0: 2, -1: none) */
+    int32_t energy, reserved; /* 1: energy too, where there is a meter; runs go on until it can be told */
 } cnr_profile_options;
 typedef struct cnr_step_timing {
     uint32_t size;
     int32_t step;
     const char *node, *op, *kernel, *device; /* op "(copy)", "(layout)": between operators */
     double ms, ms_min, flops; /* mean and least; a multiply-accumulate is two */
+    double joules; /* a share of the run's, as told by cnr_timing.joules_by; NaN: unmeasured */
 } cnr_step_timing;
 typedef struct cnr_timing {
     uint32_t size;
@@ -295,6 +349,8 @@ typedef struct cnr_timing {
     double ms_min, ms_median, ms_max, flops; /* of a run */
     uint64_t arena_bytes, arena_bound_bytes, weight_bytes, peak_rss_bytes; /* the last: the process's */
     cnr_step_timing *steps;
+    cnr_energy *energy; /* of a run; NULL: not asked for */
+    int32_t joules_by, reserved2; /* of steps: 1 counted at each step, 2 shared out by time */
 } cnr_timing;
 cnr_status cnr_profile(cnr_model *model, const cnr_profile_options *options,
                        const cnr_observer *observer, cnr_timing *out, cnr_error *err);
@@ -320,6 +376,7 @@ typedef struct cnr_train_options {
     double validation;           /* the part judged by, or a number of pictures; 0: the last epoch is kept */
     uint64_t seed, validation_seed;
     int32_t nesterov, overwrite; /* overwrite: even what is better */
+    int32_t energy, reserved; /* 1: energy too, where there is a meter */
 } cnr_train_options;
 typedef enum cnr_event_kind {
     CNR_EVENT_EPOCH = 1,    /* cnr_epoch: one is over */
@@ -340,7 +397,9 @@ typedef struct cnr_train_result {
     int64_t epochs, best_epoch, trained, validated, tested; /* the last three: pictures */
     double best, test, replaced; /* parts of 1: validation, test, the file that was there; or NaN */
     double seconds;
+    cnr_energy *energy; /* of all of it; NULL: not asked for. cnr_train_result_free */
 } cnr_train_result;
+void cnr_train_result_free(cnr_train_result *result);
 void cnr_train_usual(cnr_train_options *options); /* fills all, by its size, which is set */
 /* load NULL: weights at random from the seed. An observer that stops it has the best so far kept. */
 cnr_status cnr_train(cnr_runtime *rt, const char *net, const cnr_load_options *load,

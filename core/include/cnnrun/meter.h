@@ -31,6 +31,8 @@ typedef struct cnr_meter_domain {
     int32_t period_ms; /* how often the sensor renews its value; 0: at each reading */
     int32_t estimated; /* 1: worked out from a model of the machine, measured by nothing */
     uint64_t wraps_at; /* ENERGY: the value at which it starts again from 0; 0: never */
+    int32_t within;    /* 1 + the domain of the same meter that this one's energy is part of; 0: none */
+    int32_t covers;    /* 1: the whole machine, with what all other domains of all meters take */
 } cnr_meter_domain;
 
 typedef struct cnr_reading {

@@ -17,7 +17,7 @@ like($out, qr/^fake-meter +gpu +energy +[\d.]+ J +feeds opencl:0$/m, 'a counter'
 like($out, qr/^fake-meter +chip +temperature +45\.5 C/m, 'a temperature');
 like($out, qr/^fake-knob +gpu +knob +600 MHz +feeds opencl:0 177 to 600 MHz$/m, 'a knob');
 unlike($out, qr/absent|serial/, 'nothing that is not there');
-$out = `$build/cnnrun gauges --json --address /dev/ttyFAKE --plugin-dir $plugin 2>&1`;
+$out = `$build/cnnrun gauges --json --meter-address /dev/ttyFAKE --plugin-dir $plugin 2>&1`;
 like($out, qr/"name":"serial".*"quantity":"power".*"estimated":true.*"value":2500000/,
     'at an address, as JSON');
 like($out, qr/"name":"gpu".*"quantity":"knob".*"hz":600000000,.*"load_percent":37,"cores":4/, 'the knob');

@@ -1,0 +1,122 @@
+/* What the domains took between two points, and what of that may be added up. */
+#include "core/watch/watch.h"
+#include <math.h>
+#include <string.h>
+
+/* ---- a domain ---- */
+
+static void unmeasured(cnr_energy_domain *out, int32_t status, const char *why) {
+    out->status = status;
+    snprintf(out->why, sizeof out->why, "%s", why);
+    out->joules = out->joules_net = out->watts = out->edp = NAN;
+}
+
+/* Readings are of nearly all of the time, or they tell too little. */
+static bool covers(const cnri_sampled_domain *d, double covered, double seconds) {
+    const double missing = seconds - covered, interval = (double)d->interval_ns * 1e-9;
+    return covered > 0 && missing <= fmax(0.05 * seconds, 2 * interval);
+}
+
+static void account(const cnri_sampled_domain *d, const cnri_told_energy *a,
+                    const cnri_told_energy *b, double seconds, cnr_energy_domain *out) {
+    const double covered = (double)(b->covered_ns - a->covered_ns) * 1e-9;
+    const double joules = b->joules - a->joules;
+    char why[sizeof out->why];
+    out->samples = b->samples - a->samples;
+    if (b->status) {
+        unmeasured(out, b->status, b->why);
+    } else if (!covers(d, covered, seconds)) {
+        snprintf(why, sizeof why, "read for %.3g s of %.3g only%s%s", covered, seconds,
+                 b->lapses > a->lapses ? ": " : "", b->lapses > a->lapses ? b->lapse : "");
+        unmeasured(out, CNR_E_STATE, why);
+    } else if (d->desc->quantity == CNR_QUANTITY_ENERGY && joules <= 0) {
+        unmeasured(out, CNR_E_STATE, "its counter does not move");
+    } else {
+        out->watts = joules / covered;
+    }
+}
+
+static void describe(const cnri_sampled_domain *d, cnr_energy_domain *out) {
+    *out = (cnr_energy_domain){.size = sizeof *out, .quantity = d->desc->quantity,
+                               .meter = d->meter->meter->name, .estimated = d->desc->estimated,
+                               .period_ms = d->desc->period_ms, .idle_watts = d->idle_watts,
+                               .idle_spread = d->idle_spread};
+    memcpy(out->name, d->desc->name, sizeof out->name);
+    memcpy(out->feeds, d->desc->feeds, sizeof out->feeds);
+}
+
+/* ---- all of them ---- */
+
+static bool parent_told(const cnr_energy *e, int32_t i) {
+    for (int32_t n = 0; e->at[i].within && n < e->n; n++) {
+        i = e->at[i].within - 1;
+        if (!e->at[i].status) return true;
+    }
+    return false;
+}
+
+/* Nothing counts twice: one that covers the machine stands for all, else what is part of another that
+ * can be told is left to that; and what was measured is not mixed with estimates. */
+static void choose(cnri_sampler *s, cnr_energy *e) {
+    bool measured = false;
+    int32_t whole = -1;
+    for (int32_t i = 0; i < e->n; i++) measured = measured || (!e->at[i].status && !e->at[i].estimated);
+    for (int32_t i = 0; i < e->n; i++) {
+        cnr_energy_domain *d = &e->at[i];
+        d->summed = !d->status && d->estimated == !measured && !parent_told(e, i);
+        if (d->summed && cnri_sampler_domain(s, i)->desc->covers && whole < 0) whole = i;
+    }
+    for (int32_t i = 0; i < e->n && whole >= 0; i++) e->at[i].summed = i == whole;
+    for (int32_t i = 0; i < e->n; i++)
+        if (e->at[i].summed)
+            e->source = e->at[i].estimated ? CNR_ENERGY_ESTIMATED : CNR_ENERGY_MEASURED;
+}
+
+static void sum_up(cnr_energy *e) {
+    e->joules = e->joules_net = e->watts = e->idle_watts = e->source ? 0 : NAN;
+    for (int32_t i = 0; i < e->n; i++) {
+        cnr_energy_domain *d = &e->at[i];
+        e->unmeasured += d->status != 0;
+        if (d->status) continue;
+        d->joules = d->watts * e->seconds;
+        d->joules_net = (d->watts - d->idle_watts) * e->seconds;
+        d->edp = d->joules * e->seconds;
+        if (!d->summed) continue;
+        e->joules += d->joules;
+        e->joules_net += d->joules_net;
+        e->watts += d->watts;
+        e->idle_watts += d->idle_watts;
+        e->samples += d->samples;
+    }
+    e->edp = e->joules * e->seconds;
+}
+
+/* Where in the list the domain is that holds the energy of this one too. */
+static int32_t parent_of(cnri_sampler *s, const cnri_sampled_domain *d) {
+    for (int32_t i = 0; d->desc->within > 0 && i < cnri_sampler_count(s); i++) {
+        const cnri_sampled_domain *other = cnri_sampler_domain(s, i);
+        if (other->meter == d->meter && other->index == d->desc->within - 1) return i + 1;
+    }
+    return 0;
+}
+
+cnr_status cnri_account(cnri_sampler *s, const cnri_reading_point *begin,
+                        const cnri_reading_point *end, int64_t rounds, cnr_energy *out,
+                        cnr_error *err) {
+    const double seconds = (double)(end->now_ns - begin->now_ns) * 1e-9;
+    *out = (cnr_energy){.size = sizeof *out, .n = cnri_sampler_count(s), .rounds = rounds,
+                        .seconds = seconds / (double)rounds};
+    out->at = cnri_alloc_zero(((size_t)out->n + 1) * sizeof *out->at);
+    if (!out->at) return cnri_fail(err, CNR_E_MEMORY, "energy", "out of memory");
+    for (int32_t i = 0; i < out->n; i++) {
+        const cnri_sampled_domain *d = cnri_sampler_domain(s, i);
+        describe(d, &out->at[i]);
+        out->at[i].within = parent_of(s, d);
+        account(d, &begin->at[i], &end->at[i], seconds, &out->at[i]);
+    }
+    if (seconds > 0)
+        out->sampler_share = (double)(end->sampler_ns - begin->sampler_ns) * 1e-9 / seconds;
+    choose(s, out);
+    sum_up(out);
+    return CNR_OK;
+}

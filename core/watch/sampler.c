@@ -1,0 +1,299 @@
+/* Reads energy and power of all domains while somebody wants to know: counters by difference, power by
+ * trapezoids. */
+#include "core/watch/watch.h"
+#include <math.h>
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+
+#define SAMPLE_NS ((uint64_t)CNRI_SAMPLE_MS * 1000000u)
+#define LONGEST_IDLE_NS UINT64_C(3000000000)
+#define LONGEST_WAIT_NS UINT64_C(20000000000)
+
+struct cnri_sampler {
+    cnri_gauges gauges;
+    CNRI_VEC(cnri_sampled_domain) domains;
+    pthread_mutex_t lock; /* of all below, and of the meters: one thread at a time */
+    pthread_cond_t wake;
+    pthread_t thread;
+    int32_t users;
+    bool running, stopping, idle_known;
+    uint64_t cpu_ns, cpu_before_ns; /* of the thread; of those before it */
+};
+
+/* ---- one reading after the other ---- */
+
+static void begin_anew(cnri_sampled_domain *d, const cnr_reading *r, const char *lapse) {
+    if (lapse) {
+        d->told.lapses++;
+        d->told.lapse = lapse;
+    }
+    d->value = r->value;
+    d->time_ns = d->changed_ns = r->time_ns;
+}
+
+static void add(cnri_sampled_domain *d, const cnr_reading *r, double joules) {
+    d->told.joules += joules;
+    d->told.covered_ns += r->time_ns - d->time_ns;
+    d->value = r->value;
+    d->time_ns = r->time_ns;
+}
+
+static void add_watts(cnri_sampled_domain *d, double watts) {
+    d->told.n += 1;
+    d->told.sum += watts;
+    d->told.squares += watts * watts;
+}
+
+/* How far a counter went; negative: nobody knows. Readings come far more often than it wraps, so one
+ * that seems to have run through most of its range went back instead. */
+static double counted(const cnri_sampled_domain *d, int64_t value) {
+    if (value >= d->value) return (double)(value - d->value);
+    const double all = (double)d->desc->wraps_at, round = all - (double)d->value + (double)value;
+    return all > 0 && round >= 0 && round <= all / 2 ? round : -1;
+}
+
+static void add_counted(cnri_sampled_domain *d, const cnr_reading *r) {
+    const double micro = counted(d, r->value);
+    if (micro < 0) {
+        begin_anew(d, r, "its counter went back");
+        return;
+    }
+    if (r->value != d->value) { /* else the sensor has nothing new */
+        const double passed = (double)(r->time_ns - d->changed_ns) * 1e-9;
+        if (passed > 0) add_watts(d, micro * 1e-6 / passed);
+        d->changed_ns = r->time_ns;
+    }
+    add(d, r, micro * 1e-6);
+}
+
+static void add_power(cnri_sampled_domain *d, const cnr_reading *r) {
+    const uint64_t passed = r->time_ns - d->time_ns, most = CNRI_PERIODS * d->interval_ns;
+    if (passed > (most > 2000000000u ? most : 2000000000u)) {
+        begin_anew(d, r, "it was not read for long");
+        return;
+    }
+    add_watts(d, (double)r->value * 1e-6);
+    add(d, r, 0.5e-6 * ((double)r->value + (double)d->value) * (double)passed * 1e-9);
+}
+
+void cnri_sampled(cnri_sampled_domain *d, const cnr_reading *r) {
+    d->told.status = CNR_OK;
+    d->told.samples++;
+    if (d->time_ns == 0) begin_anew(d, r, NULL);
+    else if (r->time_ns < d->time_ns) begin_anew(d, r, "its clock went back");
+    else if (r->time_ns == d->time_ns) d->told.samples--; /* the same reading again */
+    else if (d->desc->quantity == CNR_QUANTITY_ENERGY) add_counted(d, r);
+    else add_power(d, r);
+}
+
+/* ---- reading ---- */
+
+static void read_domain(cnri_sampled_domain *d) {
+    cnr_error why = CNR_ERROR_INIT;
+    cnr_reading reading;
+    const cnr_status status = cnri_meter_read(d->meter, d->index, &reading, &why);
+    if (!status) {
+        cnri_sampled(d, &reading);
+        return;
+    }
+    d->told.status = status;
+    snprintf(d->told.why, sizeof d->told.why, "%.127s", why.text);
+}
+
+/* Locked. Returns when the next one is due. */
+static uint64_t read_due(cnri_sampler *s, uint64_t now, bool all) {
+    uint64_t next = now + SAMPLE_NS;
+    for (int32_t i = 0; i < s->domains.n; i++) {
+        cnri_sampled_domain *d = &s->domains.at[i];
+        if (all || now >= d->due_ns) {
+            read_domain(d);
+            d->due_ns = now + d->interval_ns;
+        }
+        if (d->due_ns < next) next = d->due_ns;
+    }
+    return next;
+}
+
+void cnri_sampler_read(cnri_sampler *s, bool all) {
+    pthread_mutex_lock(&s->lock);
+    read_due(s, cnri_now_ns(), all);
+    pthread_mutex_unlock(&s->lock);
+}
+
+static uint64_t thread_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void *sample(void *arg) {
+    cnri_sampler *s = arg;
+    pthread_mutex_lock(&s->lock);
+    while (!s->stopping) {
+        const uint64_t next = read_due(s, cnri_real_ns(), false);
+        const struct timespec until = {(time_t)(next / 1000000000u), (long)(next % 1000000000u)};
+        s->cpu_ns = thread_ns();
+        while (!s->stopping && cnri_real_ns() < next)
+            pthread_cond_timedwait(&s->wake, &s->lock, &until);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+/* ---- opening and closing ---- */
+
+static cnr_status take_domains(cnri_sampler *s, cnr_error *err) {
+    for (int32_t m = 0; m < s->gauges.meters.n; m++) {
+        const cnri_meter_set *set = &s->gauges.meters.at[m];
+        for (int32_t i = 0; i < set->n; i++) {
+            const cnr_meter_domain *desc = &set->domains[i];
+            if (desc->quantity == CNR_QUANTITY_TEMPERATURE) continue;
+            cnri_sampled_domain *d = cnri_push(&s->domains);
+            if (!d) return cnri_fail(err, CNR_E_MEMORY, "energy", "out of memory");
+            const uint64_t period = (uint64_t)(desc->period_ms > 0 ? desc->period_ms : 0) * 1000000u;
+            *d = (cnri_sampled_domain){.meter = set, .index = i, .desc = desc, .idle_watts = NAN,
+                                       .idle_spread = NAN,
+                                       .interval_ns = period > SAMPLE_NS ? period : SAMPLE_NS};
+        }
+    }
+    return CNR_OK;
+}
+
+cnr_status cnri_sampler_open(const cnr_gauge_options *options, cnri_sampler **out, cnr_error *err) {
+    cnri_sampler *s = cnri_alloc_zero(sizeof *s);
+    pthread_condattr_t monotonic;
+    *out = NULL;
+    if (!s) return cnri_fail(err, CNR_E_MEMORY, "energy", "out of memory");
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->wake, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    cnr_status status = cnri_gauges_open(&s->gauges, options, err);
+    if (!status) status = take_domains(s, err);
+    if (status) cnri_sampler_close(s);
+    else *out = s;
+    return status;
+}
+
+void cnri_sampler_close(void *sampler) {
+    cnri_sampler *s = sampler;
+    if (!s) return;
+    s->users = 1;
+    cnri_sampler_stop(s);
+    cnri_gauges_close(&s->gauges, NULL);
+    cnri_vec_free(&s->domains);
+    pthread_cond_destroy(&s->wake);
+    pthread_mutex_destroy(&s->lock);
+    cnri_free(s);
+}
+
+int32_t cnri_sampler_count(const cnri_sampler *s) {
+    return s->domains.n;
+}
+
+const cnri_sampled_domain *cnri_sampler_domain(const cnri_sampler *s, int32_t index) {
+    return &s->domains.at[index];
+}
+
+cnr_status cnri_sampler_start(cnri_sampler *s, cnr_error *err) {
+    cnr_status status = CNR_OK;
+    pthread_mutex_lock(&s->lock);
+    if (s->users == 0) { /* what passed since the last time is nobody's */
+        for (int32_t i = 0; i < s->domains.n; i++) s->domains.at[i].time_ns = 0;
+        read_due(s, cnri_now_ns(), true);
+        s->stopping = false;
+        if (s->domains.n && cnri_clock_is_real()) {
+            s->running = pthread_create(&s->thread, NULL, sample, s) == 0;
+            if (!s->running)
+                status = cnri_fail(err, CNR_E_LIMIT, "energy", "no thread can be started to take samples");
+        }
+    }
+    if (!status) s->users++;
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}
+
+void cnri_sampler_stop(cnri_sampler *s) {
+    pthread_mutex_lock(&s->lock);
+    const bool last = --s->users == 0 && s->running;
+    if (last) {
+        s->stopping = true;
+        s->running = false;
+        pthread_cond_signal(&s->wake);
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (!last) return;
+    pthread_join(s->thread, NULL);
+    s->cpu_before_ns += s->cpu_ns;
+    s->cpu_ns = 0;
+}
+
+/* ---- points, and what is drawn before ---- */
+
+cnr_status cnri_sampler_point(cnri_sampler *s, cnri_reading_point *out, cnr_error *err) {
+    const size_t n = (size_t)s->domains.n;
+    out->at = cnri_alloc((n + 1) * sizeof *out->at);
+    if (!out->at) return cnri_fail(err, CNR_E_MEMORY, "energy", "out of memory");
+    pthread_mutex_lock(&s->lock);
+    out->now_ns = cnri_now_ns();
+    read_due(s, out->now_ns, true);
+    for (size_t i = 0; i < n; i++) out->at[i] = s->domains.at[i].told;
+    out->sampler_ns = s->cpu_before_ns + s->cpu_ns;
+    pthread_mutex_unlock(&s->lock);
+    return CNR_OK;
+}
+
+/* Of those that can be read, the slowest. */
+static uint64_t slowest(cnri_sampler *s, bool counters_too) {
+    uint64_t most = 0;
+    pthread_mutex_lock(&s->lock);
+    for (int32_t i = 0; i < s->domains.n; i++) {
+        const cnri_sampled_domain *d = &s->domains.at[i];
+        const bool counter = d->desc->quantity == CNR_QUANTITY_ENERGY;
+        const uint64_t own = counter && !counters_too
+                                 ? (uint64_t)(d->desc->period_ms > 0 ? d->desc->period_ms : 0) * 1000000u
+                                 : d->interval_ns;
+        if (!d->told.status && own > most) most = own;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return most;
+}
+
+uint64_t cnri_sampler_least_ns(cnri_sampler *s) {
+    const uint64_t least = CNRI_PERIODS * slowest(s, false);
+    return least < LONGEST_WAIT_NS ? least : LONGEST_WAIT_NS;
+}
+
+static void keep_idle(cnri_sampled_domain *d, const cnri_told_energy *a, const cnri_told_energy *b) {
+    const double n = b->n - a->n, passed = (double)(b->covered_ns - a->covered_ns) * 1e-9;
+    if (b->status || passed <= 0) return;
+    d->idle_watts = (b->joules - a->joules) / passed;
+    if (n < 2) return;
+    const double mean = (b->sum - a->sum) / n, square = (b->squares - a->squares) / n;
+    d->idle_spread = sqrt(fmax(square - mean * mean, 0) * n / (n - 1));
+}
+
+cnr_status cnri_sampler_idle(cnri_sampler *s, const volatile int32_t *cancel, cnr_error *err) {
+    cnri_reading_point begin = {0}, end = {0};
+    if (s->idle_known || s->domains.n == 0) return CNR_OK;
+    cnr_status status = cnri_sampler_start(s, err);
+    if (status) return status;
+    status = cnri_sampler_point(s, &begin, err);
+    uint64_t wanted = CNRI_PERIODS * slowest(s, true);
+    if (wanted > LONGEST_IDLE_NS) wanted = LONGEST_IDLE_NS;
+    while (!status && cnri_now_ns() - begin.now_ns < wanted) {
+        cnri_wait_until(cnri_now_ns() + SAMPLE_NS);
+        if (!cnri_clock_is_real()) cnri_sampler_read(s, false);
+        if (cancel && *cancel) status = cnri_fail(err, CNR_E_CANCELLED, "energy", "stopped");
+    }
+    if (!status) status = cnri_sampler_point(s, &end, err);
+    cnri_sampler_stop(s);
+    for (int32_t i = 0; i < s->domains.n && !status; i++)
+        keep_idle(&s->domains.at[i], &begin.at[i], &end.at[i]);
+    s->idle_known = !status;
+    cnri_free(begin.at);
+    cnri_free(end.at);
+    return status;
+}

@@ -1,0 +1,103 @@
+/* Regions of which the energy is told: begun, ended, repeated until they are long enough. */
+#include "core/watch/watch.h"
+#include "core/work/work.h"
+#include <pthread.h>
+
+struct cnr_energy_region {
+    cnri_sampler *sampler;
+    cnri_reading_point begin;
+    cnr_energy_options options;
+};
+
+cnr_status cnri_energy_sampler(cnr_runtime *rt, cnri_sampler **out, cnr_error *err) {
+    const cnr_gauge_options options = {.size = sizeof options, .root = rt->sysfs_root,
+                                       .address = rt->meter_address};
+    cnri_sampler *sampler = NULL;
+    cnr_status status = CNR_OK;
+    pthread_mutex_lock(rt->lock);
+    if (!rt->sampler.at) status = cnri_sampler_open(&options, &sampler, err);
+    if (sampler) {
+        rt->sampler.at = sampler;
+        rt->sampler.close = cnri_sampler_close;
+    }
+    *out = rt->sampler.at;
+    pthread_mutex_unlock(rt->lock);
+    return status;
+}
+
+static const volatile int32_t *cancel_of(const cnr_observer *o) {
+    return o && CNRI_HAS(o, cancel) ? o->cancel : NULL;
+}
+
+cnr_status cnr_energy_begin(cnr_runtime *rt, const cnr_energy_options *options,
+                            const struct cnr_observer *observer, cnr_energy_region **out,
+                            cnr_error *err) {
+    cnr_status status = cnri_given(err, "runtime", rt, "out", out, NULL);
+    if (status) return status;
+    *out = NULL;
+    cnr_energy_region *r = cnri_alloc_zero(sizeof *r);
+    if (!r) return cnri_fail(err, CNR_E_MEMORY, "energy", "out of memory");
+    CNRI_TAKE(r->options, options);
+    status = cnri_energy_sampler(rt, &r->sampler, err);
+    if (!status && !r->options.no_idle)
+        status = cnri_sampler_idle(r->sampler, cancel_of(observer), err);
+    if (!status) status = cnri_sampler_start(r->sampler, err);
+    if (status) {
+        cnri_free(r);
+        return status;
+    }
+    status = cnri_sampler_point(r->sampler, &r->begin, err);
+    if (!status) *out = r;
+    else cnr_energy_end(r, 1, NULL, NULL);
+    return status;
+}
+
+/* By a plugin's clock nobody reads while the work goes on, but here between its rounds. */
+int32_t cnr_energy_long_enough(cnr_energy_region *r) {
+    if (!r) return 1;
+    if (!cnri_clock_is_real()) cnri_sampler_read(r->sampler, false);
+    return cnri_now_ns() - r->begin.now_ns >= cnri_sampler_least_ns(r->sampler);
+}
+
+cnr_status cnr_energy_end(cnr_energy_region *r, int64_t rounds, cnr_energy *out, cnr_error *err) {
+    cnri_reading_point end = {0};
+    cnr_energy got = {.size = sizeof got};
+    cnr_status status = cnri_given(err, "region", r, NULL);
+    if (status) return status;
+    if (out) status = CNRI_ROOM(out, got, err);
+    if (out && !status) status = cnri_sampler_point(r->sampler, &end, err);
+    if (out && !status)
+        status = cnri_account(r->sampler, &r->begin, &end, rounds > 0 ? rounds : 1, &got, err);
+    if (out && !status) *out = got;
+    cnri_sampler_stop(r->sampler);
+    cnri_free(end.at);
+    cnri_free(r->begin.at);
+    cnri_free(r);
+    return status;
+}
+
+void cnr_energy_free(cnr_energy *e) {
+    if (!e) return;
+    cnri_free(e->at);
+    e->at = NULL;
+    e->n = 0;
+}
+
+cnr_status cnr_energy_of(cnr_runtime *rt, cnr_status (*work)(void *arg, cnr_error *err), void *arg,
+                         const cnr_energy_options *options, const struct cnr_observer *observer,
+                         cnr_energy *out, cnr_error *err) {
+    cnr_energy_options o;
+    cnr_energy_region *region;
+    int64_t rounds = 0;
+    CNRI_TAKE(o, options);
+    cnr_status status = cnri_given(err, "work", (const void *)(uintptr_t)work, "out", out, NULL);
+    if (!status) status = cnr_energy_begin(rt, &o, observer, &region, err);
+    if (status) return status;
+    do {
+        status = work(arg, err);
+        rounds++;
+        if (!status && cnri_stopped(observer)) status = cnri_fail(err, CNR_E_CANCELLED, "energy", "stopped");
+    } while (!status && (rounds < o.rounds || !cnr_energy_long_enough(region)));
+    const cnr_status ended = cnr_energy_end(region, rounds, status ? NULL : out, status ? NULL : err);
+    return status ? status : ended;
+}

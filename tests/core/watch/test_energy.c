@@ -1,0 +1,170 @@
+/* The sampler: counters, power and what goes wrong with them; regions by a plugin's clock. */
+#include "core/watch/watch.h"
+#include "core/work/work.h"
+#include "tests/tap.h"
+#include <math.h>
+
+#define PLUGIN CNRT_BUILD_DIR "/tests/core/host/gauges/gauges.so"
+
+/* ---- one reading after the other ---- */
+
+static cnr_meter_domain counter = {.quantity = CNR_QUANTITY_ENERGY, .period_ms = 50};
+static cnr_meter_domain power = {.quantity = CNR_QUANTITY_POWER, .period_ms = 50};
+
+static cnri_sampled_domain domain_of(const cnr_meter_domain *desc) {
+    return (cnri_sampled_domain){.desc = desc, .interval_ns = 50000000};
+}
+/* At `ms` the sensor tells `micro` joules or watts. */
+static void at(cnri_sampled_domain *d, double ms, int64_t micro) {
+    const cnr_reading r = {.size = sizeof r, .value = micro, .time_ns = (uint64_t)(ms * 1e6)};
+    cnri_sampled(d, &r);
+}
+static void is_joules(const cnri_sampled_domain *d, double joules, const char *what) {
+    ok(fabs(d->told.joules - joules) < 1e-9, "%s (%.6f J)", what, d->told.joules);
+}
+
+static void test_counters(void) {
+    cnri_sampled_domain d = domain_of(&counter);
+    at(&d, 100, 5000000);
+    is_joules(&d, 0, "the first reading is where it begins");
+    at(&d, 150, 5500000);
+    at(&d, 200, 5500000);
+    at(&d, 250, 6500000);
+    is_joules(&d, 1.5, "a counter, by difference");
+    ok(d.told.covered_ns == 150000000 && d.told.n == 2, "of all of the time; two values are new");
+    ok(fabs(d.told.sum - (0.5 / 0.05 + 1 / 0.1)) < 1e-9, "watts go by when it last had another value");
+    at(&d, 300, 7);
+    is_joules(&d, 1.5, "one that goes back and never wraps adds nothing");
+    is_int(d.told.lapses, 1, "and that is told");
+    at(&d, 350, 1000007);
+    is_joules(&d, 2.5, "from there it goes on");
+
+    cnr_meter_domain wrapping = counter;
+    wrapping.wraps_at = 10000000;
+    d = domain_of(&wrapping);
+    at(&d, 0.001, 9900000);
+    at(&d, 50, 100000);
+    is_joules(&d, 0.2, "a wrap");
+    at(&d, 100, 50000);
+    is_joules(&d, 0.2, "a reset, which would be nearly all of its range, is none");
+    ok(d.told.lapses == 1 && strstr(d.told.lapse, "went back"), "but told");
+    at(&d, 150, 12000000);
+    at(&d, 200, 1);
+    ok(d.told.joules > 0 && d.told.lapses == 2, "a value above its own range is no wrap");
+}
+
+static void test_power(void) {
+    cnri_sampled_domain d = domain_of(&power);
+    at(&d, 100, 1000000);
+    at(&d, 200, 3000000);
+    is_joules(&d, 0.2, "power by trapezoids");
+    at(&d, 200, 9000000);
+    is_joules(&d, 0.2, "the same time again is the same reading");
+    at(&d, 250, 3000000);
+    is_joules(&d, 0.35, "a constant one");
+    at(&d, 1000, 3000000);
+    is_joules(&d, 2.6, "readings may come late");
+    at(&d, 3600000, 3000000);
+    is_joules(&d, 2.6, "an hour between two readings is nobody's");
+    ok(d.told.lapses == 1 && strstr(d.told.lapse, "not read for long"), "and told");
+    at(&d, 1000, 3000000);
+    ok(d.told.lapses == 2 && strstr(d.told.lapse, "clock went back"), "a clock that goes back, too");
+    at(&d, 1100, 5000000);
+    is_joules(&d, 3.0, "from there it goes on");
+    at(&d, 1200, -1000000);
+    is_joules(&d, 3.2, "power that flows back is taken off");
+}
+
+/* ---- regions of made-up machines ---- */
+
+static cnr_runtime *open_runtime(const char *clock, const char *root) {
+    static const char *const dirs[] = {PLUGIN, NULL};
+    cnr_error err = CNR_ERROR_INIT;
+    const cnr_open_options o = {.size = sizeof o, .plugin_dirs = dirs, .no_default_dirs = 1,
+                                .log_level = CNR_LOG_ERROR, .clock = clock, .sysfs_root = root};
+    cnr_runtime *rt = NULL;
+    ok(cnr_open(&rt, &o, &err) == CNR_OK, "a runtime %s", err.text);
+    return rt;
+}
+
+static int rounds;
+static cnr_status work(void *arg, cnr_error *err) {
+    rounds++;
+    (void)err;
+    cnri_wait_until(cnri_now_ns() + (uint64_t)(*(double *)arg * 1e6));
+    return CNR_OK;
+}
+static cnr_status failing(void *arg, cnr_error *err) {
+    (void)arg;
+    return cnri_fail(err, CNR_E_IO, "work", "it broke");
+}
+
+static void test_virtual(void) {
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_runtime *rt = open_runtime("fake-time", NULL);
+    cnr_energy e = {.size = sizeof e};
+    double ms = 60; /* in which the counter goes through less than half its range */
+    is_int(cnr_energy_of(rt, work, &ms, NULL, NULL, &e, &err), CNR_OK, "work of 60 ms");
+    is_int(e.n, 1, "the temperature is no energy");
+    is_int(rounds, (int)e.rounds, "rounds are told");
+    ok(e.rounds >= 4 && e.rounds <= 7, "a counter renewed every 20 ms: 400 ms are wanted");
+    ok(fabs(e.watts - 6) < 0.1 && fabs(e.idle_watts - 6) < 0.1, "6 W, before and meanwhile");
+    ok(fabs(e.joules - 6 * e.seconds) < 0.06 && fabs(e.joules_net) < 0.06, "gross and net");
+    ok(fabs(e.edp - e.joules * e.seconds) < 1e-9 && e.at[0].summed, "and EDP");
+    is_int(e.source, CNR_ENERGY_MEASURED, "measured");
+    is_text(e.at[0].feeds, "opencl:0", "what it feeds");
+    ok(e.samples >= e.rounds, "samples are counted");
+    cnr_energy_free(&e);
+    is_int(cnr_energy_of(rt, failing, NULL, NULL, NULL, &e, &err), CNR_E_IO, "work that fails");
+    has_text(err.text, "it broke", "is the result's error");
+    cnr_close(rt);
+}
+
+static void test_real(void) {
+    char root[] = "/tmp/cnnrun-energy-XXXXXX", path[64];
+    cnr_error err = CNR_ERROR_INIT;
+    if (!mkdtemp(root)) abort();
+    cnr_runtime *rt = open_runtime(NULL, root);
+    const cnr_energy_options o = {.size = sizeof o, .no_idle = 1};
+    cnr_energy_region *outer = NULL, *inner = NULL;
+    cnr_energy e = {.size = sizeof e};
+    double ms = 60;
+    is_int(cnr_energy_begin(rt, &o, NULL, &outer, &err), CNR_OK, "a region, with a thread");
+    is_int(cnr_energy_begin(rt, &o, NULL, &inner, &err), CNR_OK, "and one in it");
+    ok(!cnr_energy_long_enough(inner), "which is short yet");
+    work(&ms, &err);
+    is_int(cnr_energy_end(inner, 1, &e, &err), CNR_OK, "the inner one");
+    ok(fabs(e.watts - 6) < 0.5 && isnan(e.idle_watts) && isnan(e.joules_net),
+       "is measured, and nothing is net of what wasn't asked (%.3f W)", e.watts);
+    cnr_energy_free(&e);
+    for (int i = 0; i < 6; i++) work(&ms, &err);
+    is_int(cnr_energy_end(outer, 7, &e, &err), CNR_OK, "the outer one");
+    ok(e.rounds == 7 && e.seconds > 0.055 && e.seconds < 0.3 && fabs(e.watts - 6) < 0.5,
+       "of seven rounds (%.3f s, %.3f W)", e.seconds, e.watts);
+    ok(e.samples > 8, "while several wraps went by, since the thread looked (%d)", (int)e.samples);
+    cnr_energy_free(&e);
+
+    snprintf(path, sizeof path, "%s/bad", root);
+    FILE *bad = fopen(path, "w");
+    if (bad) fclose(bad);
+    cnr_close(rt);
+    rt = open_runtime(NULL, root);
+    is_int(cnr_energy_of(rt, work, &ms, &o, NULL, &e, &err), CNR_OK, "a sensor that does not answer");
+    ok(e.source == CNR_ENERGY_UNMEASURED && isnan(e.joules) && isnan(e.edp) && e.unmeasured == 1,
+       "is unmeasured, not 0");
+    ok(e.at[0].status == CNR_E_IO && strstr(e.at[0].why, "does not answer"), "and why");
+    is_int(e.rounds, 1, "nothing is repeated for it");
+    cnr_energy_free(&e);
+    remove(path);
+    remove(root);
+    cnr_close(rt);
+    is_int(cnr_energy_of(NULL, work, &ms, NULL, NULL, &e, &err), CNR_E_INVALID, "without a runtime");
+}
+
+int main(void) {
+    test_counters();
+    test_power();
+    test_virtual();
+    test_real();
+    return done();
+}
