@@ -62,7 +62,7 @@ int32_t cnr_energy_long_enough(cnr_energy_region *r) {
 cnr_status cnr_energy_end(cnr_energy_region *r, int64_t rounds, cnr_energy *out, cnr_error *err) {
     cnri_reading_point end = {0};
     cnr_energy got = {.size = sizeof got};
-    cnr_status status = cnri_given(err, "region", r, NULL);
+    cnr_status status = cnri_given(err, "the region", r, NULL);
     if (status) return status;
     if (out) status = CNRI_ROOM(out, got, err);
     if (out && !status) status = cnri_sampler_point(r->sampler, &end, err);
