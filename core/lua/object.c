@@ -156,11 +156,16 @@ static const cnr_tensor *argument(lua_State *L, int i) {
     return t;
 }
 
-/* What a method gave: a number when it is one, else a tensor. */
+/* What a method gave: a number or a text when it is one, else a tensor. */
 static void push_result(lua_State *L, const cnr_tensor *t, const char *method) {
     if (t->rank < 0 || t->rank > CNR_MAX_RANK || t->encoding || cnr_dense_bytes(t) == UINT64_MAX ||
         (!t->data && cnr_dense_bytes(t) > 0))
         luaL_error(L, "'%s' gave no proper tensor", method);
+    if (t->dtype == CNR_u8 && t->rank == 1) {
+        cnri_script_charge(L, t->dim[0] / 64);
+        lua_pushlstring(L, t->data ? t->data : "", (size_t)t->dim[0]);
+        return;
+    }
     cnr_tensor *own = cnri_lua_push_tensor(L, t->dtype, t->rank, t->dim);
     if (own->bytes) memcpy(own->data, t->data, (size_t)own->bytes);
     if (t->rank > 0) return;

@@ -4,23 +4,66 @@
 
 #include <cairo.h>
 #include <cnnrun/plugin.h>
+#include <stdbool.h>
 
 extern const cnr_host *draw_host;
 extern const cnr_object draw_canvas;
 
+enum { DRAW_MOST_SIDE = 32000, DRAW_MOST_PIXELS = 1 << 28 };
+
 typedef struct draw_state {
-    cairo_surface_t *surface; /* RGB24 */
+    cairo_surface_t *surface; /* RGB24, or SVG */
     cairo_t *pen;
+    bool svg;
+    uint8_t *text; /* what the SVG surface has written so far */
+    size_t bytes, room;
 } draw_state;
 
+/* One call of a method. */
+typedef struct draw_call {
+    draw_state *s;
+    const cnr_tensor *const *in;
+    int32_t n_in;
+    cnr_tensor *const *out;
+    cnr_error *err;
+} draw_call;
+
+#define DRAW_TRY(x)                   \
+    do {                              \
+        const cnr_status try_ = (x);  \
+        if (try_) return try_;        \
+    } while (0)
+
+/* ---- canvas.c ---- */
+cnr_status draw_fail(cnr_error *err, int32_t code, const char *where, const char *text);
 /* Failed when cairo ran into something (out of memory). */
 cnr_status draw_check(const draw_state *s, cnr_error *err);
+/* `n` numbers; cairo's own are fixed-point, so they are kept within what it can hold. */
+cnr_status draw_numbers(const cnr_tensor *t, const char *what, int32_t n, double *out,
+                        cnr_error *err);
+/* Three or four numbers: what is drawn next has that colour. */
+cnr_status draw_colour(const draw_state *s, const cnr_tensor *t, cnr_error *err);
+/* The data of a result passes to the caller. */
+cnr_status draw_give(const draw_call *c, int32_t dtype, int32_t rank, const int64_t *dim,
+                     void *data);
+
+/* ---- shapes.c ---- */
+cnr_status draw_fill(const draw_call *c);
+cnr_status draw_outline(const draw_call *c);
+cnr_status draw_dot(const draw_call *c);
+cnr_status draw_line(const draw_call *c);
+cnr_status draw_area(const draw_call *c);
+cnr_status draw_clip(const draw_call *c);
 
 /* ---- text.c: one line of text, 8 bits a unit; what is no UTF-8 becomes '?' ---- */
-cnr_status draw_text(draw_state *s, const cnr_tensor *text, const double at[2], double size,
-                     cnr_error *err);
-/* Width and height of the line. */
-cnr_status draw_extent(draw_state *s, const cnr_tensor *text, double size, double extent[2],
-                       cnr_error *err);
+cnr_status draw_text(const draw_call *c);
+cnr_status draw_extent(const draw_call *c);
+
+/* ---- pictures.c: pixels in, pixels or SVG out ---- */
+cnr_status draw_picture(const draw_call *c);
+cnr_status draw_pixels(const draw_call *c);
+cnr_status draw_svg(const draw_call *c);
+/* NULL: this cairo writes no SVG. */
+cairo_surface_t *draw_svg_surface(draw_state *s, int64_t width, int64_t height);
 
 #endif

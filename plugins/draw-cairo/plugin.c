@@ -12,8 +12,8 @@ static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cn
 CNR_PLUGIN_ENTRY {
     static const cnr_plugin plugin = {
         .size = sizeof plugin, .magic = CNR_PLUGIN_MAGIC, .abi = CNR_ABI,
-        .signature = CNR_SIGNATURE, .name = "draw-cairo", .version = "0.1",
-        .summary = "Boxes, labels and pictures drawn on a picture, by cairo.", .licence = "MIT",
+        .signature = CNR_SIGNATURE, .name = "draw-cairo", .version = "0.2",
+        .summary = "Shapes, labels and pictures drawn on a picture or in an SVG, by cairo.", .licence = "MIT",
         .init = init};
     (void)host_abi;
     return &plugin;

@@ -1,5 +1,6 @@
 /* Text: one line, in the font that the canvas was made with. */
 #include "draw.h"
+#include <math.h>
 
 enum { MOST_BYTES = 1000 };
 
@@ -34,30 +35,48 @@ static cnr_status clean(const cnr_tensor *text, char *out, cnr_error *err) {
     return CNR_OK;
 }
 
-cnr_status draw_extent(draw_state *s, const cnr_tensor *text, double size, double extent[2],
-                       cnr_error *err) {
+static cnr_status use_size(const draw_call *c, int32_t at) {
+    double size;
+    const cnr_status status = draw_numbers(c->in[at], "size", 1, &size, c->err);
+    if (!status) cairo_set_font_size(c->s->pen, fmax(1, fmin(size, 1000)));
+    return status;
+}
+
+cnr_status draw_extent(const draw_call *c) {
     char line[MOST_BYTES];
     cairo_text_extents_t about;
     cairo_font_extents_t font;
-    const cnr_status status = clean(text, line, err);
-    if (status) return status;
-    cairo_set_font_size(s->pen, size);
-    cairo_font_extents(s->pen, &font);
-    cairo_text_extents(s->pen, line, &about);
-    extent[0] = about.x_advance;
-    extent[1] = font.ascent + font.descent;
-    return draw_check(s, err);
+    const int64_t dim[] = {2};
+    double *both;
+    DRAW_TRY(use_size(c, 1));
+    DRAW_TRY(clean(c->in[0], line, c->err));
+    cairo_font_extents(c->s->pen, &font);
+    cairo_text_extents(c->s->pen, line, &about);
+    DRAW_TRY(draw_check(c->s, c->err));
+    DRAW_TRY(draw_give(c, CNR_f64, 1, dim, both = draw_host->alloc(2 * sizeof *both)));
+    both[0] = about.x_advance;
+    both[1] = font.ascent + font.descent;
+    return CNR_OK;
 }
 
-cnr_status draw_text(draw_state *s, const cnr_tensor *text, const double at[2], double size,
-                     cnr_error *err) {
+/* The corner where the line begins, over its first letter, lies at the place; by so many degrees, to
+ * the left, it is turned about that. */
+cnr_status draw_text(const draw_call *c) {
     char line[MOST_BYTES];
+    double at[2], degrees = 0;
     cairo_font_extents_t font;
-    const cnr_status status = clean(text, line, err);
-    if (status) return status;
-    cairo_set_font_size(s->pen, size);
-    cairo_font_extents(s->pen, &font);
-    cairo_move_to(s->pen, at[0], at[1] + font.ascent);
-    cairo_show_text(s->pen, line);
-    return draw_check(s, err);
+    cairo_t *pen = c->s->pen;
+    DRAW_TRY(draw_numbers(c->in[1], "place", 2, at, c->err));
+    DRAW_TRY(use_size(c, 2));
+    DRAW_TRY(draw_colour(c->s, c->in[3], c->err));
+    if (c->n_in > 4) DRAW_TRY(draw_numbers(c->in[4], "degrees", 1, &degrees, c->err));
+    DRAW_TRY(clean(c->in[0], line, c->err));
+    cairo_font_extents(pen, &font);
+    cairo_save(pen);
+    cairo_translate(pen, at[0], at[1]);
+    cairo_rotate(pen, -degrees * M_PI / 180);
+    cairo_move_to(pen, 0, font.ascent);
+    cairo_show_text(pen, line);
+    cairo_restore(pen);
+    return draw_check(c->s, c->err);
 }

@@ -59,7 +59,7 @@ return app.main(spec, function(options)
       for i, line in ipairs(lines) do
         classes[i] = { class = line[3], label = line[1], score = line[2] }
       end
-      print(json.encode { picture = name, classes = classes })
+      print(json.encode({ picture = name, classes = classes }, 7))
     else
       print(name)
       for _, line in ipairs(lines) do print(("  %5.1f%%  %s"):format(line[2] * 100, line[1])) end

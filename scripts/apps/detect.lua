@@ -67,7 +67,7 @@ return app.main(spec, function(options)
   if options.labels then find.names = labels.read(options.labels) end
   return function(name, picture)
     local shape, found = picture:shape(), find:find(picture)
-    if options.json then print(json.encode(as_object(name, shape, found, find)))
+    if options.json then print(json.encode(as_object(name, shape, found, find), 7))
     else show(name, shape, found, find) end
     local function text(b)
       local label, score = find:label(b.class), ("%d%%"):format((b.score * 100 + .5) // 1)

@@ -1,0 +1,124 @@
+-- Tables as comma-separated values, quoted as RFC 4180 says; numbers with a point in every locale,
+-- and with all the digits that they have.
+--
+--   csv.write("out.csv", { "keep", "top1" }, { { 0.5, 0.98 }, { 0.1, 0.91 } })
+--   for _, row in ipairs(csv.read "out.csv") do print(row[1], row.top1) end
+local c = require "cnnrun"
+
+---@class lib.csv
+local M = {}
+
+local function number(v)
+  if math.type(v) == "integer" then return ("%d"):format(v) end
+  if v ~= v then return "nan" end
+  if v == math.huge or v == -math.huge then return v > 0 and "inf" or "-inf" end
+  for digits = 15, 17 do
+    local text = ("%%.%dg"):format(digits):format(v):gsub(",", ".")
+    if digits == 17 or tonumber(text) == v then return text end
+  end
+end
+
+local function field(v)
+  if v == nil then return "" end
+  if type(v) == "number" then return number(v) end
+  local text = tostring(v)
+  if text:find '[",\r\n]' or text:find "^%s" or text:find "%s$" then
+    return '"' .. text:gsub('"', '""') .. '"'
+  end
+  return text
+end
+
+---The text of a table: a line of names, then a line a row, which is a list or has its values by name.
+---@param columns string[]
+---@param rows any[]
+---@return string
+function M.encode(columns, rows)
+  local lines, fields = {}, {}
+  for k, name in ipairs(columns) do fields[k] = field(name) end
+  lines[1] = table.concat(fields, ",")
+  for i, row in ipairs(rows) do
+    if type(row) ~= "table" then error(("row %d: want a table"):format(i), 2) end
+    local named = row[1] == nil
+    for k, name in ipairs(columns) do
+      local v = row[k]
+      if named then v = row[name] end
+      fields[k] = field(v)
+    end
+    lines[i + 1] = table.concat(fields, ",", 1, #columns)
+  end
+  lines[#lines + 1] = ""
+  return table.concat(lines, "\n")
+end
+
+---Writes a table to a file.
+---@param path string
+---@param columns string[]
+---@param rows any[]
+function M.write(path, columns, rows) c.write(path, M.encode(columns, rows)) end
+
+-- What a field without quotes means.
+local function value(text)
+  if text:find "^[+-]?%.?%d" and not text:find "[xX]" then return tonumber(text) or text end
+  return text
+end
+
+-- The fields of the record that begins at `at`, and where the next one begins.
+local function record(text, at, line)
+  local fields = {}
+  while true do
+    if text:sub(at, at) == '"' then
+      local parts, from = {}, at + 1
+      while true do
+        local quote = text:find('"', from, true)
+        if not quote then error(("line %d: a quote that nothing closes"):format(line), 3) end
+        parts[#parts + 1] = text:sub(from, quote - 1)
+        at = quote + 1
+        if text:sub(at, at) ~= '"' then break end
+        parts[#parts + 1], from = '"', at + 1
+      end
+      fields[#fields + 1] = table.concat(parts)
+    else
+      local stop = text:find("[,\r\n]", at) or #text + 1
+      fields[#fields + 1] = value(text:sub(at, stop - 1))
+      at = stop
+    end
+    local next = text:sub(at, at)
+    if next == "" then return fields, at end
+    if next == "\r" and text:sub(at + 1, at + 1) == "\n" then return fields, at + 2 end
+    if next == "\n" then return fields, at + 1 end
+    if next ~= "," then error(("line %d: want a comma behind a quoted field"):format(line), 3) end
+    at = at + 1
+  end
+end
+
+---The rows behind the line of names, each a list that has its values by name as well; and the
+---names. What looks like a number and isn't quoted is one.
+---@param text string
+---@return table[] rows
+---@return string[] columns
+function M.decode(text)
+  local rows, at, line = {}, 1, 1
+  if text:sub(1, 3) == "\u{feff}" then at = 4 end -- a mark that some programs begin with
+  local columns
+  columns, at = record(text, at, line)
+  for k, name in ipairs(columns) do columns[k] = tostring(name) end
+  while at <= #text do
+    local row
+    line = line + 1
+    row, at = record(text, at, line)
+    if #row ~= #columns then
+      error(("record %d: %d fields, and %d names"):format(line, #row, #columns), 2)
+    end
+    for k, name in ipairs(columns) do row[name] = row[k] end
+    rows[#rows + 1] = row
+  end
+  return rows, columns
+end
+
+---Reads a file.
+---@param path string
+---@return table[] rows
+---@return string[] columns
+function M.read(path) return M.decode(c.text(path)) end
+
+return M
