@@ -96,7 +96,7 @@ typedef struct cnri_syntax {
     void (*more)(void);   /* (optional) prints what only the plugins know, behind the details */
 } cnri_syntax;
 
-/* Options of every command (first eight) and of those that run nets. */
+/* Options of every command (first nine) and of those that run nets. */
 typedef struct cnri_common {
     cnri_words plugin_dirs;
     int32_t verbose, quiet;
@@ -107,7 +107,7 @@ typedef struct cnri_common {
     cnri_words no_rewrite, symbols, settings, kernels; /* the last three: "name=value" */
     bool deterministic, no_verify, trust, letterbox;
     uint64_t memory, memory_limit, cache_limit;
-    const char *cache, *clock, *sysfs_root, *meter_address;
+    const char *cache, *clock, *sysfs_root, *meter_address, *board;
     const char *preset, *resize, *crop, *mean, *std, *scale;
     int32_t channels; /* 0: as the net says */
 } cnri_common;

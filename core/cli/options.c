@@ -15,11 +15,13 @@ static const cnri_option general_options[] = {
     {"--quiet", NULL, CNRI_OPT_COUNT, AT(quiet), "only errors on stderr, no progress", 0, 0, NULL,
      'q'},
     {"--clock", "NAME", CNRI_OPT_TEXT, AT(clock),
-     "a plugin's clock for all that is measured (the machine's)", 0, 0, NULL, 0},
+     "a plugin's clock for all that is measured (the board's, or the machine's)", 0, 0, NULL, 0},
     {"--sysfs-root", "DIR", CNRI_OPT_TEXT, AT(sysfs_root),
      "where meters and knobs look for /sys and the like (/)", 0, 0, NULL, 0},
     {"--meter-address", "WHERE", CNRI_OPT_TEXT, AT(meter_address),
      "of a meter that is no file there: /dev/ttyUSB0, i2c:1:0x40", 0, 0, NULL, 0},
+    {"--board", "NAME[,K=V...]", CNRI_OPT_TEXT, AT(board),
+     "a file that describes the machine, which is simulated if it is another", 0, 0, NULL, 0},
 };
 
 static const cnri_option net_options[] = {

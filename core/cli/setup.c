@@ -58,6 +58,7 @@ cnr_status cnri_args_open(const cnri_args *args, cnr_runtime **rt, cnr_error *er
     options.clock = c->clock;
     options.sysfs_root = c->sysfs_root;
     options.meter_address = c->meter_address;
+    options.board = c->board;
     options.cache = cnri_args_cache(args);
     if (c->plugin_dirs.n && !options.plugin_dirs)
         return cnri_fail(err, CNR_E_MEMORY, "options", "out of memory");
@@ -72,7 +73,8 @@ static bool same_words(const cnri_words *a, const cnri_words *b) {
 
 bool cnri_args_reopen(const cnri_args *was, const cnri_args *now, cnr_runtime *rt) {
     const cnri_common *a = &was->common, *b = &now->common;
-    if (!same_words(&a->plugin_dirs, &b->plugin_dirs) || a->trust != b->trust) return true;
+    if (!same_words(&a->plugin_dirs, &b->plugin_dirs) || a->trust != b->trust ||
+        a->board != b->board || a->clock != b->clock) return true;
     if (a->cache != b->cache || rt->devices.n > 0) /* the texts are argv's: the same or not given */
         return a->cache != b->cache || a->threads != b->threads;
     rt->options.threads = rt->devices.options.threads = (int32_t)b->threads;

@@ -157,6 +157,9 @@ cnr_host cnri_host = {
     .map_free = map_free,
     .elements_read = elements_read,
     .elements_write = elements_write,
+    .board_count = cnri_board_count,
+    .board_number = cnri_board_number,
+    .board_text = cnri_board_text,
 };
 
 cnr_host *cnri_host_mutable(void) {

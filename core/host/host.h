@@ -101,6 +101,24 @@ cnr_status cnri_device_alloc(const cnr_device *device, cnr_mem *out, cnr_error *
 cnr_status cnri_devices_keep(cnri_devices *set, const char *folder, cnr_error *err);
 void cnri_devices_close(cnri_devices *set);
 
+/* ---- board.c: what a file says that describes the machine: numbers, texts and lists by their path,
+ * "units.2.name", lists counting from 1. One is in force for the process, as the clock is. ---- */
+typedef struct cnri_board cnri_board;
+enum cnri_board_kind { CNRI_BOARD_NUMBER = 1, CNRI_BOARD_TEXT, CNRI_BOARD_LIST };
+cnri_board *cnri_board_new(void);
+void cnri_board_free(cnri_board *b);
+/* `number` of a list is its length. False: out of memory. */
+bool cnri_board_set(cnri_board *b, const char *path, int32_t kind, double number, const char *text);
+bool cnri_board_has(const cnri_board *b, const char *path); /* a number or a text */
+int32_t cnri_board_paths(const cnri_board *b, const char **out, int32_t most);
+cnr_status cnri_board_seal(cnri_board *b, cnr_error *err); /* all is set: its digest is taken */
+void cnri_board_use(const cnri_board *b);
+void cnri_board_leave(const cnri_board *b); /* none, if it is in force */
+/* Of the one in force, as in the host table; the text "" is its digest. */
+int32_t cnri_board_count(const char *path);
+int32_t cnri_board_number(const char *path, double *out);
+const char *cnri_board_text(const char *path);
+
 /* ---- gauges.c: the meters and knobs of this machine ---- */
 typedef struct cnri_meter_set {
     const cnr_meter *meter;

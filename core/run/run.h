@@ -39,11 +39,14 @@ void cnri_loader_add(const cnri_loader *loader); /* the same one twice is one */
 /* Defined above this room, in core/lua/front_ends.c: adds the loaders of the rooms up there. Called
  * by cnr_open, so that an application that only links the library has them too. */
 void cnri_front_ends_add(void);
+/* Also defined up there, in core/lua/board.c: reads the file of cnr_open_options.board. */
+cnr_status cnri_board_read(const char *spec, cnri_board **out, cnr_error *err);
 
 struct cnr_runtime {
     cnri_devices devices;
     cnr_open_options options;
     CNRI_VEC(cnr_model *) models;
+    cnri_board *board; /* that was asked for; or NULL */
     cnri_clock clock; /* the plugin's that was asked for; or empty */
     char *sysfs_root, *meter_address; /* NULL: "/"; none */
     struct { void *at; void (*close)(void *); } sampler; /* of watch/: opened when first asked for */

@@ -73,6 +73,17 @@ static cnr_status keep_text(char **to, const char *text, cnr_error *err) {
     return text && !*to ? no_memory(err) : CNR_OK;
 }
 
+static cnr_status choose_board(cnr_runtime *rt, const char *spec, cnr_error *err) {
+    const cnr_status status = cnri_board_read(spec, &rt->board, err);
+    if (!status) cnri_board_use(rt->board);
+    return status;
+}
+
+/* What the board would have: simulated machines have a time of their own. */
+static const char *board_clock(const cnr_runtime *rt) {
+    return rt->board ? cnri_board_text("clock") : NULL;
+}
+
 cnr_status cnr_open(cnr_runtime **out, const cnr_open_options *options, cnr_error *err) {
     const cnr_status missing = cnri_given(err, "out", out, NULL);
     if (missing) return missing;
@@ -100,8 +111,9 @@ cnr_status cnr_open(cnr_runtime **out, const cnr_open_options *options, cnr_erro
     rt->pid = getpid();
     cnr_status status = cnri_plugins_load(given.plugin_dirs, !given.no_default_dirs, err);
     cnri_devices_init(&rt->devices, given.threads);
-    if (!status) status = choose_clock(rt, given.clock, err);
-    rt->options.clock = NULL;
+    if (!status && given.board) status = choose_board(rt, given.board, err);
+    if (!status) status = choose_clock(rt, given.clock ? given.clock : board_clock(rt), err);
+    rt->options.clock = rt->options.board = NULL;
     if (!status) status = keep_text(&rt->sysfs_root, given.sysfs_root, err);
     if (!status) status = keep_text(&rt->meter_address, given.meter_address, err);
     rt->options.sysfs_root = rt->options.meter_address = NULL;
@@ -121,6 +133,8 @@ void cnr_close(cnr_runtime *rt) {
     cnri_clock_leave(&rt->clock);
     cnri_free(rt->sysfs_root);
     cnri_free(rt->meter_address);
+    cnri_board_leave(rt->board);
+    cnri_board_free(rt->board);
     pthread_mutex_destroy(rt->lock);
     cnri_free(rt->lock);
     cnri_free(rt);

@@ -39,6 +39,9 @@ typedef struct cnr_open_options {
     const char *cache;
     const char *sysfs_root; /* (since 1.2) where meters and knobs look for /sys and the like; NULL: "/" */
     const char *meter_address; /* (since 1.2) of a meter that is no file there; NULL: none */
+    /* (since 1.2) a Lua file that describes the machine, for plugins that ask, and values of it that are
+     * to be others: "odroid_xu3" (of the installed boards), "mine.lua,seed=3"; for all of the process */
+    const char *board;
 } cnr_open_options;
 
 typedef struct cnr_load_options {

@@ -240,6 +240,12 @@ typedef struct cnr_host {
      * to the type's bits; bool is "not 0". */
     void (*elements_write)(int32_t dtype, void *data, int64_t first, int64_t n, int32_t as,
                            const void *in);
+    /* ---- the board (since 1.2): what the file says that describes the machine (cnr_open_options.
+     * board), by path, "units.2.name"; lists count from 1. Nothing is there without one. ---- */
+
+    int32_t (*board_count)(const char *path); /* entries of the list there; 0: none, or no list */
+    int32_t (*board_number)(const char *path, double *out); /* 1: there is one, and in *out */
+    const char *(*board_text)(const char *path); /* NULL: none. "" is for a digest of all of it */
 } cnr_host;
 
 /* What a plugin says of itself. */
