@@ -29,8 +29,9 @@ static const cnri_syntax syntax = {
     .details =
         "A class map has a line for each class of the net: the label's number, or a name; names\n"
         "stand for their place in sorted order (as folders of classes do). offset:N: the net's\n"
-        "class is the label plus N. JSON: {\"n\", \"top1\", \"top5\", \"seconds\"}, the middle "
-        "two as\nfractions.",
+        "class is the label plus N. JSON: {\"n\", \"top1\", \"top5\", \"loss\", \"seconds\", "
+        "\"confusion\"}:\ntops as fractions, the mean of -log of what the label got, and a row of "
+        "answers for each\nlabel (up to 1024 of them).",
     .options = options,
     .n_options = CNRI_COUNT(options),
     .nets = true,
@@ -124,6 +125,18 @@ static void print_confusion(const eval *e, const cnr_model *model, const cnr_eva
     cnri_say(stdout, "\n");
 }
 
+static void json_confusion(cnri_json *j, const cnr_evaluation *got) {
+    if (!got->confusion) return;
+    cnri_json_list(j, "confusion");
+    for (int64_t r = 0; r < got->labels; r++) {
+        cnri_json_list(j, NULL);
+        for (int64_t c = 0; c < got->labels; c++)
+            cnri_json_int(j, NULL, got->confusion[r * got->labels + c]);
+        cnri_json_end(j);
+    }
+    cnri_json_end(j);
+}
+
 static cnr_status report(const eval *e, const cnri_args *args, const cnr_model *model,
                          const cnr_evaluation *got, cnr_error *err) {
     if (args->common.json) {
@@ -132,13 +145,16 @@ static cnr_status report(const eval *e, const cnri_args *args, const cnr_model *
         cnri_json_int(&j, "n", got->n);
         cnri_json_real(&j, "top1", got->top1);
         cnri_json_real(&j, "top5", got->top5);
+        cnri_json_real(&j, "loss", got->loss);
         cnri_json_real(&j, "seconds", got->seconds);
+        json_confusion(&j, got);
         cnri_json_warnings(&j, model->graph);
         return cnri_json_print(&j, err);
     }
     cnri_say(stdout, "pictures  %lld\ntop-1     %.2f%%  (%lld)\ntop-5     %.2f%%  (%lld)\n",
              (long long)got->n, got->top1 * 100, (long long)got->right, got->top5 * 100,
              (long long)got->among_top);
+    cnri_say(stdout, "loss      %.4f\n", got->loss);
     cnri_say(stdout, "time      %.2f s, %.1f pictures a second\n", got->seconds,
              got->seconds > 0 ? (double)got->n / got->seconds : 0.0);
     if (got->labels <= SMALL) print_confusion(e, model, got);

@@ -24,7 +24,7 @@ static const cnri_option options[] = {
     {"--limit", "N", CNRI_OPT_INT, offsetof(train, limit), "only the first N pictures (all)", 1,
      1e15, NULL, 0},
     {"--eval", "SPEC", CNRI_OPT_TEXT, offsetof(train, o.test),
-     "pictures that the best epoch is tested on, once (the same source's eval split, if it has one)",
+     "pictures that the best epoch is tested on, once (the same source's eval split, if it has one; \"\": none)",
      0, 0, NULL, 0},
     {"--output", "FILE", CNRI_OPT_TEXT, offsetof(train, o.output), "the .cnr to write", 0, 0, NULL,
      'o'},
@@ -43,6 +43,12 @@ static const cnri_option options[] = {
      "momentum that looks ahead", 0, 0, NULL, 0},
     {"--decay", "X", CNRI_OPT_REAL, offsetof(train, o.decay), "weight decay (0.0005)", 0, 1, NULL, 0},
     {"--weight-decay", "X", CNRI_OPT_REAL, offsetof(train, o.decay), "the same", 0, 1, NULL, 0},
+    {"--beta1", "X", CNRI_OPT_REAL, offsetof(train, o.beta1),
+     "of optimisers that average gradients (adam's own: 0.9)", 0, 0.999999, NULL, 0},
+    {"--beta2", "X", CNRI_OPT_REAL, offsetof(train, o.beta2), "and their squares (adam's own: 0.999)",
+     0, 0.999999, NULL, 0},
+    {"--epsilon", "X", CNRI_OPT_REAL, offsetof(train, o.epsilon),
+     "what adam adds before it divides (its own: 1e-8)", 0, 1, NULL, 0},
     {"--seed", "N", CNRI_OPT_INT, offsetof(train, seed), "of weights, order and dropout (1)", 0,
      1e15, NULL, 0},
     {"--loss", "OPERATOR", CNRI_OPT_TEXT, offsetof(train, o.loss),
@@ -174,7 +180,8 @@ static cnr_status all(train *t, cnri_args *args, cnr_error *err) {
         observer.arg = t;
         observer.progress = show;
         observer.event = hear;
-        status = cnri_train_net(rt, net, &how, &t->o, &observer, &result, err);
+        const cnri_train_task task = {.rt = rt, .net = net, .how = &how};
+        status = cnri_train_net(&task, &t->o, &observer, &result, err);
         cnri_watch_end(&t->watching);
     }
     if (!status) status = tell_end(t, &result, err);

@@ -1,4 +1,4 @@
-/* Copies of graphs, for plans to bind and rewrite: weights and attributes are shared. */
+/* Copies of graphs: for plans to bind and rewrite, with weights and attributes shared; and whole ones. */
 #include "core/graph/parts.h"
 
 static bool copy_values(const cnr_graph *g, cnr_graph *to) {
@@ -73,4 +73,43 @@ cnr_graph *cnri_graph_copy(const cnr_graph *g) {
     }
     cnri_graph_free(to);
     return NULL;
+}
+
+/* ---- whole ones ---- */
+
+static bool own_values(cnr_graph *g) {
+    for (int32_t i = 0; i < g->values.n; i++) {
+        cnri_value *v = &g->values.at[i];
+        if (!v->borrowed) continue;
+        const size_t bytes = (size_t)v->type->bytes;
+        void *own = cnri_alloc(bytes + 1);
+        if (!own) return false;
+        memcpy(own, v->type->data, bytes);
+        v->type->data = own;
+        v->borrowed = false;
+        v->seal = NULL;
+    }
+    return true;
+}
+
+static bool own_attributes(cnr_graph *g) {
+    for (int32_t i = 0; i < g->nodes.n; i++) {
+        cnri_node *node = g->nodes.at[i];
+        if (!node->borrowed) continue;
+        cnr_attr **own = cnri_attrs_copy(node->view.attrs, node->view.n_attrs);
+        if (!own) return false;
+        node->view.attrs = (const cnr_attr *const *)own;
+        node->borrowed = false;
+    }
+    return true;
+}
+
+cnr_status cnri_graph_clone(const cnr_graph *g, cnr_graph **out, cnr_error *err) {
+    *out = NULL;
+    const cnr_status status = cnri_graph_sound(g, NULL, 0, err);
+    if (status) return status;
+    cnr_graph *to = cnri_graph_copy(g);
+    if (to && own_values(to) && own_attributes(to)) *out = to;
+    else cnri_graph_free(to);
+    return *out ? CNR_OK : cnri_fail(err, CNR_E_MEMORY, g->name, "out of memory");
 }

@@ -100,6 +100,8 @@ cnr_graph *cnri_graph_new(const char *name);
 void cnri_graph_free(cnr_graph *g);
 void cnri_graph_install(cnr_host *host); /* fills the graph slots of the table */
 cnr_graph *cnri_graph_copy(const cnr_graph *g); /* weights are borrowed from g, which must outlive it */
+/* ... or its own, weights, attributes and all; CNR_E_FORMAT: damaged weights. */
+cnr_status cnri_graph_clone(const cnr_graph *g, cnr_graph **out, cnr_error *err);
 /* A constant whose data stays where it is (a mapped file). */
 cnr_value cnri_graph_borrow(cnr_graph *g, const char *name, const cnr_tensor *type);
 /* cnri_graph_node for a stored node: what it lacks stays lacking, no parameter is made. */

@@ -65,6 +65,8 @@ typedef void (*cnri_problem_fn)(void *arg, const char *path, const char *text);
 cnr_status cnri_attrs_resolve(const cnr_attr_spec *rows, uint32_t row_size, int32_t n_rows,
                               const cnr_attr *const *given, int32_t n_given, int32_t spatial,
                               cnri_problem_fn problem, void *arg, cnr_attr ***out);
+/* What that made, once more: one block. NULL: no memory. */
+cnr_attr **cnri_attrs_copy(const cnr_attr *const *from, int32_t n);
 /* "2, 2" as text, for show and dumps. */
 void cnri_attr_print(const cnr_attr *attr, cnri_text *out);
 

@@ -393,6 +393,39 @@ cnr_status cnri_attrs_resolve(const cnr_attr_spec *rows, uint32_t row_size, int3
     return r.failed ? CNR_E_ARG : *out ? CNR_OK : CNR_E_MEMORY;
 }
 
+static size_t list_bytes(const cnr_attr *a) {
+    return is_list(a->type) ? (size_t)a->n * sizeof(int64_t) : 0;
+}
+
+static size_t text_bytes(const cnr_attr *a) {
+    return a->type == CNR_ATTR_STRING && a->s ? strlen(a->s) + 1 : 0;
+}
+
+cnr_attr **cnri_attrs_copy(const cnr_attr *const *from, int32_t n) {
+    size_t lists = 0, texts = 0;
+    for (int32_t i = 0; i < n; i++) {
+        lists += list_bytes(from[i]);
+        texts += text_bytes(from[i]);
+    }
+    const size_t head = (size_t)n * (sizeof(cnr_attr *) + sizeof(cnr_attr));
+    cnr_attr **out = cnri_alloc(head + lists + texts + 1);
+    if (!out) return NULL;
+    cnr_attr *attrs = (cnr_attr *)(void *)(out + n);
+    char *list = (char *)(attrs + n), *text = list + lists;
+    for (int32_t i = 0; i < n; i++) {
+        const size_t bytes = list_bytes(from[i]), letters = text_bytes(from[i]);
+        const void *numbers = from[i]->ints ? (const void *)from[i]->ints : from[i]->floats;
+        *(out[i] = &attrs[i]) = *from[i];
+        if (letters) out[i]->s = memcpy(text, from[i]->s, letters);
+        if (bytes) memcpy(list, numbers, bytes);
+        if (bytes && from[i]->ints) out[i]->ints = (const int64_t *)(const void *)list;
+        else if (bytes) out[i]->floats = (const double *)(const void *)list;
+        list += bytes;
+        text += letters;
+    }
+    return out;
+}
+
 void cnri_attr_print(const cnr_attr *a, cnri_text *out) {
     char number[40];
     switch ((cnr_attr_type)a->type) {

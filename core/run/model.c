@@ -280,6 +280,11 @@ cnr_status cnr_load(cnr_runtime *rt, const char *path, const cnr_load_options *o
 void cnr_release(cnr_model *m) {
     if (!m) return;
     while (m->sessions.n > 0) cnr_session_close(m->sessions.at[m->sessions.n - 1]);
+    cnri_model_unlearn(m);
+    for (int32_t i = 0; i < m->masked.n; i++) cnri_free(m->masked.at[i]);
+    cnri_vec_free(&m->masked);
+    cnri_graph_free(m->layers);
+    cnri_free((void *)m->layer_names);
     cnri_plans_close(m);
     pthread_mutex_lock(m->rt->lock);
     for (int32_t i = 0; i < m->rt->models.n; i++)

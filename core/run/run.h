@@ -56,6 +56,13 @@ struct cnr_runtime {
                     begun with this file: the next load of it goes on from there, unopened */
 };
 
+/* What work keeps with a model between two gradients (work/gradients.c); state NULL: nothing. */
+typedef struct cnri_learner {
+    void *state;
+    void (*free)(void *state);
+    cnr_status (*follow)(void *state, const char *weight, const cnr_tensor *value, cnr_error *err);
+} cnri_learner;
+
 struct cnr_model {
     cnr_runtime *rt;
     cnr_graph *graph; /* as loaded, with weights; symbols unbound */
@@ -69,6 +76,9 @@ struct cnr_model {
     char **symbols; int64_t *symbol_values; int32_t n_symbols;
     cnr_session *session; /* of cnr_run_*; made at first use */
     char **labels; int32_t n_labels;
+    CNRI_VEC(char *) masked;   /* weights whose zeros stay while it trains */
+    cnr_graph *layers; const char **layer_names; /* change.c: for cnr_layer_at; NULL: nobody asked */
+    cnri_learner learner;
 };
 
 /* A plan that is wanted: for these shapes, by these options (a copy, which changes of the model's
@@ -142,6 +152,15 @@ cnr_status cnri_weights_fill(cnr_graph *net, const char *weights, const char *co
                              cnr_error *err);
 /* Files of any format, by name: native ones, or what an importer makes of others. */
 cnr_status cnri_weights_import(cnr_graph *net, const cnr_import_args *files, cnr_error *err);
+
+/* ---- change.c: models that change ---- */
+/* Closes the model's own session and outdates its plans. CNR_E_STATE: somebody has one. */
+cnr_status cnri_model_idle(cnr_model *model, cnr_error *err);
+/* What it keeps of its weights for gradients goes. */
+void cnri_model_unlearn(cnr_model *model);
+/* A model of this graph, which is taken over, with the options and masks of another. */
+cnr_status cnri_model_like(const cnr_model *like, cnr_graph *graph, cnr_model **out,
+                           cnr_error *err);
 
 /* cnri_input_sizes and cnri_usual_sizes with the symbols that the model was given. */
 void cnri_model_sizes(const cnr_model *m, int32_t index, cnri_sizes from, cnr_tensor *out);

@@ -168,12 +168,22 @@ static cnr_status update(cnri_trainer *t, cnr_graph *g, const cnri_gradient *at,
     return g->problems.n > 0 || g->out_of_memory ? cnri_graph_verdict(g, false, err) : CNR_OK;
 }
 
+static cnr_status give_out(cnri_trainer *t, cnr_graph *g, const cnri_gradient *at,
+                           cnr_error *err) {
+    int32_t *slot = cnri_push(&t->gradients);
+    if (!slot) return cnri_fail(err, CNR_E_MEMORY, g->name, "out of memory");
+    *slot = at->index;
+    const cnr_status status = cnri_graph_output(g, at->gradient, t->weights.at[at->index].name);
+    return status ? cnri_graph_verdict(g, false, err) : CNR_OK;
+}
+
 cnr_status cnri_train_optimise(cnri_trainer *t, cnr_graph *g, cnri_backward *b, cnr_value rate,
                                cnr_value step, cnr_error *err) {
     g->renames = g->updates = true;
     cnr_status status = hook_all(t, g, b, err);
     for (int32_t i = 0; i < b->weights.n && status == CNR_OK; i++)
-        status = update(t, g, &b->weights.at[i], rate, step, err);
+        status = t->optimizer ? update(t, g, &b->weights.at[i], rate, step, err)
+                              : give_out(t, g, &b->weights.at[i], err);
     g->renames = false;
     return status;
 }

@@ -56,6 +56,10 @@ typedef struct cnri_train_options {
                                        * own default */
     double beta1, beta2, epsilon;     /* 0: the same */
     cnri_train_policy policy;
+    double (*schedule)(void *arg, int64_t step, int64_t steps); /* the rate; NULL: rate and policy */
+    void *schedule_arg;
+    const char *const *masked; /* weights whose zeros stay */
+    int32_t n_masked;
     double validation;     /* the part of the samples that epochs are judged by (1 and more: as many);
                             * 0: none, so that the last epoch is kept */
     uint64_t validation_seed; /* which they are */
@@ -98,12 +102,22 @@ typedef struct cnri_trainer {
     int64_t classes;
     int64_t step, steps; /* done, in all epochs together */
     int32_t in_labels, in_step, in_rate; /* which inputs of the training graph they are */
+    CNRI_VEC(int32_t) gradients; /* of one that computes them: whose they are, by output behind the scores */
     bool away, stale; /* weights are newer in the training plan than here; than in the judge's plan */
 } cnri_trainer;
 
 /* Unfilled weights are filled at random from the seed. `net` must outlive the trainer. */
 cnr_status cnri_trainer_open(cnr_runtime *rt, cnr_graph *net, const cnri_train_options *options,
                              cnri_trainer **out, cnr_error *err);
+/* One that neither updates nor judges: loss, scores and the gradients are what its plan gives. */
+cnr_status cnri_trainer_open_gradients(cnr_runtime *rt, cnr_graph *net,
+                                       const cnri_train_options *options, cnri_trainer **out,
+                                       cnr_error *err);
+/* Of t->labels and `input`; statistics of the batch are in the weights' arrays afterwards. */
+cnr_status cnri_trainer_gradients(cnri_trainer *t, const float *input, double *loss,
+                                  cnr_error *err);
+/* New data for a weight, which its plans follow. */
+cnr_status cnri_trainer_set(cnri_trainer *t, const char *weight, const float *data, cnr_error *err);
 /* One that can only judge, by the weights as they are. */
 cnr_status cnri_trainer_open_judge(cnr_runtime *rt, cnr_graph *net,
                                    const cnri_train_options *options, cnri_trainer **out,
@@ -126,7 +140,7 @@ cnr_status cnri_trainer_mask(cnri_trainer *t, const char *weight, const uint8_t 
 /* Replaces nodes by what their operators have in training; `step`: its number, a value of g. */
 cnr_status cnri_train_mode(cnr_graph *g, cnr_value step, uint64_t seed, cnr_error *err);
 cnr_status cnri_train_optimizer(const char *name, const cnr_op **out, cnr_error *err);
-/* Behind the gradients: hook, masks, optimiser. */
+/* Behind the gradients: hook, masks, optimiser; without one they become outputs. */
 cnr_status cnri_train_optimise(cnri_trainer *t, cnr_graph *g, cnri_backward *b, cnr_value rate,
                                cnr_value step, cnr_error *err);
 

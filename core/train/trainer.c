@@ -16,6 +16,22 @@ static cnr_status no_memory(const cnri_trainer *t, cnr_error *err) {
     return cnri_fail(err, CNR_E_MEMORY, t->net->name, "out of memory");
 }
 
+static bool is_masked(const cnri_train_options *o, const char *weight) {
+    for (int32_t i = 0; i < o->n_masked; i++)
+        if (strcmp(o->masked[i], weight) == 0) return true;
+    return false;
+}
+
+static bool mask_zeros(cnri_trained *w) {
+    w->mask = cnri_alloc((size_t)w->n * sizeof *w->mask + 1);
+    for (int64_t i = 0; w->mask && i < w->n; i++) w->mask[i] = w->data[i] != 0;
+    return w->mask != NULL;
+}
+
+static int32_t memories_of(const cnri_trainer *t) {
+    return t->optimizer ? t->optimizer->n_inputs - CNRI_OPTIMIZER_MEMORY : 0;
+}
+
 static cnr_status collect_weights(cnri_trainer *t, cnr_error *err) {
     const cnr_status sound = cnri_graph_sound(t->net, NULL, 0, err);
     if (sound != CNR_OK) return sound;
@@ -28,7 +44,7 @@ static cnr_status collect_weights(cnri_trainer *t, cnr_error *err) {
         w->decays = type->rank > 1;
         w->value = -1;
         const size_t bytes = (size_t)w->n * sizeof(float);
-        const size_t memories = (size_t)(t->optimizer->n_inputs - CNRI_OPTIMIZER_MEMORY);
+        const size_t memories = (size_t)memories_of(t);
         w->name = cnri_strdup(t->net->values.at[v].name);
         w->data = cnri_alloc(bytes + 1);
         w->best = cnri_alloc(bytes + 1);
@@ -36,6 +52,7 @@ static cnr_status collect_weights(cnri_trainer *t, cnr_error *err) {
         if (!w->name || !w->data || !w->best || !w->memory) return no_memory(t, err);
         memcpy(w->data, type->data, bytes);
         memcpy(w->best, type->data, bytes);
+        if (is_masked(&t->options, w->name) && !mask_zeros(w)) return no_memory(t, err);
     }
     if (t->weights.n > 0) return CNR_OK;
     return cnri_fail(err, CNR_E_ARG, t->net->name, "the net has no weights to train");
@@ -93,7 +110,7 @@ static int32_t input_index(const cnr_graph *g, cnr_value value) {
 static cnr_status build(cnri_trainer *t, cnr_graph *g, const cnr_op *loss, cnr_error *err) {
     const cnr_tensor number = {.size = sizeof number, .dtype = CNR_f32};
     const cnr_value step = cnri_train_input(g, "step", &number);
-    const cnr_value rate = cnri_train_input(g, "rate", &number);
+    const cnr_value rate = t->optimizer ? cnri_train_input(g, "rate", &number) : 0;
     cnri_backward b = {0};
     if (step < 0 || rate < 0) return cnri_graph_verdict(g, false, err);
     cnr_status status = cnri_train_mode(g, step, t->options.seed, err);
@@ -194,8 +211,11 @@ static cnr_status check(const cnri_trainer *t, cnr_error *err) {
     return CNR_OK;
 }
 
+typedef enum purpose { TO_TRAIN, TO_JUDGE, TO_DERIVE } purpose;
+
 static cnr_status open_with(cnr_runtime *rt, cnr_graph *net, const cnri_train_options *options,
-                            bool training, cnri_trainer **out, cnr_error *err) {
+                            purpose purpose, cnri_trainer **out, cnr_error *err) {
+    const bool training = purpose != TO_JUDGE;
     const int64_t before = cnri_alloc_failures();
     cnri_trainer *t = cnri_alloc_zero(sizeof *t);
     *out = NULL;
@@ -204,13 +224,13 @@ static cnr_status open_with(cnr_runtime *rt, cnr_graph *net, const cnri_train_op
     t->net = net;
     t->options = *options;
     cnr_status status = check(t, err);
-    if (status == CNR_OK && training)
+    if (status == CNR_OK && purpose == TO_TRAIN)
         status = cnri_train_optimizer(options->optimizer, &t->optimizer, err);
     if (status == CNR_OK && training) status = cnri_graph_fill_random(net, options->seed, err);
     if (status == CNR_OK && training) status = collect_weights(t, err);
     if (status == CNR_OK) status = open_inputs(t, err);
     if (status == CNR_OK && training) status = open_training(t, err);
-    if (status == CNR_OK) status = open_judge(t, err);
+    if (status == CNR_OK && purpose != TO_DERIVE) status = open_judge(t, err);
     status = cnri_alloc_verdict(before, status, net->name, err);
     if (status == CNR_OK) *out = t;
     else cnri_trainer_free(t);
@@ -219,13 +239,23 @@ static cnr_status open_with(cnr_runtime *rt, cnr_graph *net, const cnri_train_op
 
 cnr_status cnri_trainer_open(cnr_runtime *rt, cnr_graph *net, const cnri_train_options *options,
                              cnri_trainer **out, cnr_error *err) {
-    return open_with(rt, net, options, true, out, err);
+    return open_with(rt, net, options, TO_TRAIN, out, err);
+}
+
+cnr_status cnri_trainer_open_gradients(cnr_runtime *rt, cnr_graph *net,
+                                       const cnri_train_options *options, cnri_trainer **out,
+                                       cnr_error *err) {
+    const cnr_status status = open_with(rt, net, options, TO_DERIVE, out, err);
+    if (status) return status;
+    const cnr_graph *g = (*out)->plan->graph;
+    (*out)->classes = cnr_count(cnri_graph_type(g, cnri_graph_output_at(g, 1))) / options->batch;
+    return CNR_OK;
 }
 
 cnr_status cnri_trainer_open_judge(cnr_runtime *rt, cnr_graph *net,
                                    const cnri_train_options *options, cnri_trainer **out,
                                    cnr_error *err) {
-    return open_with(rt, net, options, false, out, err);
+    return open_with(rt, net, options, TO_JUDGE, out, err);
 }
 
 void cnri_trainer_free(cnri_trainer *t) {
@@ -243,6 +273,7 @@ void cnri_trainer_free(cnri_trainer *t) {
         cnri_free(w->mask);
     }
     cnri_vec_free(&t->weights);
+    cnri_vec_free(&t->gradients);
     cnri_preprocess_free(&t->preprocess);
     cnri_free(t->inputs);
     cnri_free(t->labels);
@@ -253,6 +284,7 @@ void cnri_trainer_free(cnri_trainer *t) {
 
 static double rate_now(const cnri_trainer *t) {
     const cnri_train_options *o = &t->options;
+    if (o->schedule) return o->schedule(o->schedule_arg, t->step, t->steps);
     const double part = t->steps > 0 ? (double)t->step / (double)t->steps : 0;
     const double factors[] = {
         [CNRI_RATE_FIXED] = 1,
@@ -310,9 +342,14 @@ static cnr_status renew_prepared(cnri_trainer *t, cnr_error *err) {
     return status;
 }
 
+static double number_of(const cnr_tensor *t) { return cnri_element(t->dtype, t->data, 0); }
+
 cnr_status cnri_trainer_step(cnri_trainer *t, double *loss, int64_t *correct, cnr_error *err) {
     const cnr_tensor *value = NULL, *scores = NULL;
     float step = (float)(t->step + 1), rate = (float)rate_now(t);
+    if (!isfinite(rate) || rate < 0)
+        return cnri_fail(err, CNR_E_ARG, "schedule", "wanted a rate of 0 or more at step %lld of %lld",
+                         (long long)t->step, (long long)t->steps);
     cnr_status status = check_labels(t, t->options.batch, err);
     if (status == CNR_OK) status = set_input(t->session, t->plan, 0, t->inputs, err);
     if (status == CNR_OK) status = set_input(t->session, t->plan, t->in_labels, t->labels, err);
@@ -323,10 +360,38 @@ cnr_status cnri_trainer_step(cnri_trainer *t, double *loss, int64_t *correct, cn
     if (status == CNR_OK) status = cnr_session_output(t->session, 0, &value, err);
     if (status == CNR_OK) status = cnr_session_output(t->session, 1, &scores, err);
     if (status != CNR_OK) return status;
-    *loss = value->dtype == CNR_f64 ? *(const double *)value->data : *(const float *)value->data;
+    *loss = number_of(value);
     *correct = count_correct(t, scores, t->options.batch);
     t->step++;
     return renew_prepared(t, err);
+}
+
+cnr_status cnri_trainer_gradients(cnri_trainer *t, const float *input, double *loss,
+                                  cnr_error *err) {
+    const cnr_tensor *value = NULL;
+    float step = (float)(t->step + 1);
+    cnr_status status = check_labels(t, t->options.batch, err);
+    if (status == CNR_OK) status = set_input(t->session, t->plan, 0, (void *)input, err);
+    if (status == CNR_OK) status = set_input(t->session, t->plan, t->in_labels, t->labels, err);
+    if (status == CNR_OK) status = set_input(t->session, t->plan, t->in_step, &step, err);
+    if (status == CNR_OK) status = cnr_session_run(t->session, err);
+    if (status == CNR_OK) status = cnr_session_output(t->session, 0, &value, err);
+    for (int32_t i = 0; i < t->weights.n && status == CNR_OK; i++)
+        if (!t->weights.at[i].learned) status = cnri_plan_fetch(t->plan, t->weights.at[i].value, err);
+    if (status != CNR_OK) return status;
+    *loss = number_of(value);
+    t->step++;
+    return CNR_OK;
+}
+
+cnr_status cnri_trainer_set(cnri_trainer *t, const char *weight, const float *data, cnr_error *err) {
+    for (int32_t i = 0; i < t->weights.n; i++) {
+        const cnri_trained *w = &t->weights.at[i];
+        if (strcmp(w->name, weight) != 0) continue;
+        memcpy(w->data, data, (size_t)w->n * sizeof *data);
+        return renew(t->plan, w, err);
+    }
+    return cnri_fail(err, CNR_E_NOT_FOUND, weight, "no such weight to train");
 }
 
 /* ---- judging and keeping ---- */
@@ -395,7 +460,7 @@ static cnr_status fetch_memories(cnri_trainer *t, cnr_error *err) {
 }
 
 static cnr_status set_mask(cnri_trainer *t, cnri_trained *w, const uint8_t *mask, cnr_error *err) {
-    const int32_t memories = t->optimizer->n_inputs - CNRI_OPTIMIZER_MEMORY;
+    const int32_t memories = memories_of(t);
     if (!w->mask && !(w->mask = cnri_alloc((size_t)w->n * sizeof *w->mask + 1)))
         return no_memory(t, err);
     const cnr_status status = fetch_memories(t, err);

@@ -79,7 +79,7 @@ cnr_status cnri_calibrate(cnri_calibration *c, cnr_error *err) {
     if (!status) status = cnri_runner_open(&runner, model, c->observer, err);
     for (int64_t i = 0; i < c->pictures && !status; i++) {
         cnr_sample sample;
-        if ((status = cnri_samples_read(&c->samples, i, &sample, err)) != CNR_OK) break;
+        if ((status = cnri_samples_read(c->samples, i, &sample, err)) != CNR_OK) break;
         status = run_one(&runner, tap_range, &arg, &sample.picture, err);
         if (!status) widen(&c->ranges[c->net->inputs.at[0]], &runner.input);
         cnri_free(sample.picture.data);
@@ -179,7 +179,7 @@ cnr_status cnri_compare(cnri_calibration *c, const cnr_graph *quantized, cnri_an
         status = cnri_runner_open(&runners[i], models[i], c->observer, err);
     for (int64_t i = 0; i < c->pictures && i < most && !status; i++) {
         cnr_sample sample;
-        if ((status = cnri_samples_read(&c->samples, i, &sample, err)) != CNR_OK) break;
+        if ((status = cnri_samples_read(c->samples, i, &sample, err)) != CNR_OK) break;
         status = run_one(&runners[0], tap_keep, &args[0], &sample.picture, err);
         if (!status) status = run_one(&runners[1], tap_compare, &args[1], &sample.picture, err);
         cnri_free(sample.picture.data);

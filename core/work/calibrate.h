@@ -17,7 +17,7 @@ typedef struct cnri_calibration {
     cnr_load_options how; /* of all nets that are made */
     const cnr_observer *observer;
     cnr_runtime *rt;
-    cnri_samples samples;
+    cnri_samples *samples;
     int64_t pictures;
     const cnr_graph *net; /* float, rewritten: what plans of it would be made of */
     cnri_range *ranges;   /* by value of net */

@@ -7,6 +7,7 @@
 typedef struct job {
     const cnri_quantise_options *o;
     cnri_calibration c;
+    cnri_samples own;
     cnri_quantising *out; /* its net and quantized are ours until they are done */
     cnri_answers answers;
     bool *wanted;         /* by node of net */
@@ -93,16 +94,17 @@ static cnr_status check(job *q, int64_t most, cnr_error *err) {
     const cnr_graph *nets[2] = {q->out->net, q->out->quantized};
     cnr_model *models[2] = {NULL, NULL};
     cnri_runner runners[2] = {{0}, {0}};
-    cnri_samples samples = {0};
-    cnr_status status = cnri_samples_open(q->o->data, "eval", &samples, err);
-    const int64_t n = status || most < samples.info.count ? most : samples.info.count;
+    cnri_samples own = {0}, *samples = q->o->samples ? q->o->samples : &own;
+    cnr_status status =
+        q->o->samples ? CNR_OK : cnri_samples_open(q->o->data, "eval", &own, err);
+    const int64_t n = status || most < samples->info.count ? most : samples->info.count;
     for (int i = 0; i < 2 && !status; i++) {
         status = cnri_calibration_model(&q->c, nets[i], true, &models[i], err);
         if (!status) status = cnri_runner_open(&runners[i], models[i], q->c.observer, err);
     }
     for (int64_t i = 0; i < n && !status; i++) {
         cnr_sample sample;
-        if ((status = cnri_samples_read(&samples, i, &sample, err)) != CNR_OK) break;
+        if ((status = cnri_samples_read(samples, i, &sample, err)) != CNR_OK) break;
         status = check_one(q, runners, &sample, err);
         cnri_free(sample.picture.data);
         if (!status) status = cnri_go_on(q->c.observer, "checking", i + 1, n, err);
@@ -111,7 +113,7 @@ static cnr_status check(job *q, int64_t most, cnr_error *err) {
         cnri_runner_close(&runners[i]);
         cnr_release(models[i]);
     }
-    cnri_samples_close(&samples);
+    if (!q->o->samples) cnri_samples_close(&own);
     return status;
 }
 
@@ -152,10 +154,12 @@ static cnr_status take(job *q, cnr_error *err) {
 
 static cnr_status all(job *q, const cnr_graph *net, cnr_error *err) {
     const int64_t limit = q->o->limit > 0 ? q->o->limit : 100;
-    cnr_status status = cnri_samples_open(q->o->data, "train", &q->c.samples, err);
+    cnr_status status =
+        q->o->samples ? CNR_OK : cnri_samples_open(q->o->data, "train", &q->own, err);
     if (!status) status = rewritten(q, net, err);
     if (status) return status;
-    q->c.pictures = limit < q->c.samples.info.count ? limit : q->c.samples.info.count;
+    q->c.samples = q->o->samples ? q->o->samples : &q->own;
+    q->c.pictures = limit < q->c.samples->info.count ? limit : q->c.samples->info.count;
     status = cnri_calibrate(&q->c, err);
     if (!status) status = quantise_the_good(q, err);
     if (!status && q->o->check) status = check(q, q->o->check < 0 ? limit : q->o->check, err);
@@ -169,7 +173,7 @@ cnr_status cnri_quantise(cnr_runtime *rt, const cnr_graph *net, const cnri_quant
     CNRI_TAKE(q.c.how, options->how);
     const int64_t before = cnri_alloc_failures();
     cnr_status status = all(&q, net, err);
-    cnri_samples_close(&q.c.samples);
+    if (!options->samples) cnri_samples_close(&q.own);
     cnri_answers_free(&q.answers);
     cnri_free(q.wanted);
     cnri_free(q.given_up);

@@ -6,12 +6,11 @@
 #include <sys/stat.h>
 
 typedef struct job {
-    cnr_runtime *rt;
-    cnr_graph *net;
+    const cnri_train_task *task;
     cnr_train_options o;
     cnri_train_options how;
     const cnr_observer *observer;
-    cnri_samples samples;
+    cnri_samples *samples;
     cnr_train_result *out;
     double there; /* what the file that is there gets right; -1: there is none to lose */
 } job;
@@ -51,10 +50,10 @@ static cnr_status judge_there(job *j, cnr_error *err) {
     struct stat about;
     cnr_graph *g = NULL;
     cnr_error why = CNR_ERROR_INIT;
-    if (j->o.overwrite || stat(j->o.output, &about) != 0 || about.st_size == 0) return CNR_OK;
+    if (!j->o.output || j->o.overwrite || stat(j->o.output, &about) != 0 || about.st_size == 0) return CNR_OK;
     cnr_status status = cnri_store_read(j->o.output, true, &g, &why);
     if (!status)
-        status = cnri_train_score(j->rt, g, &j->how, &j->samples, true, &j->there, NULL, &why);
+        status = cnri_train_score(j->task->rt, g, &j->how, j->samples, true, &j->there, NULL, &why);
     cnri_graph_free(g);
     if (status == CNR_E_CANCELLED) return cnri_fail(err, status, why.where, "%s", why.text);
     if (status)
@@ -66,12 +65,13 @@ static cnr_status judge_there(job *j, cnr_error *err) {
 }
 
 static cnr_status write_net(const job *j, const cnri_train_progress *p, cnr_error *err) {
+    if (!j->o.output) return CNR_OK;
     if (j->there > p->best)
         return cnri_fail(err, CNR_E_STATE, j->o.output,
                          "stays as it was, right on %.2f%%; the best epoch, %lld, on %.2f%% "
                          "(--overwrite replaces it)", 100 * j->there, (long long)p->best_epoch,
                          100 * p->best);
-    return cnri_store_write(j->net, j->o.output, err);
+    return cnri_store_write(j->task->net, j->o.output, err);
 }
 
 /* ---- the test ---- */
@@ -80,12 +80,13 @@ static cnr_status write_net(const job *j, const cnri_train_progress *p, cnr_erro
 static cnr_status test(job *j, cnr_error *err) {
     cnri_samples samples;
     const char *spec = j->o.test ? j->o.test : j->o.data;
+    if (!*spec) return CNR_OK;
     cnr_status status = cnri_samples_open(spec, "eval", &samples, err);
     if (status) return status;
     double right = -1;
     int64_t n = 0;
     if (j->o.test || samples.info.is_split)
-        status = cnri_train_score(j->rt, j->net, &j->how, &samples, false, &right, &n, err);
+        status = cnri_train_score(j->task->rt, j->task->net, &j->how, &samples, false, &right, &n, err);
     j->out->test = share(right);
     j->out->tested = n;
     cnri_samples_close(&samples);
@@ -96,9 +97,9 @@ static cnr_status test(job *j, cnr_error *err) {
 
 static cnr_status train(job *j, cnri_train_progress *last, cnr_error *err) {
     cnri_trainer *trainer = NULL;
-    cnr_status status = cnri_trainer_open(j->rt, j->net, &j->how, &trainer, err);
+    cnr_status status = cnri_trainer_open(j->task->rt, j->task->net, &j->how, &trainer, err);
     if (!status) status = judge_there(j, err);
-    if (!status) status = cnri_train_run(trainer, &j->samples, tell, j, last, err);
+    if (!status) status = cnri_train_run(trainer, j->samples, tell, j, last, err);
     cnri_trainer_free(trainer);
     if (!status) status = write_net(j, last, err);
     return status;
@@ -116,27 +117,67 @@ static void take(const job *j, const cnri_train_progress *p) {
     out->seconds = p->seconds;
 }
 
-cnr_status cnri_train_net(cnr_runtime *rt, cnr_graph *net, const cnr_load_options *how,
-                          const cnr_train_options *options, const cnr_observer *observer,
-                          cnr_train_result *out, cnr_error *err) {
-    job j = {.rt = rt, .net = net, .observer = observer, .out = out, .there = -1};
+static void take_how(job *j) {
+    const cnr_train_options *o = &j->o;
+    const cnr_load_options *how = j->task->how;
+    j->how = (cnri_train_options){
+        .loss = o->loss, .optimizer = o->optimizer, .batch = o->batch, .epochs = o->epochs,
+        .limit = o->limit, .rate = o->rate, .momentum = o->momentum, .nesterov = o->nesterov,
+        .decay = o->decay, .beta1 = o->beta1, .beta2 = o->beta2, .epsilon = o->epsilon,
+        .policy = (cnri_train_policy)o->policy, .schedule = o->schedule,
+        .schedule_arg = o->schedule_arg, .validation = o->validation,
+        .validation_seed = o->validation_seed, .seed = o->seed, .device = how->device,
+        .deterministic = how->deterministic, .memory_limit = how->memory_limit,
+        .masked = j->task->masked, .n_masked = j->task->n_masked,
+        .cancel = j->observer && CNRI_HAS(j->observer, cancel) ? j->observer->cancel : NULL};
+}
+
+cnr_status cnri_train_net(const cnri_train_task *task, const cnr_train_options *options,
+                          const cnr_observer *observer, cnr_train_result *out, cnr_error *err) {
+    job j = {.task = task, .samples = task->samples, .observer = observer, .out = out, .there = -1};
     cnri_train_progress last = {.best = -1};
+    cnri_samples own;
+    cnr_status status = CNR_OK;
     CNRI_TAKE(j.o, options);
     *out = (cnr_train_result){.size = sizeof *out, .test = NAN};
-    j.how = (cnri_train_options){
-        .loss = j.o.loss, .optimizer = j.o.optimizer, .batch = j.o.batch, .epochs = j.o.epochs,
-        .limit = j.o.limit, .rate = j.o.rate, .momentum = j.o.momentum, .nesterov = j.o.nesterov,
-        .decay = j.o.decay, .policy = (cnri_train_policy)j.o.policy, .validation = j.o.validation,
-        .validation_seed = j.o.validation_seed, .seed = j.o.seed, .device = how->device,
-        .deterministic = how->deterministic, .memory_limit = how->memory_limit,
-        .cancel = observer && CNRI_HAS(observer, cancel) ? observer->cancel : NULL};
-    cnr_status status = cnri_samples_open(j.o.data, "train", &j.samples, err);
-    if (status) return status;
+    take_how(&j);
+    if (!j.samples) {
+        status = cnri_samples_open(j.o.data, j.o.split ? j.o.split : "train", &own, err);
+        if (status) return status;
+        j.samples = &own;
+    }
     status = train(&j, &last, err);
-    cnri_samples_close(&j.samples);
+    if (!task->samples) cnri_samples_close(&own);
     if (status) return status;
     take(&j, &last);
     return last.stopped ? CNR_OK : test(&j, err);
+}
+
+cnr_status cnri_train_model(cnr_model *m, cnri_samples *samples, const cnr_train_options *options,
+                            const cnr_observer *observer, cnr_train_result *out, cnr_error *err) {
+    const cnr_load_options how = {.size = sizeof how, .device = m->plan_options.device,
+                                  .deterministic = m->plan_options.deterministic,
+                                  .memory_limit = m->plan_options.memory_limit};
+    const cnri_train_task task = {.rt = m->rt, .net = m->graph, .how = &how, .samples = samples,
+                                  .masked = (const char *const *)m->masked.at,
+                                  .n_masked = m->masked.n};
+    cnr_status status = cnri_check_process(m->rt, err);
+    if (!status) status = cnri_model_idle(m, err);
+    if (!status) cnri_model_unlearn(m);
+    return status ? status : cnri_train_net(&task, options, observer, out, err);
+}
+
+cnr_status cnr_train_model(cnr_model *model, const cnr_train_options *options,
+                           const cnr_observer *observer, cnr_train_result *out, cnr_error *err) {
+    cnr_train_options o;
+    cnr_train_result got = {.size = sizeof got};
+    CNRI_TAKE(o, options);
+    cnr_status status =
+        cnri_given(err, "model", model, "options.data", o.data, "out", out, NULL);
+    if (!status) status = CNRI_ROOM(out, got, err);
+    if (!status) status = cnri_train_model(model, NULL, &o, observer, &got, err);
+    if (!status) *out = got;
+    return status;
 }
 
 cnr_status cnr_train(cnr_runtime *rt, const char *net, const cnr_load_options *load,
@@ -157,7 +198,8 @@ cnr_status cnr_train(cnr_runtime *rt, const char *net, const cnr_load_options *l
     if (!how.weights) how.weights = random;
     status = cnri_check_process(rt, err);
     if (!status) status = cnri_load_graph(rt, net, &how, &graph, err);
-    if (!status) status = cnri_train_net(rt, graph, &how, &o, observer, &got, err);
+    const cnri_train_task task = {.rt = rt, .net = graph, .how = &how};
+    if (!status) status = cnri_train_net(&task, &o, observer, &got, err);
     cnri_graph_free(graph);
     if (!status) *out = got;
     return status;

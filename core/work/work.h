@@ -106,6 +106,7 @@ cnr_status cnri_tune_model(cnr_model *model, const cnri_tune_options *options,
 /* ---- quantise.c ---- */
 typedef struct cnri_quantise_options {
     const char *data;      /* calibrated on its "train" part, checked on "eval" */
+    cnri_samples *samples; /* for both, instead; NULL: none */
     const char *layers;    /* a pattern of names: only those; NULL: all */
     int64_t limit, check;  /* pictures (0: 100); to compare both nets on (-1: as limit, 0: don't) */
     double least;          /* decibels: a layer with less signal to noise stays float */
@@ -128,6 +129,16 @@ typedef struct cnri_quantising {
 cnr_status cnri_quantise(cnr_runtime *rt, const cnr_graph *net, const cnri_quantise_options *options,
                          const cnr_observer *observer, cnri_quantising *out, cnr_error *err);
 void cnri_quantising_free(cnri_quantising *q);
+
+/* ---- nets.c ---- */
+/* As cnr_quantize, on samples that are open; NULL: the options' data. */
+cnr_status cnri_quantize_model(cnr_model *model, cnri_samples *samples,
+                               const cnr_quantize_options *options, const cnr_observer *observer,
+                               cnr_model **net, cnr_quantizing *out, cnr_error *err);
+
+/* ---- prune.c ---- */
+/* Of a tensor's elements the part `keep` that is largest in size stays, the others become 0. */
+cnr_status cnri_prune(cnr_tensor *t, double keep, cnr_error *err);
 
 /* ---- compare.c: models on given inputs, compared with given outputs (the layout stands there) ---- */
 typedef enum cnri_outcome { CNRI_CASE_RIGHT, CNRI_CASE_WRONG, CNRI_CASE_SKIPPED } cnri_outcome;
@@ -186,8 +197,19 @@ cnr_status cnri_import_model(const cnri_import_options *options, cnr_graph **out
 
 /* ---- train.c ---- */
 /* As cnr_train, on a graph with weights to begin with, which has the best ones afterwards. */
-cnr_status cnri_train_net(cnr_runtime *rt, cnr_graph *net, const cnr_load_options *how,
-                          const cnr_train_options *options, const cnr_observer *observer,
-                          cnr_train_result *out, cnr_error *err);
+typedef struct cnri_train_task {
+    cnr_runtime *rt;
+    cnr_graph *net;
+    const cnr_load_options *how;
+    cnri_samples *samples;     /* NULL: the options' data */
+    const char *const *masked; /* weights whose zeros stay */
+    int32_t n_masked;
+} cnri_train_task;
+cnr_status cnri_train_net(const cnri_train_task *task, const cnr_train_options *options,
+                          const cnr_observer *observer, cnr_train_result *out, cnr_error *err);
+/* As cnr_train_model, on samples that are open; NULL: the options' data. */
+cnr_status cnri_train_model(cnr_model *model, cnri_samples *samples,
+                            const cnr_train_options *options, const cnr_observer *observer,
+                            cnr_train_result *out, cnr_error *err);
 
 #endif

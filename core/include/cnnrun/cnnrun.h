@@ -20,7 +20,7 @@ extern "C" {
 #endif
 
 typedef struct cnr_runtime cnr_runtime; /* loaded plugins and open devices */
-typedef struct cnr_model cnr_model;     /* an immutable graph with its weights; shared */
+typedef struct cnr_model cnr_model;     /* a graph with its weights; shared, and left as it is meanwhile */
 typedef struct cnr_plan cnr_plan;       /* a model for given shapes and devices; immutable, shared */
 typedef struct cnr_session cnr_session; /* memory to run a plan in; one thread at a time */
 
@@ -113,6 +113,34 @@ const char *cnr_input_name(const cnr_model *model, int32_t index);
 const char *cnr_output_name(const cnr_model *model, int32_t index);
 const cnr_tensor *cnr_input_type(const cnr_model *model, int32_t index);
 const cnr_tensor *cnr_output_type(const cnr_model *model, int32_t index);
+
+/* Layer `index` of the net as it was loaded (since 1.2). CNR_E_NOT_FOUND past the last. */
+typedef struct cnr_layer {
+    uint32_t size;
+    int32_t n_inputs, n_weights, reserved; /* inputs that are computed or given; weights */
+    const char *name, *op;
+    const cnr_tensor *type; /* of its first output, for one picture where sizes are open */
+    double flops;           /* of a run of that size; a multiply-accumulate is two */
+    const char *const *inputs, *const *weights; /* their names */
+} cnr_layer;
+cnr_status cnr_layer_at(cnr_model *model, int32_t index, cnr_layer *out, cnr_error *err);
+
+/* ---- nets that change (since 1.2): while no plan or session of the model is held, else CNR_E_STATE. One
+ * thread at a time. ---- */
+
+/* One that goes its own way: weights, placements and all. Owned by the runtime as others. */
+cnr_status cnr_copy(const cnr_model *model, cnr_model **out, cnr_error *err);
+int32_t cnr_weight_count(const cnr_model *model);
+const char *cnr_weight_name(const cnr_model *model, int32_t index);
+/* Its data, until it changes; of an encoded one as it is stored. */
+cnr_status cnr_weight(const cnr_model *model, const char *name, const cnr_tensor **out,
+                      cnr_error *err);
+cnr_status cnr_set_weight(cnr_model *model, const char *name, const cnr_tensor *value,
+                          cnr_error *err);
+/* on 1: what is 0 in the weight stays 0 while the net trains; 0: no more. */
+cnr_status cnr_mask(cnr_model *model, const char *weight, int32_t on, cnr_error *err);
+/* A .cnr, or what an exporter writes by such a name. */
+cnr_status cnr_save(cnr_model *model, const char *path, cnr_error *err);
 
 /* ---- plans and sessions ---- */
 
@@ -371,7 +399,7 @@ typedef enum cnr_rate_policy {
 typedef struct cnr_train_options {
     uint32_t size;
     int32_t policy;              /* a cnr_rate_policy */
-    const char *data, *test;     /* specs; what the best epoch is tested on (NULL: data's "eval") */
+    const char *data, *test;     /* specs; what the best epoch is tested on (NULL: data's "eval"; "": none) */
     const char *output;          /* the .cnr to write */
     const char *loss, *optimizer; /* operators; NULL: the net's own, or the first there is */
     int64_t epochs, batch, limit; /* limit: pictures at most, 0: all */
@@ -380,6 +408,11 @@ typedef struct cnr_train_options {
     uint64_t seed, validation_seed;
     int32_t nesterov, overwrite; /* overwrite: even what is better */
     int32_t energy, reserved; /* 1: energy too, where there is a meter */
+    double beta1, beta2, epsilon; /* (since 1.2) of optimisers that have such; 0: their own */
+    const char *split;            /* (since 1.2) of data; NULL: "train" */
+    /* (since 1.2) the rate of step 0, 1 ... of `steps`, instead of rate and policy; NULL: those */
+    double (*schedule)(void *arg, int64_t step, int64_t steps);
+    void *schedule_arg;
 } cnr_train_options;
 typedef enum cnr_event_kind {
     CNR_EVENT_EPOCH = 1,    /* cnr_epoch: one is over */
@@ -408,6 +441,60 @@ void cnr_train_usual(cnr_train_options *options); /* fills all, by its size, whi
 cnr_status cnr_train(cnr_runtime *rt, const char *net, const cnr_load_options *load,
                      const cnr_train_options *options, const cnr_observer *observer,
                      cnr_train_result *out, cnr_error *err);
+/* (since 1.2) From the weights that the model has to better ones; masks hold. options->output NULL: no
+ * file is written. */
+cnr_status cnr_train_model(cnr_model *model, const cnr_train_options *options,
+                           const cnr_observer *observer, cnr_train_result *out, cnr_error *err);
+
+/* Loss and gradients of one batch (since 1.2), for loops of one's own: they end in cnr_set_weight. Layers
+ * behave as in training: dropout drops, and statistics of batches become the model's. */
+typedef struct cnr_gradient_options {
+    uint32_t size;
+    int32_t reserved;
+    const char *loss; /* an operator; NULL: the net's own, or the first there is */
+    uint64_t seed;    /* of dropout */
+} cnr_gradient_options;
+typedef struct cnr_gradients {
+    uint32_t size;
+    int32_t n;
+    double loss;
+    const char *const *names;     /* of the n weights that the loss depends on */
+    const cnr_tensor *const *at;  /* their gradients; 0 where a mask holds a 0 */
+    const cnr_tensor *scores;     /* what the loss is of */
+} cnr_gradients;
+/* `input` of the net's only one, its first size the batch's; a label for each of the batch. *out is good
+ * until the next call for the model, or its release. */
+cnr_status cnr_gradients_of(cnr_model *model, const cnr_gradient_options *options,
+                            const cnr_tensor *input, const int32_t *labels, int64_t n_labels,
+                            cnr_gradients *out, cnr_error *err);
+
+/* Whole numbers instead of floats (since 1.2), where a picture's answer stays good enough. */
+typedef struct cnr_quantize_options {
+    uint32_t size;
+    int32_t reserved;
+    const char *data;     /* calibrated on its "train" part, checked on "eval" */
+    const char *layers;   /* a pattern of names: only those; NULL: all */
+    int64_t limit, check; /* pictures (0: 100); to compare both nets on (0: as limit, -1: none) */
+    double least;         /* decibels: a layer with less signal to noise stays float; 0: any */
+} cnr_quantize_options;
+typedef struct cnr_quantized_layer {
+    const char *name;
+    double low, high, decibels; /* what its output was seen to hold; signal to noise */
+    int32_t quantized, reserved;
+} cnr_quantized_layer;
+typedef struct cnr_quantizing {
+    uint32_t size;
+    int32_t n_layers, n_quantized, reserved;
+    int64_t checked;       /* pictures; the next three are of those: before, after */
+    double top1[2], ms[2]; /* parts of 1 (NaN without labels); of a picture */
+    double agree;          /* part with the same answer */
+    cnr_quantized_layer *layers;
+} cnr_quantizing;
+/* *net is a model of its own; the one given stays as it is. */
+cnr_status cnr_quantize(cnr_model *model, const cnr_quantize_options *options,
+                        const cnr_observer *observer, cnr_model **net, cnr_quantizing *out,
+                        cnr_error *err);
+void cnr_quantizing_free(cnr_quantizing *quantizing);
 
 #ifdef __cplusplus
 }

@@ -198,13 +198,19 @@ LUA
 
 # ---- eval ----
 SKIP: {
-    skip "no $shared/mnist", 3 unless -d "$shared/mnist";
+    skip "no $shared/mnist", 4 unless -d "$shared/mnist";
     ($code, $out, $err) = run('eval', $net, '--weights', 'random:1', '--threads', '1', '--json',
         '--data', "mnist:$shared/mnist", '--limit', '203', '--batch', '16');
     $list = objects($out);
     ok $code == 0 && $list && @$list == 1 && $list->[0]{n} == 203, 'eval --json';
     my ($top1, $top5) = @{$list->[0]}{qw(top1 top5)};
     ok $top1 >= 0 && $top1 <= $top5 && $top5 <= 1 && $list->[0]{seconds} > 0, 'fractions';
+    my ($n, $diagonal) = (0, 0);
+    for my $row (0 .. 9) {
+        $n += $_ for @{$list->[0]{confusion}[$row]};
+        $diagonal += $list->[0]{confusion}[$row][$row];
+    }
+    ok $n == 203 && abs($diagonal / $n - $top1) < 1e-9 && $list->[0]{loss} > 0, 'loss and confusion';
     ($code, $out) = run('eval', $net, '--weights', 'random:1', '--threads', '1', '--json',
         '--data', "mnist:$shared/mnist:test", '--limit', '203', '--batch', '1');
     is objects($out)->[0]{top1}, $top1, 'the same one by one as in batches';

@@ -36,6 +36,15 @@ top=$(sed -n 's/.*"top1":\([0-9.]*\).*/\1/p' "$dir/eval.json")
 train -o "$dir/b.cnr" >/dev/null 2>&1
 cmp -s "$dir/a.cnr" "$dir/b.cnr"; ok $? "the same seed gives the same file"
 
+# Adam's own settings reach it, and no other optimiser takes them for its own.
+adam() { train --optimizer adam --lr 0.001 --limit 600 --eval '' "$@"; }
+adam -o "$dir/adam.cnr" --beta1 0.5 --beta2 0.9 --epsilon 1e-3 --json >"$dir/adam.json" 2>"$dir/err"; ok $? "adam with betas and an epsilon"
+grep -q '"test":null,"tested":0' "$dir/adam.json"; ok $? "and without a test, as --eval '' asks"
+adam -o "$dir/usual.cnr" >/dev/null 2>&1
+! cmp -s "$dir/adam.cnr" "$dir/usual.cnr"; ok $? "which make another net"
+train --beta2 0.9 -o "$dir/x.cnr" 2>"$dir/err"; code=$?
+[ $code -ne 0 ] && grep -q 'has no beta2' "$dir/err" && [ ! -e "$dir/x.cnr" ]; ok $? "sgd has no beta2"
+
 # Ctrl-C behind a judged epoch: the best so far is written.
 awaited() { # file, text: what a running command says, within a minute
     for i in $(seq 600); do grep -q "$2" "$1" 2>/dev/null && return 0; sleep 0.1; done
