@@ -12,6 +12,7 @@ $root =~ s{(.)/$}{$1};
 my %excused = (
     'core/base/output.c' => 'the writer',
     'core/store/plan_cache.c' => 'throws the oldest plans away',
+    'plugins/gauge-common/sysfs.c' => 'an attribute of /sys takes orders; nothing is made or replaced',
 );
 my $writer = qr/(?<![\w.>])(?:
     fopen\s*\([^;]*?,\s*"[^"]*[wa+] | freopen\s*\( | creat\s*\( | mkstemps?\s*\( | mkostemps?\s*\( |

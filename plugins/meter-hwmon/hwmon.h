@@ -1,0 +1,21 @@
+/* meter-hwmon: sensors of current and voltage, and of what they make of them. */
+#ifndef METER_HWMON_H
+#define METER_HWMON_H
+
+#include "gauge.h"
+
+/* Attributes that switch a sensor on, and were found off. */
+typedef struct hwmon_switches {
+    gauge_file *at;
+    int32_t n;
+} hwmon_switches;
+
+/* chips.c: /sys/class/hwmon */
+cnr_status hwmon_chips(const char *root, gauge_sensors *list, cnr_error *err);
+/* boards.c: what vendors' kernels have in other places */
+cnr_status hwmon_odroid(const char *root, gauge_sensors *list, hwmon_switches *switched,
+                        cnr_error *err);
+cnr_status hwmon_jetson(const char *root, gauge_sensors *list, cnr_error *err);
+void hwmon_switch_off(hwmon_switches *switched);
+
+#endif

@@ -1,0 +1,173 @@
+/* meter-nvml: energy and power of NVIDIA's cards by their management library, which is opened at run
+ * time. Below another root than "/" it is ROOT/usr/lib/libnvidia-ml.so.1. */
+#include "gauge.h"
+#include <cnnrun/kit.h>
+#include <dlfcn.h>
+#include <stdio.h>
+
+/* Of the library's ABI, which is stable: 0 is success; handles are pointers. */
+typedef struct nvml {
+    void *library;
+    int (*start)(void);
+    int (*stop)(void);
+    int (*count)(unsigned *n);
+    int (*handle)(unsigned index, void **device);
+    int (*energy)(void *device, unsigned long long *millijoules);
+    int (*power)(void *device, unsigned *milliwatts);
+    const char *(*text)(int code);
+} nvml;
+
+enum { PERIOD_MS = 100, MOST_CARDS = 64 }; /* cards renew both about so often */
+
+typedef struct card_domain {
+    void *device;
+    int counter;
+    cnr_meter_domain domain;
+} card_domain;
+
+typedef struct cards {
+    nvml lib;
+    card_domain *at;
+    int32_t n;
+} cards;
+
+/* ---- the library ---- */
+
+static int symbol(const nvml *lib, const char *name, void *to) {
+    void *at = dlsym(lib->library, name);
+    memcpy(to, &at, sizeof at);
+    return at != NULL;
+}
+
+static cnr_status open_library(nvml *lib, const char *root, cnr_error *err) {
+    static const char name[] = "libnvidia-ml.so.1";
+    char path[GAUGE_PATH];
+    const int real = strcmp(root, "/") == 0;
+    const int n = snprintf(path, sizeof path, "%s/usr/lib/%s", root, name);
+    if (n < 0 || (size_t)n >= sizeof path)
+        return gauge_host->fail(err, CNR_E_LIMIT, root, "the path is too long");
+    lib->library = dlopen(real ? name : path, RTLD_NOW | RTLD_LOCAL);
+    if (!lib->library) return gauge_host->fail(err, CNR_E_NOT_FOUND, name, "%s", dlerror());
+    const int whole = symbol(lib, "nvmlInit_v2", &lib->start) && symbol(lib, "nvmlShutdown", &lib->stop) &&
+                      symbol(lib, "nvmlDeviceGetCount_v2", &lib->count) &&
+                      symbol(lib, "nvmlDeviceGetHandleByIndex_v2", &lib->handle) &&
+                      symbol(lib, "nvmlDeviceGetPowerUsage", &lib->power) &&
+                      symbol(lib, "nvmlErrorString", &lib->text);
+    symbol(lib, "nvmlDeviceGetTotalEnergyConsumption", &lib->energy); /* not in old ones */
+    if (whole) return CNR_OK;
+    dlclose(lib->library);
+    lib->library = NULL;
+    return gauge_host->fail(err, CNR_E_UNSUPPORTED, name, "is too old: it lacks functions wanted");
+}
+
+static cnr_status complain(const nvml *lib, int code, const char *what, cnr_error *err) {
+    const char *text = lib->text(code);
+    return gauge_host->fail(err, CNR_E_DEVICE, "nvml", "%s: %s", what, text ? text : "?");
+}
+
+/* ---- its cards ---- */
+
+static card_domain *add(cards *c, void *device, unsigned card, int counter) {
+    card_domain *at = gauge_host->resize(c->at, (size_t)(c->n + 1) * sizeof *at);
+    if (!at) return NULL;
+    c->at = at;
+    at = &c->at[c->n++];
+    *at = (card_domain){.device = device, .counter = counter, .domain = {.size = sizeof at->domain}};
+    at->domain.quantity = counter ? CNR_QUANTITY_ENERGY : CNR_QUANTITY_POWER;
+    at->domain.period_ms = PERIOD_MS;
+    snprintf(at->domain.name, sizeof at->domain.name, counter ? "gpu%u" : "gpu%u power", card);
+    snprintf(at->domain.feeds, sizeof at->domain.feeds, "opencl:%u", card);
+    return at;
+}
+
+/* The counter where the card has one; its power too, which is then part of that. */
+static cnr_status add_card(cards *c, unsigned card, cnr_error *err) {
+    void *device;
+    unsigned long long energy;
+    unsigned power;
+    const int failed = c->lib.handle(card, &device);
+    if (failed) {
+        gauge_host->log(CNR_LOG_WARN, "meter-nvml", "card %u: %s", card, c->lib.text(failed));
+        return CNR_OK;
+    }
+    const int counter = c->lib.energy && c->lib.energy(device, &energy) == 0;
+    if (counter && !add(c, device, card, 1)) goto no_memory;
+    const int32_t within = counter ? c->n : 0;
+    if (c->lib.power(device, &power) == 0 || !counter) {
+        card_domain *d = add(c, device, card, 0);
+        if (!d) goto no_memory;
+        d->domain.within = within;
+    }
+    return CNR_OK;
+no_memory:
+    return gauge_host->fail(err, CNR_E_MEMORY, "nvml", "out of memory");
+}
+
+/* The library stays loaded: it has threads and handlers of its own. */
+static void close_meter(void *state) {
+    cards *c = state;
+    if (c->lib.library) c->lib.stop();
+    gauge_host->free(c->at);
+    gauge_host->free(c);
+}
+
+static cnr_status open_cards(cards *c, const char *root, cnr_error *err) {
+    unsigned n = 0;
+    CNR_TRY(open_library(&c->lib, root, err));
+    int code = c->lib.start();
+    if (code) {
+        c->lib.library = NULL; /* not started, so nothing to stop */
+        return gauge_host->fail(err, CNR_E_NOT_FOUND, "nvml", "%s", c->lib.text(code));
+    }
+    code = c->lib.count(&n);
+    if (code) return complain(&c->lib, code, "counting the cards", err);
+    for (unsigned i = 0; i < n && i < MOST_CARDS; i++) CNR_TRY(add_card(c, i, err));
+    return c->n ? CNR_OK : gauge_host->fail(err, CNR_E_NOT_FOUND, "nvml", "this machine has no card");
+}
+
+static cnr_status open_meter(const cnr_gauge_options *options, void **state, int32_t *n,
+                             cnr_error *err) {
+    cards *c = gauge_host->alloc(sizeof *c);
+    if (!c) return gauge_host->fail(err, CNR_E_MEMORY, "nvml", "out of memory");
+    memset(c, 0, sizeof *c);
+    const cnr_status status = open_cards(c, options->root, err);
+    if (status) {
+        close_meter(c);
+        return status;
+    }
+    *state = c;
+    *n = c->n;
+    return CNR_OK;
+}
+
+static cnr_status describe(void *state, int32_t domain, cnr_meter_domain *out, cnr_error *err) {
+    const uint32_t size = out->size;
+    (void)err;
+    memcpy(out, &((cards *)state)->at[domain].domain, size < sizeof *out ? size : sizeof *out);
+    out->size = size;
+    return CNR_OK;
+}
+
+static cnr_status read_meter(void *state, int32_t domain, cnr_reading *out, cnr_error *err) {
+    const cards *c = state;
+    const card_domain *d = &c->at[domain];
+    unsigned long long millijoules = 0;
+    unsigned milliwatts = 0;
+    const int code = d->counter ? c->lib.energy(d->device, &millijoules)
+                                : c->lib.power(d->device, &milliwatts);
+    if (code) return complain(&c->lib, code, d->domain.name, err);
+    out->value = d->counter ? (int64_t)millijoules * 1000 : (int64_t)milliwatts * 1000;
+    return CNR_OK;
+}
+
+static const cnr_meter meter = {
+    .size = sizeof(cnr_meter), .name = "nvml", .summary = "energy and power of NVIDIA's cards",
+    .open = open_meter, .describe = describe, .read = read_meter, .close = close_meter};
+
+static cnr_status start(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
+    (void)err;
+    gauge_host = host;
+    return host->add(registrar, CNR_KIND_METER, &meter);
+}
+
+CNR_PLUGIN("meter-nvml", "1", "energy and power of NVIDIA's cards, by their library", "MIT", start)

@@ -1,0 +1,93 @@
+/* meter-powercap: RAPL's counters of Intel's and AMD's processors, as Linux has them below
+ * /sys/class/powercap. Kernels since 5.10 let only root read them. */
+#include "gauge.h"
+#include <cnnrun/kit.h>
+#include <stdio.h>
+
+/* "intel-rapl:0:1" is part of "intel-rapl:0": the length of that; 0: it is part of none. */
+static size_t parent_length(const char *zone) {
+    const char *first = strchr(zone, ':'), *last = strrchr(zone, ':');
+    return first && last != first ? (size_t)(last - zone) : 0;
+}
+
+static const char *zone_of(const gauge_sensor *s, size_t *length) {
+    static const char file[] = "/energy_uj";
+    const char *end = s->value.path + strlen(s->value.path) - (sizeof file - 1), *zone = end;
+    while (zone > s->value.path && zone[-1] != '/') zone--;
+    *length = (size_t)(end - zone);
+    return zone;
+}
+
+/* The domain of the zone that this one is in; the memory's is beside its package, not in it. */
+static int32_t parent_of(const gauge_sensors *list, const char *zone, const char *name) {
+    const size_t n = parent_length(zone);
+    if (n == 0 || strcmp(name, "dram") == 0) return 0;
+    GAUGE_EACH(i, list->n) {
+        size_t length;
+        const char *other = zone_of(&list->at[i], &length);
+        if (length == n && strncmp(other, zone, n) == 0) return i + 1;
+    }
+    return 0;
+}
+
+/* The registers of a package are there twice, by MSR and by memory. */
+static int same_by_memory(const gauge_sensors *list, const char *zone, const char *name) {
+    if (strncmp(zone, "intel-rapl-mmio", 15) != 0) return 0;
+    GAUGE_EACH(i, list->n)
+        if (strcmp(list->at[i].domain.name, name) == 0) return 1;
+    return 0;
+}
+
+static cnr_status add(gauge_sensors *list, const char *folder, cnr_error *err) {
+    const char *zone = gauge_last(folder);
+    char name[GAUGE_TEXT], parent[GAUGE_TEXT], full[2 * GAUGE_TEXT];
+    gauge_file counter;
+    double most;
+    gauge_name(&counter, folder, "energy_uj");
+    if (!gauge_is_there(&counter) || !gauge_look(folder, "name", name, sizeof name)) return CNR_OK;
+    const int32_t within = parent_of(list, zone, name);
+    snprintf(full, sizeof full, "%s", name);
+    if (parent_length(zone)) { /* every package has a "core" */
+        char above[GAUGE_PATH];
+        snprintf(above, sizeof above, "%.*s", (int)(strlen(folder) - strlen(zone) + parent_length(zone)),
+                 folder);
+        if (gauge_look(above, "name", parent, sizeof parent))
+            snprintf(full, sizeof full, "%s/%s", parent, name);
+    }
+    if (same_by_memory(list, zone, full)) return CNR_OK;
+    gauge_sensor *s = gauge_add(list, full, zone);
+    if (!s) return gauge_host->fail(err, CNR_E_MEMORY, folder, "out of memory");
+    s->value = counter;
+    s->domain.quantity = CNR_QUANTITY_ENERGY;
+    s->domain.period_ms = 1;
+    s->domain.within = within;
+    s->domain.covers = strcmp(name, "psys") == 0;
+    if (gauge_look_number(folder, "max_energy_range_uj", &most) && most > 0)
+        s->domain.wraps_at = (uint64_t)most;
+    if (strncmp(name, "package", 7) == 0) snprintf(s->domain.feeds, sizeof s->domain.feeds, "cpu");
+    return CNR_OK;
+}
+
+static cnr_status open_meter(const cnr_gauge_options *options, void **state, int32_t *n,
+                             cnr_error *err) {
+    gauge_found zones;
+    gauge_sensors *list = gauge_sensors_new(err);
+    if (!list) return CNR_E_MEMORY;
+    cnr_status status = gauge_find(options->root, "/sys/class/powercap/*:*", &zones, err);
+    for (int32_t i = 0; i < zones.n && !status; i++) status = add(list, zones.at[i], err);
+    gauge_found_free(&zones);
+    return gauge_opened(list, status, "powercap", state, n, err);
+}
+
+static const cnr_meter meter = {
+    .size = sizeof(cnr_meter), .name = "powercap", .summary = "RAPL: energy of processor packages and memory",
+    .open = open_meter, .describe = gauge_describe, .read = gauge_read, .close = gauge_free};
+
+static cnr_status start(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
+    (void)err;
+    gauge_host = host;
+    return host->add(registrar, CNR_KIND_METER, &meter);
+}
+
+CNR_PLUGIN("meter-powercap", "1", "energy of processors by RAPL, root only on most machines", "MIT",
+           start)

@@ -1,0 +1,26 @@
+#!/usr/bin/perl
+# meter-nvml with a made-up library: counters, power, and what a driver may lack.
+use strict;
+use warnings;
+use FindBin;
+use Test::More;
+
+my $build = $ENV{CNNRUN_BUILD} || "$FindBin::Bin/../../../build";
+my $root = "$build/tests/plugins/meter-nvml";
+sub gauges {
+    my ($wrong, $more) = @_;
+    local $ENV{CNNRUN_FAKE_NVML} = $wrong;
+    return scalar `$build/cnnrun gauges --plugin-dir $build/plugins/meter-nvml.so --sysfs-root $root $more 2>&1`;
+}
+my $out = gauges('', '');
+like($out, qr/^nvml +gpu0 +energy +[\d.e+]+ J +feeds opencl:0$/m, 'a counter');
+like($out, qr/^nvml +gpu0 power +power +250 W +feeds opencl:0$/m, 'and power beside it');
+like($out, qr/^nvml +gpu1 power +power +250 W +feeds opencl:1$/m, 'a card without a counter');
+unlike($out, qr/gpu1 +energy/, 'has none');
+unlike(gauges('lost', '-v'), qr/gpu1/, 'a card that is lost');
+like(gauges('lost', ''), qr/card 1: GPU is lost/, 'is told');
+like(gauges('start', '-vv'), qr/left out: Driver Not Loaded/, 'a driver that is not there is no mistake');
+like(gauges('count', ''), qr/counting the cards: Unknown Error/, 'one that is broken is told');
+like(scalar `$build/cnnrun gauges --plugin-dir $build/plugins/meter-nvml.so --sysfs-root /proc -vv 2>&1`,
+    qr/nvml: left out: .*libnvidia-ml/, 'no library is no mistake');
+done_testing;
