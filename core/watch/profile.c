@@ -1,5 +1,6 @@
 /* Time of each step and of each operator over many runs. */
 #include "core/watch/watch.h"
+#include <math.h>
 
 typedef struct timer {
     cnri_step_time time;
@@ -69,7 +70,7 @@ void cnri_profile_row(const cnri_profile *p, int32_t step, cnr_step_timing *out)
     const cnri_step_names names = cnri_step_names_of(p->plan, step);
     *out = (cnr_step_timing){.size = sizeof *out, .step = step, .node = names.node, .op = names.op,
                              .kernel = names.kernel, .device = names.device,
-                             .ms_min = (double)t->least_ns * 1e-6,
+                             .ms_min = (double)t->least_ns * 1e-6, .joules = NAN,
                              .flops = 2 * macs_of(p->plan, s)};
     if (t->runs) out->ms = (double)t->total_ns * 1e-6 / (double)t->runs;
 }

@@ -25,7 +25,7 @@ cnr_status cnri_energy_sampler(cnr_runtime *rt, cnri_sampler **out, cnr_error *e
     return status;
 }
 
-static const volatile int32_t *cancel_of(const cnr_observer *o) {
+const volatile int32_t *cnri_cancel_of(const cnr_observer *o) {
     return o && CNRI_HAS(o, cancel) ? o->cancel : NULL;
 }
 
@@ -40,7 +40,7 @@ cnr_status cnr_energy_begin(cnr_runtime *rt, const cnr_energy_options *options,
     CNRI_TAKE(r->options, options);
     status = cnri_energy_sampler(rt, &r->sampler, err);
     if (!status && !r->options.no_idle)
-        status = cnri_sampler_idle(r->sampler, cancel_of(observer), err);
+        status = cnri_sampler_idle(r->sampler, cnri_cancel_of(observer), err);
     if (!status) status = cnri_sampler_start(r->sampler, err);
     if (status) {
         cnri_free(r);
@@ -81,6 +81,32 @@ void cnr_energy_free(cnr_energy *e) {
     cnri_free(e->at);
     e->at = NULL;
     e->n = 0;
+}
+
+/* ---- for other work ---- */
+
+cnr_status cnri_energy_around(cnr_runtime *rt, int32_t asked, const cnr_observer *observer,
+                              cnr_energy_region **region, cnr_error *err) {
+    *region = NULL;
+    return asked ? cnr_energy_begin(rt, NULL, observer, region, err) : CNR_OK;
+}
+
+cnr_status cnri_energy_close(cnr_energy_region *region, cnr_status status, int64_t rounds,
+                             cnr_energy **out, cnr_error *err) {
+    if (!region) return status;
+    cnr_energy *made = status ? NULL : cnri_alloc_zero(sizeof *made);
+    if (made) made->size = sizeof *made;
+    else if (!status) status = cnri_fail(err, CNR_E_MEMORY, "energy", "out of memory");
+    const cnr_status ended = cnr_energy_end(region, rounds, made, status ? NULL : err);
+    if (ended || status) cnri_free(made);
+    else *out = made;
+    return status ? status : ended;
+}
+
+void cnri_energy_drop(cnr_energy **energy) {
+    cnr_energy_free(*energy);
+    cnri_free(*energy);
+    *energy = NULL;
 }
 
 cnr_status cnr_energy_of(cnr_runtime *rt, cnr_status (*work)(void *arg, cnr_error *err), void *arg,

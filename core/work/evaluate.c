@@ -132,7 +132,6 @@ cnr_status cnri_evaluate(cnr_model *model, cnri_samples *samples,
                          const cnr_evaluate_options *options, const cnr_observer *observer,
                          cnr_evaluation *out, cnr_error *err) {
     const cnr_source_info *info = &samples->info;
-    const uint64_t begin = cnri_now_ns();
     job j = {.observer = observer, .samples = samples, .out = out};
     CNRI_TAKE(j.o, options);
     *out = (cnr_evaluation){.size = sizeof *out};
@@ -147,11 +146,15 @@ cnr_status cnri_evaluate(cnr_model *model, cnri_samples *samples,
         out->confusion = cnri_alloc_zero(n * sizeof *out->confusion);
         if (!out->confusion) return cnri_fail(err, CNR_E_MEMORY, "confusion", "out of memory");
     }
+    cnr_energy_region *region = NULL;
     cnr_status status = cnri_runner_open(&j.runner, model, observer, err);
+    if (!status) status = cnri_energy_around(model->rt, j.o.energy, observer, &region, err);
+    const uint64_t begin = cnri_now_ns();
     if (!status)
         status = all_samples(&j, j.o.limit > 0 && j.o.limit < info->count ? j.o.limit : info->count,
                              err);
     out->seconds = (double)(cnri_now_ns() - begin) * 1e-9;
+    status = cnri_energy_close(region, status, out->n, &out->energy, err);
     cnri_runner_close(&j.runner);
     cnri_free(j.labels);
     if (status) cnr_evaluation_free(out);
@@ -178,4 +181,5 @@ void cnr_evaluation_free(cnr_evaluation *e) {
     if (!e) return;
     cnri_free(e->confusion);
     e->confusion = NULL;
+    cnri_energy_drop(&e->energy);
 }

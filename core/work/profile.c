@@ -1,14 +1,19 @@
 /* Time and memory of a net on made-up inputs, as a whole and by step. */
 #include "core/watch/watch.h"
 #include "core/work/work.h"
+#include <math.h>
 #include <sys/resource.h>
 
 typedef struct job {
     cnr_profile_options o;
     const cnr_observer *observer;
+    cnr_runtime *rt;
     cnr_plan *plan;
     cnr_session *session;
     cnri_profile *steps;
+    cnr_energy energy;
+    cnri_sampler *sampler; /* of the runtime; NULL: energy is not asked for */
+    double *joules, begun; /* counted by step; NULL: they are not */
     double *ms;
     int64_t done, total;
 } job;
@@ -70,16 +75,66 @@ static cnr_status runs(job *j, int64_t n, double *ms, cnr_error *err) {
     return CNR_OK;
 }
 
-static cnr_status measure(job *j, cnr_error *err) {
-    j->total = j->o.warm + j->o.runs * (j->o.steps ? 2 : 1);
-    cnr_status status = runs(j, j->o.warm, NULL, err);
-    if (!status) status = runs(j, j->o.runs, j->ms, err);
-    if (status || !j->o.steps) return status;
+/* The timed runs, and more until the slowest sensor has told enough. */
+static cnr_status runs_with_energy(job *j, cnr_error *err) {
+    cnr_energy_region *region;
+    int64_t rounds = j->o.runs;
+    cnr_status status = cnr_energy_begin(j->rt, NULL, j->observer, &region, err);
+    if (status) return status;
+    status = runs(j, j->o.runs, j->ms, err);
+    while (!status && !cnr_energy_long_enough(region)) {
+        j->total++;
+        rounds++;
+        status = runs(j, 1, NULL, err);
+    }
+    const cnr_status ended =
+        cnr_energy_end(region, rounds, status ? NULL : &j->energy, status ? NULL : err);
+    return status ? status : ended;
+}
+
+/* What the domains that the whole is summed of have told so far. */
+static double joules_so_far(const job *j) {
+    double all = 0;
+    cnri_sampler_read(j->sampler, true);
+    for (int32_t i = 0; i < j->energy.n; i++)
+        if (j->energy.at[i].summed) all += cnri_sampler_domain(j->sampler, i)->told.joules;
+    return all;
+}
+
+static void hear(void *arg, const cnri_event *event) {
+    job *j = arg;
+    if (j->joules && event->kind == CNRI_EVENT_STEP_BEGIN) j->begun = joules_so_far(j);
+    cnri_profile_hear(j->steps, event);
+    if (j->joules && event->kind == CNRI_EVENT_STEP_END)
+        j->joules[event->step] += joules_so_far(j) - j->begun;
+}
+
+/* Made-up machines count exactly, at any time; sensors of real ones are far slower than a step. */
+static cnr_status count_by_step(job *j, cnr_error *err) {
+    if (!j->energy.source || cnri_clock_is_real()) return CNR_OK;
+    j->joules = cnri_alloc_zero(((size_t)j->plan->steps.n + 1) * sizeof *j->joules);
+    return j->joules ? cnri_sampler_start(j->sampler, err) : no_memory(err);
+}
+
+static cnr_status measure_steps(job *j, cnr_error *err) {
     int32_t id = 0;
-    status = cnri_session_listen(j->session, cnri_profile_hear, j->steps, true, &id, err);
+    cnr_status status = count_by_step(j, err);
+    if (!status) status = cnri_session_listen(j->session, hear, j, true, &id, err);
     if (!status) status = runs(j, j->o.runs, NULL, err);
     cnr_session_unlisten(j->session, id);
+    if (j->joules) cnri_sampler_stop(j->sampler);
     return status;
+}
+
+static cnr_status measure(job *j, cnr_error *err) {
+    cnr_status status = CNR_OK;
+    j->total = j->o.warm + j->o.runs * (j->o.steps ? 2 : 1);
+    if (j->o.energy) status = cnri_energy_sampler(j->rt, &j->sampler, err);
+    if (!status && j->sampler) /* before it is warm, and cools down again */
+        status = cnri_sampler_idle(j->sampler, cnri_cancel_of(j->observer), err);
+    if (!status) status = runs(j, j->o.warm, NULL, err);
+    if (!status) status = j->sampler ? runs_with_energy(j, err) : runs(j, j->o.runs, j->ms, err);
+    return status || !j->o.steps ? status : measure_steps(j, err);
 }
 
 /* ---- the result ---- */
@@ -93,6 +148,30 @@ static double flops_of(const cnr_plan *plan) {
         macs += (double)cost.macs;
     }
     return 2 * macs;
+}
+
+/* A run's joules to its steps, by what was counted, or by the time that they took. */
+static void share_joules(const job *j, cnr_timing *out) {
+    double all = 0;
+    if (!j->energy.source) return;
+    for (int32_t i = 0; i < out->n_steps; i++) all += out->steps[i].ms;
+    out->joules_by = j->joules ? CNR_JOULES_COUNTED : CNR_JOULES_BY_TIME;
+    for (int32_t i = 0; i < out->n_steps; i++) {
+        cnr_step_timing *s = &out->steps[i];
+        s->joules = j->joules ? j->joules[i] / (double)j->o.runs
+                    : all > 0 ? j->energy.joules * s->ms / all
+                              : NAN;
+    }
+}
+
+static cnr_status take_energy(job *j, cnr_timing *out, cnr_error *err) {
+    if (!j->o.energy) return CNR_OK;
+    out->energy = cnri_alloc(sizeof *out->energy);
+    if (!out->energy) return no_memory(err);
+    *out->energy = j->energy;
+    share_joules(j, out);
+    j->energy = (cnr_energy){0}; /* the result's now */
+    return CNR_OK;
 }
 
 /* Names of nodes are the plan's, which may go before the result does. */
@@ -131,7 +210,7 @@ static cnr_status take(const job *j, cnr_timing *out, cnr_error *err) {
 cnr_status cnr_profile(cnr_model *model, const cnr_profile_options *options,
                        const cnr_observer *observer, cnr_timing *out, cnr_error *err) {
     cnr_timing got = {.size = sizeof got};
-    job j = {.observer = observer};
+    job j = {.observer = observer, .rt = model ? model->rt : NULL, .energy = {.size = sizeof j.energy}};
     CNRI_TAKE(j.o, options);
     cnr_status status = cnri_given(err, "model", model, "out", out, NULL);
     if (!status) status = CNRI_ROOM(out, got, err);
@@ -142,9 +221,12 @@ cnr_status cnr_profile(cnr_model *model, const cnr_profile_options *options,
     status = prepare(&j, model, err);
     if (!status) status = measure(&j, err);
     if (!status) status = take(&j, &got, err);
+    if (!status) status = take_energy(&j, &got, err);
     cnr_session_close(j.session);
     cnr_plan_release(j.plan);
     cnri_profile_free(j.steps);
+    cnr_energy_free(&j.energy);
+    cnri_free(j.joules);
     cnri_free(j.ms);
     if (status) cnr_timing_free(&got);
     else *out = got;
@@ -154,6 +236,7 @@ cnr_status cnr_profile(cnr_model *model, const cnr_profile_options *options,
 void cnr_timing_free(cnr_timing *t) {
     if (!t) return;
     for (int32_t i = 0; i < t->n_steps; i++) cnri_free((void *)t->steps[i].node);
+    cnri_energy_drop(&t->energy);
     cnri_free(t->steps);
     t->steps = NULL;
     t->n_steps = 0;

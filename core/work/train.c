@@ -136,6 +136,7 @@ cnr_status cnri_train_net(const cnri_train_task *task, const cnr_train_options *
                           const cnr_observer *observer, cnr_train_result *out, cnr_error *err) {
     job j = {.task = task, .samples = task->samples, .observer = observer, .out = out, .there = -1};
     cnri_train_progress last = {.best = -1};
+    cnr_energy_region *region = NULL;
     cnri_samples own;
     cnr_status status = CNR_OK;
     CNRI_TAKE(j.o, options);
@@ -146,11 +147,19 @@ cnr_status cnri_train_net(const cnri_train_task *task, const cnr_train_options *
         if (status) return status;
         j.samples = &own;
     }
-    status = train(&j, &last, err);
+    status = cnri_energy_around(task->rt, j.o.energy, observer, &region, err);
+    if (!status) status = train(&j, &last, err);
+    status = cnri_energy_close(region, status, 1, &out->energy, err);
     if (!task->samples) cnri_samples_close(&own);
     if (status) return status;
     take(&j, &last);
-    return last.stopped ? CNR_OK : test(&j, err);
+    status = last.stopped ? CNR_OK : test(&j, err);
+    if (status) cnr_train_result_free(out);
+    return status;
+}
+
+void cnr_train_result_free(cnr_train_result *result) {
+    if (result) cnri_energy_drop(&result->energy);
 }
 
 cnr_status cnri_train_model(cnr_model *m, cnri_samples *samples, const cnr_train_options *options,

@@ -79,10 +79,19 @@ void cnri_made_up(cnr_tensor *t);
 typedef struct cnri_op_timing { const char *op; double ms; int32_t steps; } cnri_op_timing;
 int32_t cnri_sum_by_operator(const cnr_step_timing *steps, int32_t n, cnri_op_timing *out);
 
-/* ---- energy.c ---- */
+/* ---- energy.c; what follows meters and commands is in energy.h ---- */
 /* The runtime's sampler, opened when first asked for; rt closes it. */
 struct cnri_sampler;
 cnr_status cnri_energy_sampler(cnr_runtime *rt, struct cnri_sampler **out, cnr_error *err);
+/* Work that tells energy when it is asked to: `asked` 0 leaves *region NULL, which ends as nothing.
+ * *out is made of what the region was, in `rounds`, unless `status` is an error, which comes back. */
+cnr_status cnri_energy_around(cnr_runtime *rt, int32_t asked, const cnr_observer *observer,
+                              cnr_energy_region **region, cnr_error *err);
+cnr_status cnri_energy_close(cnr_energy_region *region, cnr_status status, int64_t rounds,
+                             cnr_energy **out, cnr_error *err);
+void cnri_energy_drop(cnr_energy **energy);
+/* The observer's flag, or NULL. */
+const volatile int32_t *cnri_cancel_of(const cnr_observer *o);
 
 /* ---- tune.c ---- */
 /* Times kernels where `t` has no times yet, for these shapes, and plans by them; the plan is the

@@ -372,6 +372,11 @@ typedef struct cnr_step_timing {
     double ms, ms_min, flops; /* mean and least; a multiply-accumulate is two */
     double joules; /* a share of the run's, as told by cnr_timing.joules_by; NaN: unmeasured */
 } cnr_step_timing;
+enum {
+    CNR_JOULES_COUNTED = 1, /* at each step, by counters that are exact at any time (simulated ones) */
+    CNR_JOULES_BY_TIME = 2, /* the run's, shared out by the time of steps */
+    CNR_JOULES_REPEATED = 3 /* by repeating the layer alone until sensors could tell */
+};
 typedef struct cnr_timing {
     uint32_t size;
     int32_t threads, n_steps, reserved;
@@ -381,7 +386,7 @@ typedef struct cnr_timing {
     uint64_t arena_bytes, arena_bound_bytes, weight_bytes, peak_rss_bytes; /* the last: the process's */
     cnr_step_timing *steps;
     cnr_energy *energy; /* of a run; NULL: not asked for */
-    int32_t joules_by, reserved2; /* of steps: 1 counted at each step, 2 shared out by time */
+    int32_t joules_by, reserved2; /* of steps: CNR_JOULES_..., 0: unmeasured */
 } cnr_timing;
 cnr_status cnr_profile(cnr_model *model, const cnr_profile_options *options,
                        const cnr_observer *observer, cnr_timing *out, cnr_error *err);

@@ -1,0 +1,211 @@
+/* Energy of work: profiles, evaluation, training, a command; a log, and a counter for others. */
+#include "core/work/energy.h"
+#include "tests/tap.h"
+#include <math.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define GAUGES CNRT_BUILD_DIR "/tests/core/host/gauges/gauges.so"
+
+static char folder[] = "/tmp/cnnrun-energy-XXXXXX";
+static const char *in_folder(const char *name) {
+    static char path[4][128];
+    static int at;
+    at = (at + 1) % 4;
+    snprintf(path[at], sizeof path[at], "%s/%s", folder, name);
+    return path[at];
+}
+
+static cnr_runtime *open_runtime(const char *clock) {
+    static const char *const dirs[] = {GAUGES, CNRT_BUILD_DIR "/plugins", NULL};
+    cnr_error err = CNR_ERROR_INIT;
+    const cnr_open_options o = {.size = sizeof o, .plugin_dirs = dirs, .no_default_dirs = 1,
+                                .log_level = CNR_LOG_ERROR, .clock = clock, .sysfs_root = folder};
+    cnr_runtime *rt = NULL;
+    ok(cnr_open(&rt, &o, &err) == CNR_OK, "a runtime %s", err.text);
+    return rt;
+}
+
+static cnr_model *load(cnr_runtime *rt) {
+    const cnr_load_options o = {.size = sizeof o, .weights = "random:1", .device = "cpu"};
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_model *model = NULL;
+    ok(cnr_load(rt, CNRT_SOURCE_DIR "/scripts/nets/lenet5.lua", &o, &model, &err) == CNR_OK,
+       "a net %s", err.text);
+    return model;
+}
+
+/* ---- profiles ---- */
+
+static void test_profile(const char *clock) {
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_runtime *rt = open_runtime(clock);
+    cnr_model *model = load(rt);
+    const cnr_profile_options o = {.size = sizeof o, .steps = 1, .runs = 3, .energy = 1};
+    cnr_timing t = {.size = sizeof t};
+    is_int(cnr_profile(model, &o, NULL, &t, &err), CNR_OK, clock ? "a profile, counted" : "a profile");
+    const cnr_energy *e = t.energy;
+    ok(e && e->source == CNR_ENERGY_MEASURED && fabs(e->watts - 6) < 0.5, "6 W");
+    if (!e) return;
+    ok(clock || e->rounds * e->seconds > 0.4, "runs go on for 20 periods (%d of %.6f s)",
+       (int)e->rounds, e->seconds);
+    ok(fabs(e->joules - e->watts * e->seconds) < 1e-9, "joules are a run's");
+    double all = 0;
+    for (int32_t i = 0; i < t.n_steps; i++) all += t.steps[i].joules;
+    is_int(t.joules_by, clock ? CNR_JOULES_COUNTED : CNR_JOULES_BY_TIME, "how a step's were told");
+    ok(clock ? all > 0 : fabs(all / e->joules - 1) < 1e-6, "and the steps' are shares of them");
+    cnr_timing_free(&t);
+    ok(!t.energy, "it is freed");
+    const cnr_profile_options none = {.size = sizeof none, .runs = 1, .steps = 1};
+    is_int(cnr_profile(model, &none, NULL, &t, &err), CNR_OK, "energy is told when it is asked for");
+    ok(!t.energy && isnan(t.steps[0].joules) && t.joules_by == 0, "and not else");
+    cnr_timing_free(&t);
+    cnr_close(rt);
+}
+
+static volatile int32_t cancel;
+
+static void test_cancelled(void) {
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_runtime *rt = open_runtime(NULL);
+    cnr_model *model = load(rt);
+    const cnr_observer o = {.size = sizeof o, .cancel = &cancel};
+    const cnr_profile_options p = {.size = sizeof p, .energy = 1};
+    cnr_timing t = {.size = sizeof t};
+    cancel = 1;
+    is_int(cnr_profile(model, &p, &o, &t, &err), CNR_E_CANCELLED, "stopped while it asks what is idle");
+    cancel = 0;
+    cnr_close(rt);
+}
+
+/* ---- evaluation and training ---- */
+
+static void test_long_work(void) {
+    if (access(CNRT_SOURCE_DIR "/../shared/data/mnist", R_OK) != 0) {
+        skip("evaluating and training", "../shared/data/mnist");
+        return;
+    }
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_runtime *rt = open_runtime(NULL);
+    cnr_model *model = load(rt);
+    const char *data = "mnist:" CNRT_SOURCE_DIR "/../shared/data/mnist";
+    const cnr_evaluate_options o = {.size = sizeof o, .data = data, .limit = 200, .energy = 1};
+    cnr_evaluation e = {.size = sizeof e};
+    is_int(cnr_evaluate(model, &o, NULL, &e, &err), CNR_OK, "pictures are judged");
+    ok(e.energy && e.energy->rounds == 200 && fabs(e.energy->watts - 6) < 1, "energy is of a picture");
+    cnr_evaluation_free(&e);
+    cnr_train_options t;
+    memset(&t, 0, sizeof t);
+    t.size = sizeof t;
+    cnr_train_usual(&t);
+    t.data = data;
+    t.output = in_folder("trained.cnr");
+    t.epochs = 1;
+    t.limit = 400;
+    t.energy = 1;
+    cnr_train_result r = {.size = sizeof r};
+    is_int(cnr_train(rt, CNRT_SOURCE_DIR "/scripts/nets/lenet5.lua", NULL, &t, NULL, &r, &err), CNR_OK,
+           "a net is trained");
+    ok(r.energy && fabs(r.energy->watts - 6) < 1 && r.energy->rounds == 1, "energy is of all of it");
+    cnr_train_result_free(&r);
+    ok(!r.energy, "it is freed");
+    cnr_close(rt);
+}
+
+/* ---- a command ---- */
+
+static void test_command(void) {
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_runtime *rt = open_runtime(NULL);
+    cnr_energy e = {.size = sizeof e};
+    char *nap[] = {"sh", "-c", "sleep 0.3; exit 7", NULL}, *none[] = {"/no/such/program", NULL};
+    char *killed[] = {"sh", "-c", "kill -TERM $$", NULL}, *long_one[] = {"sleep", "30", NULL};
+    int code = -1;
+    is_int(cnri_energy_command(rt, nap, NULL, &e, &code, &err), CNR_OK, "a command");
+    is_int(code, 7, "its exit code");
+    ok(e.seconds > 0.29 && e.seconds < 3 && fabs(e.watts - 6) < 1, "its time and power (%.3f s, %.3f W)",
+       e.seconds, e.watts);
+    ok(e.samples >= 5 && fabs(e.idle_watts - 6) < 1, "samples, and what was drawn before");
+    cnr_energy_free(&e);
+    is_int(cnri_energy_command(rt, killed, NULL, &e, &code, &err), CNR_OK, "one that is killed");
+    is_int(code, 128 + SIGTERM, "as shells tell it");
+    cnr_energy_free(&e);
+    is_int(cnri_energy_command(rt, none, NULL, &e, &code, &err), CNR_E_NOT_FOUND, "one that isn't there");
+    has_text(err.text, "can't be started", "is told");
+    is_int(code, 127, "as shells tell it");
+    const cnr_observer o = {.size = sizeof o, .cancel = &cancel};
+    cancel = SIGTERM;
+    is_int(cnri_energy_command(rt, long_one, &o, &e, &code, &err), CNR_OK, "one that is stopped");
+    is_int(code, 128 + SIGTERM, "gets the signal");
+    ok(e.seconds < 10, "and is waited for");
+    cancel = 0;
+    cnr_energy_free(&e);
+    cnr_close(rt);
+}
+
+/* ---- a log, and a counter ---- */
+
+typedef struct seen { int rows; double seconds, joules; } seen;
+static int32_t see(void *arg, int32_t kind, const void *of) {
+    const cnri_energy_row *row = of;
+    seen *s = arg;
+    if (kind != CNRI_EVENT_ENERGY) return 0;
+    s->rows++;
+    s->seconds = row->seconds;
+    s->joules = row->joules[0];
+    return s->rows == 30;
+}
+
+static char *text_of(const char *path) {
+    char *text = NULL;
+    size_t n = 0;
+    cnr_error err = CNR_ERROR_INIT;
+    ok(cnri_read_file(path, 1 << 20, &text, &n, &err) == CNR_OK, "%s is there %s", path, err.text);
+    return text ? text : cnri_strdup("");
+}
+
+static void test_follow(void) {
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_runtime *rt = open_runtime("fake-time");
+    cnr_energy e = {.size = sizeof e};
+    seen s = {0};
+    const cnr_observer o = {.size = sizeof o, .arg = &s, .event = see};
+    cnri_follow_options f = {.seconds = 1, .csv = in_folder("log.csv"), .counter = in_folder("counter.json")};
+    is_int(cnri_energy_follow(rt, &f, &o, &e, &err), CNR_OK, "a second is followed");
+    ok(s.rows >= 18 && s.rows <= 21 && s.seconds >= 1, "every 50 ms (%d rows)", s.rows);
+    ok(fabs(e.joules - s.joules) < 1e-9 && fabs(s.joules / s.seconds - 6) < 0.1, "and adds up");
+    cnr_energy_free(&e);
+    char *csv = text_of(f.csv), *counter = text_of(f.counter);
+    ok(strncmp(csv, "time_s,gpu_W,gpu_J\n", 19) == 0, "the log begins with names");
+    int lines = 0;
+    for (const char *p = csv; *p; p++) lines += *p == '\n';
+    is_int(lines, s.rows + 1, "and has a line for each row");
+    ok(strstr(counter, "\"running\":false") && strstr(counter, "{\"meter\":\"fake-meter\",\"name\":\"gpu\",\"joules\":"),
+       "the counter is what it came to");
+    cnri_free(csv);
+    cnri_free(counter);
+    s = (seen){0};
+    f = (cnri_follow_options){0};
+    is_int(cnri_energy_follow(rt, &f, &o, &e, &err), CNR_OK, "until the observer has enough");
+    is_int(s.rows, 30, "which is no error");
+    cnr_energy_free(&e);
+    f.csv = "/no/such/folder/log.csv";
+    is_int(cnri_energy_follow(rt, &f, &o, &e, &err), CNR_E_NOT_FOUND, "a log that can't be written");
+    cnr_close(rt);
+}
+
+int main(void) {
+    if (!mkdtemp(folder)) abort();
+    test_profile(NULL);
+    test_profile("fake-time");
+    test_cancelled();
+    test_long_work();
+    test_command();
+    test_follow();
+    unlink(in_folder("log.csv"));
+    unlink(in_folder("counter.json"));
+    unlink(in_folder("trained.cnr"));
+    rmdir(folder);
+    return done();
+}
