@@ -1,22 +1,22 @@
-/* cli: the program's subcommands and what they share: options, JSON lines, progress, signals.
+/* cli: the program's subcommands and what they share: options, results, progress, signals.
  *
- * A subcommand is a file cmd_NAME.c with `int cnri_cmd_NAME(int argc, char **argv)` (argv[0] is its
- * name; returns the exit code) and one row in CNRI_COMMANDS. It describes itself by a
- * cnri_syntax, from which parsing, help and suggestions come:
+ * A subcommand is a file cmd_NAME.c with a descriptor `cnri_cmd_NAME` and one row in CNRI_COMMANDS.
+ * Parsing, help, suggestions, completions, opening and closing come from the descriptor; the results
+ * from tables of fields, which are printed as lines for people or as JSON:
  *
  *     typedef struct bench { int64_t runs; bool profile; } bench;
  *     static const cnri_option options[] = {
- *         {"--runs", "N", CNRI_OPT_INT, offsetof(bench, runs), "timed runs (20)", .min = 1, .max = 1e6},
- *         {"--profile", NULL, CNRI_OPT_FLAG, offsetof(bench, profile), "time of each step"},
- *     };
- *     static const cnri_syntax syntax = {"bench", "NET", "Measures ...", NULL,
- *                                        options, CNRI_COUNT(options), true, 1, 1};
- *     bench b = {.runs = 20};
- *     cnri_args args;
- *     int code;
- *     if (!cnri_args_parse(&args, &syntax, argc, argv, &b, &code)) return code;
- *     ...
- *     cnri_args_free(&args);
+ *         CNRI_OPTION(bench, runs, "--runs", "N", "timed runs (20)", .min = 1, .max = 1e6),
+ *         CNRI_OPTION(bench, profile, "--profile", NULL, "time of each step")};
+ *     static const cnri_field fields[] = {CNRI_FIELD(timing, "ms", ms), ...};
+ *     static const cnri_record record = CNRI_RECORD(fields, "{ms:.3f} ms\n");
+ *     static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
+ *         const bench *b = values;       ... call->model is the net ...
+ *         return cnri_tell(call, &record, &timing, err);
+ *     }
+ *     const cnri_command cnri_cmd_bench = {
+ *         .name = "bench", .operands = "NET", .summary = "Measures ...", CNRI_OPTIONS(options),
+ *         CNRI_VALUES(bench, .runs = 20), .takes = CNRI_NETS, .opens = CNRI_OPENS_MODEL, .run = run};
  */
 #ifndef CNRI_CLI_H
 #define CNRI_CLI_H
@@ -44,59 +44,74 @@
     X(kernelcheck, "judge every kernel by its operator's reference")                         \
     X(completions, "what a shell completes: for bash, zsh or fish")
 
-#define X(name, help) int cnri_cmd_##name(int argc, char **argv);
-CNRI_COMMANDS(X)
-#undef X
-
-/* The same rows as a table, in main.c. */
-typedef struct cnri_command {
-    const char *name, *help;
-    int (*run)(int argc, char **argv);
-} cnri_command;
-#define X(name, help) CNRI_CMD_##name,
-enum { CNRI_COMMANDS(X) CNRI_N_COMMANDS };
-#undef X
-extern const cnri_command cnri_commands[CNRI_N_COMMANDS];
-
-/* ---- options.c ---- */
+/* ---- fields.c: members of structs, by name and type ---- */
 
 typedef CNRI_VEC(const char *) cnri_words;
 
-typedef enum cnri_option_type {
-    CNRI_OPT_FLAG,   /* bool; no argument */
-    CNRI_OPT_COUNT,  /* int32_t; each occurrence adds one; no argument */
-    CNRI_OPT_INT,    /* int64_t within min..max */
-    CNRI_OPT_REAL,   /* double within min..max */
-    CNRI_OPT_TEXT,   /* const char * */
-    CNRI_OPT_BYTES,  /* uint64_t: a number with K, M or G behind it, or none */
-    CNRI_OPT_CHOICE, /* int32_t: which of `choices` */
-    CNRI_OPT_LIST    /* cnri_words: every occurrence, in order */
-} cnri_option_type;
+typedef enum cnri_type {
+    CNRI_T_BOOL, CNRI_T_I32, CNRI_T_U32, CNRI_T_I64, CNRI_T_U64, CNRI_T_REAL,
+    CNRI_T_TEXT, /* a pointer, which may be NULL */
+    CNRI_T_HERE, /* an array of char */
+    CNRI_T_WORDS
+} cnri_type;
 
+#define CNRI_TYPE_OF(value)                                                                        \
+    _Generic((value), bool: CNRI_T_BOOL, int32_t: CNRI_T_I32, uint32_t: CNRI_T_U32,                \
+             int64_t: CNRI_T_I64, uint64_t: CNRI_T_U64, double: CNRI_T_REAL,                       \
+             const char *: CNRI_T_TEXT, cnri_words: CNRI_T_WORDS,                                  \
+             char *: sizeof(value) == sizeof(char *) ? CNRI_T_TEXT : CNRI_T_HERE)
+#define CNRI_MEMBER(owner, member)                                                                 \
+    .type = CNRI_TYPE_OF(((owner *)0)->member), .at = offsetof(owner, member)
+
+typedef struct cnri_field {
+    const char *key;
+    cnri_type type;
+    size_t at;
+    bool aside; /* for people alone: no part of the JSON object */
+    bool maybe; /* no part of it without a value: NULL, NaN, CNRI_NONE */
+} cnri_field;
+#define CNRI_NONE INT64_MIN
+#define CNRI_MAYBE(owner, name, member) {.key = (name), CNRI_MEMBER(owner, member), .maybe = true}
+#define CNRI_FIELD(owner, name, member) {.key = (name), CNRI_MEMBER(owner, member)}
+#define CNRI_ASIDE(owner, name, member) {.key = (name), CNRI_MEMBER(owner, member), .aside = true}
+
+/* A result: its fields in the order of the JSON object, and how people are told. In `line`
+ *     {key}           is the field's value,
+ *     {key:10.3f}     as printf has it (d, f, g, s or none behind the width); % a hundred times as
+ *                     much, M a millionth, t a duration,
+ *     {key?yes|no}    one text or the other, which may hold fields too: is there a value? None are
+ *                     NULL, "", false, NaN, CNRI_NONE and 0 of whole numbers,
+ *     {key+s}         the text unless the value is 1: layer{n+s}. */
+typedef struct cnri_record {
+    const cnri_field *fields;
+    int32_t n;
+    const char *line;
+    bool warns; /* what was odd about call->model belongs to it, as "warnings" */
+} cnri_record;
+#define CNRI_RESULTS(...) (const cnri_record *const[]){__VA_ARGS__, NULL}
+#define CNRI_RECORD(table, text) {.fields = (table), .n = CNRI_COUNT(table), .line = (text)}
+
+/* ---- options.c ---- */
+
+/* By the type of its member: bool: no argument; int32_t: which of `choices`, or without an argument
+ * how often it was given; whole and real numbers within min..max; uint64_t without bounds: bytes, with
+ * K, M or G behind; cnri_words: every occurrence. */
 typedef struct cnri_option {
     const char *name;     /* "--limit" */
-    const char *argument; /* "N"; NULL for FLAG and COUNT */
-    cnri_option_type type;
-    size_t at;            /* offset of the value in the command's struct, where its default is */
+    const char *argument; /* "N"; NULL: takes none */
+    cnri_type type;
+    size_t at;            /* in the command's struct, where its default is */
     const char *help;     /* NULL: not for people, so not listed */
-    double min, max;      /* INT, REAL; both 0: no bounds */
-    const char *const *choices; /* CHOICE: NULL-terminated */
+    double min, max;      /* both 0: no bounds */
+    const char *const *choices; /* NULL-terminated */
     char letter;          /* 'o': -o does the same; 0: none */
+    bool wanted;          /* the command can't do without */
+    bool writes;          /* a file that will be written: none of those that are read */
 } cnri_option;
+#define CNRI_OPTION(owner, member, word, wants, ...)                                               \
+    {.name = (word), .argument = (wants), CNRI_MEMBER(owner, member), .help = __VA_ARGS__}
 
-typedef struct cnri_syntax {
-    const char *command;  /* "eval" */
-    const char *operands; /* "NET --data SPEC", as help shows them */
-    const char *summary;
-    const char *details;  /* (optional) paragraphs behind the option list */
-    const cnri_option *options;
-    int32_t n_options;
-    bool nets;            /* takes the common options of commands that run nets too */
-    int32_t min_operands, max_operands; /* max -1: any number */
-    void (*more)(void);   /* (optional) prints what only the plugins know, behind the details */
-} cnri_syntax;
-
-/* Options of every command (first nine) and of those that run nets. */
+/* The options that commands share: those of all first, then those of commands that take nets. */
 typedef struct cnri_common {
     cnri_words plugin_dirs;
     int32_t verbose, quiet;
@@ -112,75 +127,120 @@ typedef struct cnri_common {
     int32_t channels; /* 0: as the net says */
 } cnri_common;
 
-typedef struct cnri_args {
-    const cnri_syntax *syntax;
+enum { CNRI_NETS = 1, CNRI_PICTURES = 2 }; /* `takes`: which of them besides the general ones */
+
+typedef enum cnri_opens { /* what a command finds when it runs */
+    CNRI_OPENS_NOTHING,
+    CNRI_OPENS_RUNTIME,
+    CNRI_OPENS_GRAPH, /* of the first operand, and what stands behind it is weights */
+    CNRI_OPENS_MODEL
+} cnri_opens;
+
+typedef struct cnri_call cnri_call;
+typedef struct cnri_command {
+    const char *name;
+    const char *operands; /* "NET --data SPEC", as help shows them */
+    const char *summary;
+    const char *details;  /* (optional) paragraphs behind the option list */
+    const cnri_record *const *results; /* (optional) whose JSON fields help tells of; up to a NULL */
+    const cnri_option *options;
+    int32_t n_options;
+    size_t room;          /* of the struct that options fill */
+    const void *usual;    /* what it holds before them; NULL: zeros */
+    int32_t min_operands, max_operands; /* max -1: any number */
+    uint32_t takes;
+    cnri_opens opens;
+    /* (optional) Before all words are parsed. False: that was all, and call->code is set. */
+    bool (*leads)(cnri_call *call, void *values);
+    /* (optional) What is wrong with the options, before anything opens; NULL: nothing. */
+    const char *(*wrong)(const cnri_call *call, const void *values);
+    /* call->code is the program's exit code when this says CNR_OK. */
+    cnr_status (*run)(cnri_call *call, void *values, cnr_error *err);
+    void (*more)(void);   /* (optional) prints what only the plugins know, behind the details */
+} cnri_command;
+#define CNRI_OPTIONS(table) .options = (table), .n_options = CNRI_COUNT(table)
+#define CNRI_VALUES(owner, ...) .room = sizeof(owner), .usual = &(const owner){__VA_ARGS__}
+
+#define X(name, help) extern const cnri_command cnri_cmd_##name;
+CNRI_COMMANDS(X)
+#undef X
+#define X(name, help) CNRI_CMD_##name,
+enum { CNRI_COMMANDS(X) CNRI_N_COMMANDS };
+#undef X
+/* The rows as a table, in main.c. */
+typedef struct cnri_row { const cnri_command *command; const char *help; } cnri_row;
+extern const cnri_row cnri_commands[CNRI_N_COMMANDS];
+
+/* What a work's observer is for the program: progress becomes a bar, signals stop the work. */
+typedef struct cnri_watching {
+    cnr_observer observer;
+    const char *what; /* NULL: no bar is there */
+    int64_t total;    /* 0: unknown */
+    uint64_t begun_ns, shown_ns;
+    bool terminal, quiet;
+    int32_t width;    /* of the last bar drawn */
+} cnri_watching;
+
+/* One use of a command. */
+struct cnri_call {
+    const cnri_command *command;
+    int argc;
+    char **argv; /* argv[0] is the command's name */
     cnri_common common;
     cnri_words operands;
-} cnri_args;
+    cnr_runtime *rt; /* this and what follows: as the command opens them */
+    cnr_graph *graph;
+    cnr_model *model;
+    cnri_watching watching;
+    int code;
+};
 
-/* Parses argv[1..argc); `values` is the command's struct (NULL without options of its own). False:
- * leave with *code (help was printed, or a mistake explained on stderr). */
-bool cnri_args_parse(cnri_args *args, const cnri_syntax *syntax, int argc, char **argv,
-                     void *values, int *code);
-/* The same, but stops at the first operand; *next is its index in argv (argc: none). */
-bool cnri_args_parse_leading(cnri_args *args, const cnri_syntax *syntax, int argc, char **argv,
-                             void *values, int *next, int *code);
-void cnri_args_free(cnri_args *args);
+/* Parses, opens, runs, closes; returns the exit code. (command.c) */
+int cnri_command_run(const cnri_command *command, int argc, char **argv);
+/* NULL: there is none. (main.c) */
+const cnri_command *cnri_command_find(const char *name);
+
+/* Parses argv[1..argc) into call->common, ->operands and `values`. With `next` it stops at the first
+ * operand, whose index in argv this is (argc: none). False: leave with call->code (help was printed, or
+ * a mistake explained). */
+bool cnri_call_parse(cnri_call *call, void *values, int *next);
+void cnri_call_free(cnri_call *call);
 /* Where in argv the first word behind options that may stand before a command is; -1: none. */
-int cnri_args_command_at(int argc, char **argv);
+int cnri_command_at(int argc, char **argv);
 
-/* ---- reference.c: the option tables as text ---- */
-
-/* Option tables that hold for a command, each under its title; values: where they are stored.
- * own: the command's; shared: of all that take nets; neither: of every command. */
-typedef struct cnri_option_group {
-    const char *title;
+/* Option tables that hold for a command, its own first. */
+typedef struct cnri_group {
+    const char *title; /* of the shared ones; NULL: the command's own */
     const cnri_option *rows;
     int32_t n;
-    char *values;
-    bool own, shared;
-} cnri_option_group;
-enum { CNRI_OPTION_GROUPS = 4 };
-/* Prints them as `form`: help, man (a section of the page), bash, zsh or fish (a command's
- * completions). Returns the exit code. */
-int cnri_reference(const cnri_syntax *syntax, const cnri_option_group *groups, int32_t n,
-                   const char *form);
-/* Prints the whole page, or all completions of a shell: begins, has `command` print itself by
- * --help=FORM for each, and ends. */
-int cnri_reference_all(const char *form);
-/* Prints the options of all commands that take nets. */
-void cnri_reference_options(void);
+} cnri_group;
+enum { CNRI_GROUPS = 4 };
+int32_t cnri_groups_of(const cnri_command *command, cnri_group out[CNRI_GROUPS]);
+
+/* ---- reference.c: the option tables as text ---- */
+void cnri_help(const cnri_command *command); /* NULL: what all that take nets have in common */
+/* A man page, or what bash, zsh or fish complete: false: no such form. */
+bool cnri_reference(const char *form);
 
 /* ---- complain.c: "cnnrun COMMAND: where: text" on stderr; with --json also, on stdout,
  *     {"error": {"code": the exit code, "place": ..., "text": ...}}
  * Each returns the exit code. ---- */
 /* Looks for --json, before anything is parsed. */
 void cnri_errors_begin(int argc, char **argv);
-int cnri_complain(const cnri_args *args, const cnr_error *err);
+int cnri_complain(const cnri_call *call, const cnr_error *err);
 /* Only the line: the command tells it in an object of its own. */
-int cnri_complain_beside(const cnri_args *args, const cnr_error *err);
-/* A mistake in the command line found by the command itself. */
-int cnri_usage_error(const cnri_args *args, const char *format, ...) CNRI_PRINTF(2, 3);
-int cnri_error_told(const char *command, int code, const char *where, const char *text);
+int cnri_complain_beside(const cnri_call *call, const cnr_error *err);
+/* A mistake in the command line, with what may have been meant (NULL: nothing). */
+int cnri_mistake(const char *command, const char *nearest, const char *format, ...) CNRI_PRINTF(3, 4);
 /* The same out of a signal handler; the text is short and needs no escaping. */
 void cnri_error_at_once(const char *text, int code);
 
 /* ---- setup.c: from options to runtimes and models ---- */
-
-/* ---- nearby.c ---- */
-/* `path` is not there, but something of nearly that name is, in its folder or in the first above
- * that exists: false when there is none. */
-bool cnri_nearby(const char *path, char *out, size_t room);
-
-/* Before work begins: `path` can be written, and is none of the operands, of the files of common
- * options, or of n more (NULL ones are none). */
-cnr_status cnri_args_output(const cnri_args *args, const char *path, const char *const *more,
-                            int32_t n, cnr_error *err);
-/* --no-rewrite as the core takes it: NULL-terminated, NULL when there is none. */
-const char *const *cnri_args_no_rewrite(const cnri_args *args);
 /* --cache, else CNNRUN_CACHE; NULL: none. */
-const char *cnri_args_cache(const cnri_args *args);
-cnr_status cnri_args_open(const cnri_args *args, cnr_runtime **rt, cnr_error *err);
+const char *cnri_call_cache(const cnri_call *call);
+cnr_status cnri_call_open(cnri_call *call, cnr_error *err);
+/* Whether a runtime opened for `was` won't do for `now`; what can still be changed of it is. */
+bool cnri_call_reopen(const cnri_call *was, const cnri_call *now);
 /* How nets are loaded, as the options say; to be freed after an error too. */
 typedef struct cnri_loading {
     cnr_load_options options;
@@ -188,25 +248,18 @@ typedef struct cnri_loading {
     int64_t *values;
     char *text;
 } cnri_loading;
-cnr_status cnri_args_loading(const cnri_args *args, cnri_loading *out, cnr_error *err);
+cnr_status cnri_call_loading(const cnri_call *call, cnri_loading *out, cnr_error *err);
 void cnri_loading_free(cnri_loading *l);
-/* Whether a runtime opened for `was` won't do for `now`; what can still be changed of it is. */
-bool cnri_args_reopen(const cnri_args *was, const cnri_args *now, cnr_runtime *rt);
-/* Loads a net as the options say and sets its preprocessing from the flags. */
-cnr_status cnri_args_load(const cnri_args *args, cnr_runtime *rt, const char *path,
-                          cnr_model **out, cnr_error *err);
-/* A model of `graph`, which it takes over, with the same options. */
-cnr_status cnri_args_model(const cnri_args *args, cnr_runtime *rt, cnr_graph *graph,
-                           cnr_model **out, cnr_error *err);
-/* Only the graph (show, convert, check, train). */
-cnr_status cnri_args_load_graph(const cnri_args *args, cnr_runtime *rt, const char *path,
-                                cnr_graph **out, cnr_error *err);
+/* Load the first operand as the options say and set its preprocessing from the flags. */
+cnr_status cnri_call_model(cnri_call *call, cnr_error *err);
+cnr_status cnri_call_graph(cnri_call *call, cnr_error *err);
+/* A model of call->graph, which it takes over, with the same options. */
+cnr_status cnri_call_model_of_graph(cnri_call *call, cnr_error *err);
 /* The preprocessing flags, put into `graph` for its picture inputs. */
-cnr_status cnri_args_preprocess(const cnri_args *args, cnr_graph *graph, cnr_error *err);
-/* Whether --mean is "104,117,123" rather than a file. */
-bool cnri_is_numbers(const char *text);
+cnr_status cnri_call_preprocess(const cnri_call *call, cnr_graph *graph, cnr_error *err);
+bool cnri_is_numbers(const char *text); /* "104,117,123" */
 
-/* ---- json.c: one object a line on stdout ----
+/* ---- json.c: one object a line on stdout; results are told by cnri_tell where that can do it ----
  *     cnri_json j = {0};
  *     cnri_json_begin(&j);  cnri_json_text(&j, "input", name);  cnri_json_list(&j, "top"); ...
  *     cnri_json_end(&j);    (of the list)
@@ -225,26 +278,19 @@ void cnri_json_bool(cnri_json *j, const char *key, bool value);
 void cnri_json_warnings(cnri_json *j, const cnr_graph *g);
 cnr_status cnri_json_print(cnri_json *j, cnr_error *err);
 
+/* ---- fields.c ---- */
+/* A result: an object with --json, else the line. */
+cnr_status cnri_tell(const cnri_call *call, const cnri_record *record, const void *of,
+                     cnr_error *err);
+cnr_status cnri_tell_text(const cnri_text *text, cnr_error *err); /* as it is, on stdout */
+/* The line alone; the fields alone, into an object that is begun. */
+cnr_status cnri_tell_line(const cnri_record *record, const void *of, cnr_error *err);
+void cnri_json_fields(cnri_json *j, const cnri_record *record, const void *of);
+
 /* ---- progress.c: on stderr; a bar on a terminal, a line now and then elsewhere ---- */
-typedef struct cnri_progress {
-    const char *what;
-    int64_t total; /* 0: unknown */
-    uint64_t begun_ns, shown_ns;
-    bool terminal, quiet;
-    int32_t width; /* of the last bar drawn */
-} cnri_progress;
-void cnri_progress_begin(cnri_progress *p, const char *what, int64_t total, bool quiet);
-/* `done` of total are done; `text` (may be NULL) stands behind the bar: "loss 0.12". */
-void cnri_progress_show(cnri_progress *p, int64_t done, const char *text);
-void cnri_progress_end(cnri_progress *p); /* removes the bar */
-/* An observer for this command: progress becomes a bar, signals stop the work. */
-typedef struct cnri_watching {
-    cnr_observer observer;
-    cnri_progress bar;
-    bool begun, quiet;
-} cnri_watching;
-const cnr_observer *cnri_watch(cnri_watching *w, const cnri_args *args);
-void cnri_watch_end(cnri_watching *w);
+const cnr_observer *cnri_watch(cnri_call *call);
+int32_t cnri_watch_show(void *watching, const cnr_progress *p);
+void cnri_watch_end(cnri_watching *w); /* removes the bar */
 /* "12s", "3m04s", "1h02m" */
 void cnri_duration(double seconds, char *out, size_t room);
 

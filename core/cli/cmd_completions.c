@@ -1,20 +1,20 @@
 /* cnnrun completions: what a shell completes, made of the option tables. */
 #include "core/cli/cli.h"
 
-int cnri_cmd_completions(int argc, char **argv) {
-    static const cnri_syntax syntax = {
-        "completions", "bash|zsh|fish",
+static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
+    const char *shell = call->operands.at[0];
+    (void)values;
+    if (strcmp(shell, "man") != 0 && cnri_reference(shell)) return CNR_OK;
+    return cnri_fail(err, CNR_E_ARG, NULL, "wanted bash, zsh or fish, got \"%s\"", shell);
+}
+
+const cnri_command cnri_cmd_completions = {
+    .name = "completions",
+    .operands = "bash|zsh|fish",
+    .summary =
         "Prints what that shell completes of this program. bash: source <(cnnrun completions bash);\n"
         "zsh: into a file _cnnrun of a folder in fpath; fish: into completions/cnnrun.fish.",
-        NULL, NULL, 0, false, 1, 1, NULL};
-    cnri_args args;
-    int code;
-    if (!cnri_args_parse(&args, &syntax, argc, argv, NULL, &code)) return code;
-    const char *shell = args.operands.at[0];
-    if (strcmp(shell, "bash") != 0 && strcmp(shell, "zsh") != 0 && strcmp(shell, "fish") != 0)
-        code = cnri_usage_error(&args, "wanted bash, zsh or fish, got \"%s\"", shell);
-    else
-        code = cnri_reference_all(shell);
-    cnri_args_free(&args);
-    return code;
-}
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = run,
+};

@@ -2,18 +2,13 @@
 #include "core/cli/cli.h"
 #include "core/store/store.h"
 
-typedef struct import {
-    const char *out, *labels, *format;
-} import;
+typedef struct import { const char *out, *labels, *format; } import;
 
 static const cnri_option options[] = {
-    {"--output", "FILE", CNRI_OPT_TEXT, offsetof(import, out), "the native file to write", 0, 0,
-     NULL, 'o'},
-    {"--labels", "FILE", CNRI_OPT_TEXT, offsetof(import, labels),
-     "names of the classes, one a line", 0, 0, NULL, 0},
-    {"--format", "NAME", CNRI_OPT_TEXT, offsetof(import, format),
-     "the importer to use (told by the content)", 0, 0, NULL, 0},
-};
+    CNRI_OPTION(import, out, "--output", "FILE", "the native file to write", .letter = 'o',
+                .wanted = true, .writes = true),
+    CNRI_OPTION(import, labels, "--labels", "FILE", "names of the classes, one a line"),
+    CNRI_OPTION(import, format, "--format", "NAME", "the importer to use (told by the content)")};
 
 /* What each importer takes as --option. */
 static void list_options(void) {
@@ -26,72 +21,45 @@ static void list_options(void) {
         const cnr_importer *importer = cnri_at(CNR_KIND_IMPORTER, i);
         const char *const *row = cnri_importer_options(importer);
         cnri_say(stdout, "  %s%s\n", importer->name, row ? *row ? "" : ": none" : ": it does not say");
-        for (; row && *row; row++)
-            cnri_say(stdout, "      %-18.*s %s\n", (int)strcspn(*row, " "), *row,
-                     *row + strcspn(*row, " ") + strspn(*row + strcspn(*row, " "), " "));
+        for (; row && *row; row++) {
+            const size_t n = strcspn(*row, " ");
+            cnri_say(stdout, "      %-18.*s %s\n", (int)n, *row, *row + n + strspn(*row + n, " "));
+        }
     }
     cnr_close(rt);
-}
-
-static const cnri_syntax syntax = {
-    .command = "import",
-    .operands = "MODEL [WEIGHTS] -o OUT.cnr",
-    .summary = "Turns a model of another program into the native file. The format is told by the\n"
-               "content; the flags for pictures are kept with the net.",
-    .more = list_options,
-    .options = options,
-    .n_options = CNRI_COUNT(options),
-    .nets = true,
-    .min_operands = 1,
-    .max_operands = 8,
-};
-
-static void tell(const cnri_args *args, const import *im, const cnr_graph *graph) {
-    int64_t parameters = 0;
-    for (int32_t i = 0; i < graph->values.n; i++) {
-        const cnri_value *v = &graph->values.at[i];
-        if (v->producer < 0 && !v->is_input && v->type->data) parameters += cnr_count(v->type);
-    }
-    if (!args->common.quiet)
-        cnri_say(stderr, "%s: %d nodes, %lld parameters\n", im->out, graph->nodes.n,
-                 (long long)parameters);
 }
 
 /* A mean image that the importer has read is no picture for the flag any more. */
-static cnr_status run_import(const import *im, cnri_args *args, cnr_graph **graph, cnr_error *err) {
-    const char *mean = args->common.mean;
+static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
+    const import *im = values;
+    cnri_common *c = &call->common;
     const cnri_import_options o = {
-        .paths = args->operands.at, .n_paths = args->operands.n, .format = im->format,
-        .settings = args->common.settings.at, .n_settings = args->common.settings.n,
-        .weights = args->common.weights, .labels = im->labels,
-        .mean = mean && !cnri_is_numbers(mean) ? mean : NULL, .no_verify = args->common.no_verify};
+        .paths = call->operands.at, .n_paths = call->operands.n, .format = im->format,
+        .settings = c->settings.at, .n_settings = c->settings.n, .weights = c->weights,
+        .labels = im->labels, .mean = c->mean && !cnri_is_numbers(c->mean) ? c->mean : NULL,
+        .no_verify = c->no_verify};
     bool mean_taken;
-    const cnr_status status = cnri_import_model(&o, graph, &mean_taken, err);
-    if (mean_taken) args->common.mean = NULL;
-    return status ? status : cnri_args_preprocess(args, *graph, err);
+    cnr_status status = cnri_import_model(&o, &call->graph, &mean_taken, err);
+    if (mean_taken) c->mean = NULL;
+    if (!status) status = cnri_call_preprocess(call, call->graph, err);
+    if (!status) status = cnri_store_write(call->graph, im->out, err);
+    if (!status && !c->quiet)
+        cnri_say(stderr, "%s: %d nodes, %lld parameters\n", im->out, call->graph->nodes.n,
+                 (long long)cnri_parameters_of(call->graph));
+    return status;
 }
 
-int cnri_cmd_import(int argc, char **argv) {
-    import im = {0};
-    cnri_args args;
-    cnr_runtime *rt = NULL;
-    cnr_graph *graph = NULL;
-    cnr_error err = CNR_ERROR_INIT;
-    int code = 0;
-    if (!cnri_args_parse(&args, &syntax, argc, argv, &im, &code)) return code;
-    if (!im.out) {
-        code = cnri_usage_error(&args, "-o OUT.cnr is missing");
-    } else {
-        const char *const more[] = {im.labels};
-        cnr_status status = cnri_args_output(&args, im.out, more, CNRI_COUNT(more), &err);
-        if (!status) status = cnri_args_open(&args, &rt, &err);
-        if (!status) status = run_import(&im, &args, &graph, &err);
-        if (!status) status = cnri_store_write(graph, im.out, &err);
-        if (status) code = cnri_complain(&args, &err);
-        else tell(&args, &im, graph);
-    }
-    cnri_graph_free(graph);
-    cnr_close(rt);
-    cnri_args_free(&args);
-    return code;
-}
+const cnri_command cnri_cmd_import = {
+    .name = "import",
+    .operands = "MODEL [WEIGHTS] -o OUT.cnr",
+    .summary = "Turns a model of another program into the native file. The format is told by the\n"
+               "content; the flags for pictures are kept with the net.",
+    CNRI_OPTIONS(options),
+    CNRI_VALUES(import, .out = NULL),
+    .min_operands = 1,
+    .max_operands = 8,
+    .takes = CNRI_NETS | CNRI_PICTURES,
+    .opens = CNRI_OPENS_RUNTIME,
+    .run = run,
+    .more = list_options,
+};

@@ -1,11 +1,6 @@
 /* cnnrun ops: operators with their ports, attributes and help, straight from their descriptors. */
 #include "core/cli/cli.h"
-
-static const cnri_syntax syntax = {
-    .command = "ops",
-    .operands = "[NAME]",
-    .summary = "Lists the operators that plugins brought; with a NAME, all about one of them.",
-    .max_operands = 1};
+#include <math.h>
 
 static const char *const type_names[] = {
     [CNR_ATTR_INT] = "int",       [CNR_ATTR_FLOAT] = "float", [CNR_ATTR_BOOL] = "true or false",
@@ -20,26 +15,100 @@ static const struct { uint32_t flag; const char *text; } op_flags[] = {
     {CNR_OP_LOSS, "a loss"},
     {CNR_OP_RANGES, "in ranges"}};
 
-static const char *const *aliases_of(const cnr_op *op) {
-    static const char *const none[] = {NULL};
-    return CNRI_HAS(op, aliases) ? op->aliases : none;
+typedef CNRI_VEC(const char *) names;
+
+static void add_name(names *list, const char *name) {
+    const char **slot = cnri_push(list);
+    if (slot) *slot = name;
 }
 
-static const char *text_or(const char *text, const char *other) {
-    return text && *text ? text : other;
+/* Where a result goes: into an object, or for people. */
+typedef struct telling {
+    cnri_json *json; /* NULL: people */
+    cnr_error *err;
+} telling;
+
+static void tell_list(telling *t, const char *key, const char *title, const names *list) {
+    if (t->json) cnri_json_list(t->json, key);
+    for (int32_t i = 0; i < list->n; i++) {
+        if (t->json) cnri_json_text(t->json, NULL, list->at[i]);
+        else cnri_say(stdout, "%s%s", i ? ", " : title, list->at[i]);
+    }
+    if (t->json) cnri_json_end(t->json);
+    else if (list->n) cnri_say(stdout, "\n");
 }
 
-static const cnr_attr_spec *attr_at(const cnr_op *op, int32_t i, cnr_attr_spec *room) {
-    return cnri_spec_at(op->attrs, op->attr_spec_size, i, room);
+static void begin_rows(telling *t, const char *key, int32_t n) {
+    if (t->json) cnri_json_list(t->json, key);
+    else if (n) cnri_say(stdout, "\n%s:\n", key);
 }
 
-/* Row i of a list of ports whose rows may be shorter than ours. */
-static cnr_port port_at(const cnr_op *op, const cnr_port *rows, int32_t i) {
-    cnr_port port = {0};
-    const size_t row = op->port_size;
-    memcpy(&port, (const char *)rows + row * (size_t)i, row < sizeof port ? row : sizeof port);
-    return port;
+static void tell_row(telling *t, const cnri_record *record, const void *of) {
+    if (t->json) cnri_json_object(t->json, NULL);
+    if (t->json) cnri_json_fields(t->json, record, of);
+    else (void)cnri_tell_line(record, of, t->err);
 }
+
+static void end_rows(telling *t) {
+    if (t->json) cnri_json_end(t->json);
+}
+
+/* ---- ports ---- */
+
+typedef struct port_row {
+    const char *name, *help;
+    bool optional, variadic, parameter, constant;
+    int32_t least;
+} port_row;
+static const cnri_field port_fields[] = {
+    CNRI_FIELD(port_row, "name", name),
+    CNRI_FIELD(port_row, "optional", optional),
+    CNRI_FIELD(port_row, "variadic", variadic),
+    CNRI_FIELD(port_row, "parameter", parameter),
+    CNRI_FIELD(port_row, "const", constant),
+    CNRI_FIELD(port_row, "least", least),
+    CNRI_FIELD(port_row, "help", help)};
+static const cnri_record port_record = CNRI_RECORD(port_fields,
+    "  {name:-18}{variadic?{least} or more; }{optional?optional; }"
+    "{parameter?a weight, made when omitted; }{const?known before anything runs; }{help?{help}}\n");
+
+static void tell_ports(telling *t, const char *key, const cnr_op *op, const cnr_port *rows, int32_t n) {
+    begin_rows(t, key, n);
+    for (int32_t i = 0; i < n; i++) {
+        cnr_port p = {0}; /* a row may be shorter than ours */
+        const size_t size = op->port_size;
+        memcpy(&p, (const char *)rows + size * (size_t)i, size < sizeof p ? size : sizeof p);
+        const port_row row = {p.name, p.help, p.flags & CNR_PORT_OPTIONAL,
+                              p.flags & CNR_PORT_VARIADIC, p.flags & CNR_PORT_PARAMETER,
+                              p.flags & CNR_PORT_CONST, p.min};
+        tell_row(t, &port_record, &row);
+        end_rows(t);
+    }
+    end_rows(t);
+}
+
+/* ---- attributes ---- */
+
+typedef struct attr_row {
+    const char *name, *alias, *type, *usual, *help, *wanted;
+    bool required;
+    int32_t per_axis;
+    double lowest, highest;
+} attr_row;
+static const cnri_field attr_fields[] = {
+    CNRI_FIELD(attr_row, "name", name),
+    CNRI_FIELD(attr_row, "alias", alias),
+    CNRI_FIELD(attr_row, "type", type),
+    CNRI_FIELD(attr_row, "required", required),
+    CNRI_FIELD(attr_row, "per_axis", per_axis),
+    CNRI_FIELD(attr_row, "default", usual),
+    CNRI_MAYBE(attr_row, "lowest", lowest),
+    CNRI_MAYBE(attr_row, "highest", highest),
+    CNRI_FIELD(attr_row, "help", help),
+    CNRI_ASIDE(attr_row, "wanted", wanted)};
+static const cnri_record attr_record = CNRI_RECORD(attr_fields,
+    "  {name:-18}{wanted}{required?; required|{default?; default {default}}}\n"
+    "{alias?                    also called {alias}\n}{help?                    {help}\n}");
 
 /* The value that an omitted attribute has, as text; "" when it has none. */
 static void add_default(const cnr_attr_spec *a, cnri_text *out) {
@@ -51,233 +120,167 @@ static void add_default(const cnr_attr_spec *a, cnri_text *out) {
     else cnri_attr_print(&value, out);
 }
 
-/* ---- for people ---- */
-
-static void print_ports(const cnr_op *op, const char *title, const cnr_port *rows, int32_t n) {
-    if (n) cnri_say(stdout, "\n%s:\n", title);
-    for (int32_t i = 0; i < n; i++) {
-        const cnr_port p = port_at(op, rows, i);
-        char count[32] = "";
-        if (p.flags & CNR_PORT_VARIADIC)
-            snprintf(count, sizeof count, "%d or more; ", (int)p.min);
-        cnri_say(stdout, "  %-18s%s%s%s%s%s\n", text_or(p.name, "-"), count,
-                 p.flags & CNR_PORT_OPTIONAL ? "optional; " : "",
-                 p.flags & CNR_PORT_PARAMETER ? "a weight, made when omitted; " : "",
-                 p.flags & CNR_PORT_CONST ? "known before anything runs; " : "",
-                 text_or(p.help, ""));
-    }
-}
-
-static void print_bounds(const cnr_attr_spec *a) {
+/* Its type and bounds, for people. */
+static void add_wanted(const cnr_attr_spec *a, cnri_text *out) {
+    const bool choice = a->type == CNR_ATTR_ENUM, pairs = a->flags & CNR_ATTR_SPATIAL_PAIRS;
     char low[40], high[40];
+    for (int32_t i = 0; choice && a->choices[i]; i++)
+        cnri_text_add(out, "%s%s", i ? " | " : "", a->choices[i]);
+    if (!choice) cnri_text_add(out, "%s", type_names[a->type]);
+    if (a->flags & CNR_ATTR_SPATIAL) cnri_text_add(out, ", one a spatial axis");
+    else if (pairs) cnri_text_add(out, ", begins then ends of the spatial axes");
     if (!(a->flags & CNR_ATTR_BOUNDED)) return;
     cnri_print_double(low, sizeof low, a->min);
     cnri_print_double(high, sizeof high, a->max);
-    if (a->max >= 9e15) cnri_say(stdout, ", >= %s", low);
-    else if (a->min <= -9e15) cnri_say(stdout, ", <= %s", high);
-    else cnri_say(stdout, ", %s to %s", low, high);
+    if (a->max >= 9e15) cnri_text_add(out, ", >= %s", low);
+    else if (a->min <= -9e15) cnri_text_add(out, ", <= %s", high);
+    else cnri_text_add(out, ", %s to %s", low, high);
 }
 
-static void print_attr(const cnr_attr_spec *a) {
-    cnri_text text = {0};
-    cnri_say(stdout, "  %-18s", a->name);
-    if (a->flags & CNR_ATTR_SPATIAL)
-        cnri_say(stdout, "%s, one a spatial axis", type_names[a->type]);
-    else if (a->flags & CNR_ATTR_SPATIAL_PAIRS)
-        cnri_say(stdout, "%s, begins then ends of the spatial axes", type_names[a->type]);
-    else if (a->type == CNR_ATTR_ENUM)
-        for (int32_t i = 0; a->choices[i]; i++)
-            cnri_say(stdout, "%s%s", i ? " | " : "", a->choices[i]);
-    else cnri_say(stdout, "%s", type_names[a->type]);
-    print_bounds(a);
-    add_default(a, &text);
-    if (a->flags & CNR_ATTR_REQUIRED) cnri_say(stdout, "; required");
-    else if (text.n) cnri_say(stdout, "; default %s", text.at);
-    cnri_say(stdout, "\n");
-    cnri_text_free(&text);
-    if (a->alias) cnri_say(stdout, "  %-18salso called %s\n", "", a->alias);
-    if (a->help) cnri_say(stdout, "  %-18s%s\n", "", a->help);
+static void tell_attr(telling *t, const cnr_attr_spec *a) {
+    cnri_text usual = {0}, wanted = {0};
+    names choices = {0};
+    const bool bounded = a->flags & CNR_ATTR_BOUNDED, required = a->flags & CNR_ATTR_REQUIRED;
+    add_default(a, &usual);
+    add_wanted(a, &wanted);
+    const attr_row row = {
+        .name = a->name, .alias = a->alias, .type = type_names[a->type], .help = a->help,
+        .usual = required ? NULL : usual.at ? usual.at : "", .wanted = wanted.at,
+        .required = required, .lowest = bounded ? a->min : (double)NAN,
+        .highest = bounded ? a->max : (double)NAN,
+        .per_axis = a->flags & CNR_ATTR_SPATIAL_PAIRS ? 2 : a->flags & CNR_ATTR_SPATIAL ? 1 : 0};
+    tell_row(t, &attr_record, &row);
+    for (int32_t i = 0; a->type == CNR_ATTR_ENUM && a->choices[i]; i++)
+        add_name(&choices, a->choices[i]);
+    if (t->json && choices.n) tell_list(t, "choices", "", &choices);
+    end_rows(t);
+    cnri_vec_free(&choices);
+    cnri_text_free(&usual);
+    cnri_text_free(&wanted);
 }
+
+/* ---- kernels ---- */
+
+static const cnri_field kernel_fields[] = {
+    CNRI_FIELD(cnr_kernel, "name", name),
+    CNRI_FIELD(cnr_kernel, "device", device)};
+static const cnri_record kernel_record = CNRI_RECORD(kernel_fields, "  {name:-25} {device}\n");
 
 /* Whether a kernel of any operator takes this one is known for a node of a net only. */
-static bool is_general(const cnr_kernel *k) { return strcmp(k->op, CNR_ANY_OP) == 0; }
-
-static void print_kernels(const cnr_op *op) {
+static void tell_kernels(telling *t, const cnr_op *op, bool general) {
     const cnr_kernel *const *kernels;
     const int32_t n = cnri_kernels_for(op, &kernels);
-    int32_t general = 0;
-    cnri_say(stdout, "\nkernels:\n  %-25s any device with host memory\n", "(reference)");
     for (int32_t i = 0; i < n; i++) {
-        if (is_general(kernels[i])) general++;
-        else cnri_say(stdout, "  %-25s %s\n", kernels[i]->name, kernels[i]->device);
+        if ((strcmp(kernels[i]->op, CNR_ANY_OP) == 0) != general) continue;
+        tell_row(t, &kernel_record, kernels[i]);
+        end_rows(t);
     }
-    if (general)
-        cnri_say(stdout, "\nkernels of any operator, where a node fits (see cnnrun show):\n");
-    for (int32_t i = 0; i < n; i++)
-        if (is_general(kernels[i]))
-            cnri_say(stdout, "  %-25s %s\n", kernels[i]->name, kernels[i]->device);
 }
 
-static void print_op(const cnr_op *op) {
-    const cnri_plugin *owner = cnri_owner(op);
-    const char *const *aliases = aliases_of(op);
-    cnri_say(stdout, "%s: %s\n", op->name, text_or(op->summary, "-"));
-    cnri_say(stdout, "  version %u of plugin %s", (unsigned)op->version, owner ? owner->name : "?");
+static void tell_all_kernels(telling *t, const cnr_op *op) {
+    begin_rows(t, "kernels", 1);
+    if (!t->json) cnri_say(stdout, "  %-25s any device with host memory\n", "(reference)");
+    tell_kernels(t, op, false);
+    end_rows(t);
+    if (t->json) return;
+    cnri_say(stdout, "\nkernels of any operator, where a node fits (see cnnrun show):\n");
+    tell_kernels(t, op, true);
+}
+
+/* ---- operators ---- */
+
+typedef struct op_row { const char *name, *plugin, *summary; uint32_t version; bool gradient; } op_row;
+static const cnri_field op_fields[] = {
+    CNRI_FIELD(op_row, "name", name),
+    CNRI_FIELD(op_row, "version", version),
+    CNRI_FIELD(op_row, "plugin", plugin),
+    CNRI_FIELD(op_row, "summary", summary),
+    CNRI_FIELD(op_row, "gradient", gradient)};
+static const cnri_record op_record = CNRI_RECORD(op_fields,
+    "{name}: {summary}\n  version {version} of plugin {plugin}{gradient?; has a gradient}\n");
+static const cnri_record line_record = CNRI_RECORD(op_fields, "{name:-28}{summary}\n");
+
+static const char *const *aliases_of(const cnr_op *op) {
+    static const char *const none[] = {NULL};
+    return CNRI_HAS(op, aliases) ? op->aliases : none;
+}
+
+static void tell_names(telling *t, const cnr_op *op) {
+    names aliases = {0}, traits = {0};
+    for (const char *const *a = aliases_of(op); *a; a++) add_name(&aliases, *a);
     for (size_t i = 0; i < CNRI_COUNT(op_flags); i++)
-        if (op->flags & op_flags[i].flag) cnri_say(stdout, "; %s", op_flags[i].text);
-    cnri_say(stdout, "%s\n", CNRI_HAS(op, gradient) ? "; has a gradient" : "");
-    for (int32_t i = 0; aliases[i]; i++)
-        cnri_say(stdout, "%s%s", i ? ", " : "  also called ", aliases[i]);
-    if (aliases[0]) cnri_say(stdout, "\n");
-    print_ports(op, "inputs", op->inputs, op->n_inputs);
-    print_ports(op, "outputs", op->outputs, op->n_outputs);
-    if (op->n_attrs) cnri_say(stdout, "\nattributes:\n");
+        if (op->flags & op_flags[i].flag) add_name(&traits, op_flags[i].text);
+    tell_list(t, "aliases", "  also called ", &aliases);
+    tell_list(t, "traits", "  ", &traits);
+    cnri_vec_free(&aliases);
+    cnri_vec_free(&traits);
+}
+
+static void tell_parts(telling *t, const cnr_op *op) {
+    tell_names(t, op);
+    if (t->json) tell_all_kernels(t, op);
+    tell_ports(t, "inputs", op, op->inputs, op->n_inputs);
+    tell_ports(t, "outputs", op, op->outputs, op->n_outputs);
+    begin_rows(t, "attributes", op->n_attrs);
     for (int32_t i = 0; i < op->n_attrs; i++) {
         cnr_attr_spec room;
-        print_attr(attr_at(op, i, &room));
+        tell_attr(t, cnri_spec_at(op->attrs, op->attr_spec_size, i, &room));
     }
-    print_kernels(op);
+    end_rows(t);
+    if (!t->json) tell_all_kernels(t, op);
 }
 
-/* ---- for programs ---- */
-
-static void json_ports(cnri_json *j, const char *key, const cnr_op *op, const cnr_port *rows,
-                       int32_t n) {
-    cnri_json_list(j, key);
-    for (int32_t i = 0; i < n; i++) {
-        const cnr_port p = port_at(op, rows, i);
-        cnri_json_object(j, NULL);
-        cnri_json_text(j, "name", p.name);
-        cnri_json_bool(j, "optional", p.flags & CNR_PORT_OPTIONAL);
-        cnri_json_bool(j, "variadic", p.flags & CNR_PORT_VARIADIC);
-        cnri_json_bool(j, "parameter", p.flags & CNR_PORT_PARAMETER);
-        cnri_json_bool(j, "const", p.flags & CNR_PORT_CONST);
-        cnri_json_int(j, "least", p.min);
-        cnri_json_text(j, "help", p.help);
-        cnri_json_end(j);
-    }
-    cnri_json_end(j);
-}
-
-static void json_attr(cnri_json *j, const cnr_attr_spec *a) {
-    cnri_text text = {0};
-    const bool bounded = a->flags & CNR_ATTR_BOUNDED;
-    cnri_json_object(j, NULL);
-    cnri_json_text(j, "name", a->name);
-    cnri_json_text(j, "alias", a->alias);
-    cnri_json_text(j, "type", type_names[a->type]);
-    cnri_json_bool(j, "required", a->flags & CNR_ATTR_REQUIRED);
-    cnri_json_int(j, "per_axis", a->flags & CNR_ATTR_SPATIAL_PAIRS ? 2
-                                 : a->flags & CNR_ATTR_SPATIAL ? 1 : 0);
-    add_default(a, &text);
-    cnri_json_text(j, "default", a->flags & CNR_ATTR_REQUIRED ? NULL : text_or(text.at, ""));
-    cnri_text_free(&text);
-    if (bounded) cnri_json_real(j, "lowest", a->min);
-    if (bounded) cnri_json_real(j, "highest", a->max);
-    if (a->type == CNR_ATTR_ENUM) {
-        cnri_json_list(j, "choices");
-        for (int32_t i = 0; a->choices[i]; i++) cnri_json_text(j, NULL, a->choices[i]);
-        cnri_json_end(j);
-    }
-    cnri_json_text(j, "help", a->help);
-    cnri_json_end(j);
-}
-
-static void json_lists(cnri_json *j, const cnr_op *op) {
-    const cnr_kernel *const *kernels;
-    const int32_t n = cnri_kernels_for(op, &kernels);
-    const char *const *aliases = aliases_of(op);
-    cnri_json_list(j, "aliases");
-    for (int32_t i = 0; aliases[i]; i++) cnri_json_text(j, NULL, aliases[i]);
-    cnri_json_end(j);
-    cnri_json_list(j, "traits");
-    for (size_t i = 0; i < CNRI_COUNT(op_flags); i++)
-        if (op->flags & op_flags[i].flag) cnri_json_text(j, NULL, op_flags[i].text);
-    cnri_json_end(j);
-    cnri_json_list(j, "kernels");
-    for (int32_t i = 0; i < n; i++) {
-        if (is_general(kernels[i])) continue;
-        cnri_json_object(j, NULL);
-        cnri_json_text(j, "name", kernels[i]->name);
-        cnri_json_text(j, "device", kernels[i]->device);
-        cnri_json_end(j);
-    }
-    cnri_json_end(j);
-}
-
-static cnr_status print_json(const cnr_op *op, cnr_error *err) {
+static cnr_status tell_op(const cnri_call *call, const cnr_op *op, bool whole, cnr_error *err) {
     const cnri_plugin *owner = cnri_owner(op);
+    const op_row row = {op->name, owner ? owner->name : NULL, op->summary, op->version,
+                        CNRI_HAS(op, gradient)};
     cnri_json j;
-    cnri_json_begin(&j);
-    cnri_json_text(&j, "name", op->name);
-    cnri_json_int(&j, "version", op->version);
-    cnri_json_text(&j, "plugin", owner ? owner->name : NULL);
-    cnri_json_text(&j, "summary", op->summary);
-    cnri_json_bool(&j, "gradient", CNRI_HAS(op, gradient));
-    json_lists(&j, op);
-    json_ports(&j, "inputs", op, op->inputs, op->n_inputs);
-    json_ports(&j, "outputs", op, op->outputs, op->n_outputs);
-    cnri_json_list(&j, "attributes");
-    for (int32_t i = 0; i < op->n_attrs; i++) {
-        cnr_attr_spec room;
-        json_attr(&j, attr_at(op, i, &room));
-    }
-    cnri_json_end(&j);
-    return cnri_json_print(&j, err);
+    telling t = {call->common.json ? &j : NULL, err};
+    if (t.json) cnri_json_begin(&j);
+    if (t.json) cnri_json_fields(&j, &op_record, &row);
+    else (void)cnri_tell_line(whole ? &op_record : &line_record, &row, err);
+    if (t.json || whole) tell_parts(&t, op);
+    return t.json ? cnri_json_print(&j, err) : (cnr_status)err->code;
 }
 
 /* ---- the command ---- */
 
-static cnr_status show_all(bool json, cnr_error *err) {
+static cnr_status show_all(const cnri_call *call, cnr_error *err) {
     const int32_t n = cnri_count(CNR_KIND_OPERATOR);
     cnr_status status = CNR_OK;
-    for (int32_t i = 0; i < n && status == CNR_OK; i++) {
-        const cnr_op *op = cnri_at(CNR_KIND_OPERATOR, i);
-        if (json) status = print_json(op, err);
-        else cnri_say(stdout, "%-28s%s\n", op->name, text_or(op->summary, ""));
-    }
+    for (int32_t i = 0; i < n && !status; i++)
+        status = tell_op(call, cnri_at(CNR_KIND_OPERATOR, i), false, err);
     if (n == 0) cnri_say(stderr, "cnnrun: no plugin has brought any operators\n");
     return status;
 }
 
 /* E_NOT_FOUND with the nearest name or alias. */
 static cnr_status unknown(const char *name, cnr_error *err) {
-    CNRI_VEC(const char *) names = {0};
+    names all = {0};
     for (int32_t i = 0; i < cnri_count(CNR_KIND_OPERATOR); i++) {
         const cnr_op *op = cnri_at(CNR_KIND_OPERATOR, i);
-        const char **slot = cnri_push(&names);
-        if (slot) *slot = op->name;
-        for (const char *const *alias = aliases_of(op); *alias; alias++)
-            if ((slot = cnri_push(&names)) != NULL) *slot = *alias;
+        add_name(&all, op->name);
+        for (const char *const *alias = aliases_of(op); *alias; alias++) add_name(&all, *alias);
     }
-    const char *near = cnri_nearest(name, names.at, names.n);
-    cnri_vec_free(&names);
-    if (near)
-        return cnri_fail(err, CNR_E_NOT_FOUND, name, "no such operator; did you mean %s?", near);
-    return cnri_fail(err, CNR_E_NOT_FOUND, name, "no such operator; cnnrun ops lists all");
+    const char *near = cnri_nearest(name, all.at, all.n);
+    cnri_vec_free(&all);
+    return cnri_fail(err, CNR_E_NOT_FOUND, name, "no such operator; %s%s%s",
+                     near ? "did you mean " : "cnnrun ops lists all", near ? near : "", near ? "?" : "");
 }
 
-static cnr_status show(const char *name, bool json, cnr_error *err) {
-    const cnr_op *op = cnri_op(name);
-    if (!op) return unknown(name, err);
-    if (json) return print_json(op, err);
-    print_op(op);
-    return CNR_OK;
+static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
+    const char *name = call->operands.n ? call->operands.at[0] : NULL;
+    const cnr_op *op = name ? cnri_op(name) : NULL;
+    (void)values;
+    if (!name) return show_all(call, err);
+    return op ? tell_op(call, op, true, err) : unknown(name, err);
 }
 
-int cnri_cmd_ops(int argc, char **argv) {
-    cnr_error err = CNR_ERROR_INIT;
-    cnr_runtime *rt = NULL;
-    cnri_args args;
-    int code;
-    if (!cnri_args_parse(&args, &syntax, argc, argv, NULL, &code)) return code;
-    cnr_status status = cnri_args_open(&args, &rt, &err);
-    if (status == CNR_OK) {
-        const bool json = args.common.json;
-        status = args.operands.n ? show(args.operands.at[0], json, &err) : show_all(json, &err);
-        cnr_close(rt);
-    }
-    code = status == CNR_OK ? 0 : cnri_complain(&args, &err);
-    cnri_args_free(&args);
-    return code;
-}
+const cnri_command cnri_cmd_ops = {
+    .name = "ops",
+    .operands = "[NAME]",
+    .summary = "Lists the operators that plugins brought; with a NAME, all about one of them.",
+    .max_operands = 1,
+    .opens = CNRI_OPENS_RUNTIME,
+    .run = run,
+};

@@ -30,12 +30,8 @@ static int tell(const char *command, int code, const char *where, const char *te
     return code;
 }
 
-int cnri_error_told(const char *command, int code, const char *where, const char *text) {
-    return tell(command, code, where, text, as_json);
-}
-
 /* The line for people alone: `told` says the rest in an object of its own. */
-static int complain(const cnri_args *args, const cnr_error *err, bool told) {
+static int complain(const cnri_call *call, const cnr_error *err, bool told) {
     const char *what = *err->text ? err->text
                        : err->code ? cnr_status_text(err->code) : "failed, and does not say why";
     char near[4096], text[sizeof err->text + sizeof near + 40];
@@ -46,26 +42,29 @@ static int complain(const cnri_args *args, const cnr_error *err, bool told) {
              memory && err->code != CNR_E_MEMORY ? "out of memory: " : "", what,
              hint ? "; did you mean " : "", hint ? near : "", hint ? "?" : "");
     const int code = cnri_exit_code(memory ? CNR_E_MEMORY : err->code);
-    return tell(args->syntax->command, code ? code : 1, err->where, text, as_json && !told);
+    return tell(call->command->name, code ? code : 1, err->where, text, as_json && !told);
 }
 
-int cnri_complain(const cnri_args *args, const cnr_error *err) {
-    return complain(args, err, false);
+int cnri_complain(const cnri_call *call, const cnr_error *err) {
+    return complain(call, err, false);
 }
 
-int cnri_complain_beside(const cnri_args *args, const cnr_error *err) {
-    return complain(args, err, true);
+int cnri_complain_beside(const cnri_call *call, const cnr_error *err) {
+    return complain(call, err, true);
 }
 
-int cnri_usage_error(const cnri_args *args, const char *format, ...) {
-    cnr_error err = CNR_ERROR_INIT;
+int cnri_mistake(const char *command, const char *nearest, const char *format, ...) {
+    char text[1024];
     va_list list;
     va_start(list, format);
-    cnri_failv(&err, CNR_E_ARG, NULL, format, list);
+    const int n = vsnprintf(text, sizeof text, format, list);
     va_end(list);
-    const int code = cnri_complain(args, &err);
-    cnri_say(stderr, "cnnrun %s --help lists all options\n", args->syntax->command);
-    return code;
+    if (nearest && n > 0 && (size_t)n < sizeof text)
+        snprintf(text + n, sizeof text - (size_t)n, "; did you mean %s?", nearest);
+    tell(command, -CNR_E_ARG, "", text, as_json);
+    cnri_say(stderr, "cnnrun%s%s --help lists %s\n", *command ? " " : "", command,
+             *command ? "all options" : "the commands");
+    return -CNR_E_ARG;
 }
 
 void cnri_error_at_once(const char *text, int code) {

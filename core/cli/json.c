@@ -1,6 +1,5 @@
 /* JSON objects built piece by piece and printed one a line on stdout. */
 #include "core/cli/cli.h"
-#include <errno.h>
 #include <math.h>
 
 static void lead(cnri_json *j, const char *key) {
@@ -72,10 +71,7 @@ void cnri_json_warnings(cnri_json *j, const cnr_graph *g) {
 cnr_status cnri_json_print(cnri_json *j, cnr_error *err) {
     while (j->depth > 0) cnri_json_end(j);
     cnri_text_bytes(&j->text, "\n", 1);
-    cnr_status status = CNR_OK;
-    if (j->text.failed) status = cnri_fail(err, CNR_E_MEMORY, "output", "out of memory");
-    else if (cnri_say_lines(stdout, j->text.at, j->text.n) < 0 || fflush(stdout) != 0)
-        status = cnri_fail(err, CNR_E_IO, "output", "can't write: %s", strerror(errno));
+    const cnr_status status = cnri_tell_text(&j->text, err);
     cnri_text_free(&j->text);
     return status;
 }

@@ -1,11 +1,10 @@
 /* cnnrun: the program; finds the subcommand and hands over. */
 #include "core/cli/cli.h"
 #include <errno.h>
-#include <limits.h>
 #include <unistd.h>
 
-const cnri_command cnri_commands[CNRI_N_COMMANDS] = {
-#define X(name, help) {#name, help, cnri_cmd_##name},
+const cnri_row cnri_commands[CNRI_N_COMMANDS] = {
+#define X(name, help) {&cnri_cmd_##name, help},
     CNRI_COMMANDS(X)
 #undef X
 };
@@ -16,7 +15,7 @@ static void print_help(void) {
              "       cnnrun SCRIPT.lua WORDS...   run an experiment\n"
              "       cnnrun COMMAND ...           one of these; --help with each tells more\n\n");
     for (int32_t i = 0; i < CNRI_N_COMMANDS; i++)
-        cnri_say(stdout, "  %-12s %s\n", cnri_commands[i].name, cnri_commands[i].help);
+        cnri_say(stdout, "  %-12s %s\n", cnri_commands[i].command->name, cnri_commands[i].help);
     cnri_say(stdout, "  help         this text; help COMMAND: that of a command\n"
                      "  help options what all commands that take nets have in common\n"
                      "  help --man   all of it, as a man page\n"
@@ -40,58 +39,44 @@ static void print_help(void) {
                      "input or - is refused.\n");
 }
 
-static int run_command(const char *name, int argc, char **argv, int *code) {
+const cnri_command *cnri_command_find(const char *name) {
     for (int32_t i = 0; i < CNRI_N_COMMANDS; i++)
-        if (strcmp(cnri_commands[i].name, name) == 0) {
-            *code = cnri_commands[i].run(argc, argv);
-            return 1;
-        }
-    return 0;
+        if (strcmp(cnri_commands[i].command->name, name) == 0) return cnri_commands[i].command;
+    return NULL;
 }
 
+/* A word that is no command and no file. */
 static int unknown(const char *word) {
-    const char *names[CNRI_N_COMMANDS + 1];
-    for (int32_t i = 0; i < CNRI_N_COMMANDS; i++) names[i] = cnri_commands[i].name;
-    names[CNRI_N_COMMANDS] = "help";
-    const bool path = strpbrk(word, "./") != NULL;
+    static const cnri_command none = {.name = ""};
+    const cnri_call call = {.command = &none};
+    const char *names[CNRI_N_COMMANDS + 1] = {"help"};
+    cnr_error err = CNR_ERROR_INIT;
+    for (int32_t i = 0; i < CNRI_N_COMMANDS; i++) names[i + 1] = cnri_commands[i].command->name;
+    if (strpbrk(word, "./")) {
+        cnri_fail(&err, CNR_E_NOT_FOUND, word, "no such file");
+        return cnri_complain(&call, &err);
+    }
     char file[4096];
-    const char *near = path ? NULL : cnri_nearest(word, names, CNRI_COUNT(names));
+    const char *near = cnri_nearest(word, names, CNRI_COUNT(names));
     if (!near && cnri_nearby(word, file, sizeof file)) near = file;
-    char text[PATH_MAX + sizeof file + 64];
-    snprintf(text, sizeof text, "%s %s%s%s%s", path ? "no such file:" : "no such command or file:",
-             word, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
-    cnri_error_told("", path ? -CNR_E_NOT_FOUND : -CNR_E_ARG, "", text);
-    cnri_say(stderr, "cnnrun --help lists the commands\n");
-    return path ? -CNR_E_NOT_FOUND : -CNR_E_ARG;
+    return cnri_mistake("", near, "no such command or file: %s", word);
 }
 
 static int help(int argc, char **argv) {
     const char *of = argc < 3 ? NULL : argv[2];
-    char flag[] = "--help";
-    int code = 0;
-    if (!of) {
-        print_help();
-    } else if (strcmp(of, "options") == 0) {
-        cnri_reference_options();
-    } else if (strcmp(of, "--man") == 0) {
-        code = cnri_reference_all("man");
-    } else {
-        char *words[] = {argv[2], flag, NULL};
-        if (!run_command(of, 2, words, &code)) code = unknown(of);
-    }
-    return code;
-}
-
-static bool is_command(const char *word) {
-    for (int32_t i = 0; i < CNRI_N_COMMANDS; i++)
-        if (strcmp(cnri_commands[i].name, word) == 0) return true;
-    return false;
+    const cnri_command *command = of ? cnri_command_find(of) : NULL;
+    if (command) cnri_help(command);
+    else if (!of) print_help();
+    else if (strcmp(of, "options") == 0) cnri_help(NULL);
+    else if (strcmp(of, "--man") == 0) (void)cnri_reference("man");
+    else return unknown(of);
+    return 0;
 }
 
 /* Options that stand before a command go behind it, so that it reads them with its own. */
 static void command_first(int argc, char **argv) {
-    const int at = cnri_args_command_at(argc, argv);
-    if (at < 1 || !is_command(argv[at])) return;
+    const int at = cnri_command_at(argc, argv);
+    if (at < 1 || !cnri_command_find(argv[at])) return;
     char *command = argv[at];
     memmove(argv + 2, argv + 1, (size_t)(at - 1) * sizeof *argv);
     argv[1] = command;
@@ -104,34 +89,29 @@ static bool only_flags(int argc, char **argv) {
     return i == argc;
 }
 
-static int unknown_flag(const char *word) {
-    static const char *const known[] = {"--help", "--version"};
-    const char *near = cnri_nearest(word, known, CNRI_COUNT(known));
-    char text[256];
-    snprintf(text, sizeof text, "%s alone says nothing to do%s%s%s", word,
-             near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
-    cnri_error_told("", -CNR_E_ARG, "", text);
-    cnri_say(stderr, "cnnrun --help lists the commands\n");
-    return -CNR_E_ARG;
+static int dispatch(int argc, char **argv) {
+    static const char *const flags[] = {"--help", "--version"};
+    const char *word = argv[1];
+    const cnri_command *command = cnri_command_find(word);
+    if (command) return cnri_command_run(command, argc - 1, argv + 1);
+    if (strcmp(word, "help") == 0) return help(argc, argv);
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) print_help();
+    else if (strcmp(word, "--version") == 0) cnri_say(stdout, "cnnrun %s\n", CNNRUN_VERSION);
+    else if (word[0] != '-' && access(word, F_OK) != 0) return unknown(word);
+    else if (only_flags(argc, argv))
+        return cnri_mistake("", cnri_nearest(word, flags, CNRI_COUNT(flags)),
+                            "%s alone says nothing to do", word);
+    else return cnri_command_run(&cnri_cmd_run, argc, argv);
+    return 0;
 }
 
 int main(int argc, char **argv) {
-    int code = 0;
     cnri_signals_install();
     cnri_guard_install();
     cnri_errors_begin(argc, argv);
-    if (argc < 2)
-        return cnri_error_told("", -CNR_E_ARG, "",
-                               "a net and a picture, or a command; cnnrun --help tells more");
+    if (argc < 2) return cnri_mistake("", NULL, "want a net and a picture, or a command");
     command_first(argc, argv);
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) print_help();
-    else if (strcmp(argv[1], "help") == 0) code = help(argc, argv);
-    else if (strcmp(argv[1], "--version") == 0) cnri_say(stdout, "cnnrun %s\n", CNNRUN_VERSION);
-    else if (!run_command(argv[1], argc - 1, argv + 1, &code)) {
-        if (argv[1][0] != '-' && access(argv[1], F_OK) != 0) code = unknown(argv[1]);
-        else if (only_flags(argc, argv)) code = unknown_flag(argv[1]);
-        else code = cnri_cmd_run(argc, argv);
-    }
+    int code = dispatch(argc, argv);
     if (code != -CNR_E_MEMORY && cnri_alloc_failures() > 0) {
         cnri_say(stderr, "cnnrun: out of memory: what came about is not whole\n");
         code = -CNR_E_MEMORY;

@@ -18,75 +18,62 @@ void cnri_duration(double seconds, char *out, size_t room) {
     }
 }
 
-void cnri_progress_begin(cnri_progress *p, const char *what, int64_t total, bool quiet) {
-    memset(p, 0, sizeof *p);
-    p->what = what;
-    p->total = total;
-    p->begun_ns = p->shown_ns = cnri_real_ns();
-    p->terminal = isatty(STDERR_FILENO) == 1;
-    p->quiet = quiet;
+static void begin(cnri_watching *w, const cnr_progress *p) {
+    cnri_watch_end(w);
+    w->what = p->what;
+    w->total = p->total;
+    w->begun_ns = w->shown_ns = cnri_real_ns();
+    w->terminal = isatty(STDERR_FILENO) == 1;
 }
 
-void cnri_progress_show(cnri_progress *p, int64_t done, const char *text) {
+/* What stands behind the bar. */
+static void add_result(const cnr_progress *p, char *out, size_t room) {
+    if (p->epoch)
+        snprintf(out, room, "  epoch %lld  loss %.4f  right %.2f%%", (long long)p->epoch, p->loss,
+                 100 * p->top1);
+    else if (!isnan(p->top1)) snprintf(out, room, "  top-1 %.2f%%", 100 * p->top1);
+}
+
+int32_t cnri_watch_show(void *watching, const cnr_progress *p) {
+    cnri_watching *w = watching;
+    if (!w->what || w->what != p->what) begin(w, p);
     const uint64_t now = cnri_real_ns();
     /* Ten times a second on a terminal; a log file gets a line every ten seconds. */
-    const uint64_t pause = p->terminal ? 100000000u : 10000000000u;
-    if (p->quiet || now - p->shown_ns < pause) return;
-    p->shown_ns = now;
-    char line[256], left[32] = "", bar[BAR + 1];
-    const double spent = (double)(now - p->begun_ns) * 1e-9;
+    const uint64_t pause = w->terminal ? 100000000u : 10000000000u;
+    if (w->quiet || now - w->shown_ns < pause) return 0;
+    w->shown_ns = now;
+    char line[256], time[32] = "", bar[BAR + 1], result[96] = "";
+    const double spent = (double)(now - w->begun_ns) * 1e-9;
     int n;
-    if (p->total > 0) {
-        const double part = done < p->total ? (double)done / (double)p->total : 1.0;
-        if (done > 0) cnri_duration(spent / part - spent, left, sizeof left);
+    add_result(p, result, sizeof result);
+    if (w->total > 0) {
+        const double part = p->done < w->total ? (double)p->done / (double)w->total : 1.0;
+        if (p->done > 0) cnri_duration(spent / part - spent, time, sizeof time);
         for (int i = 0; i < BAR; i++) bar[i] = i < (int)(part * BAR + 0.5) ? '#' : '.';
         bar[BAR] = 0;
-        n = snprintf(line, sizeof line, "%s [%s] %lld/%lld%s%s%s%s", p->what, bar, (long long)done,
-                     (long long)p->total, *left ? "  left " : "", left, text ? "  " : "",
-                     text ? text : "");
+        n = snprintf(line, sizeof line, "%s [%s] %lld/%lld%s%s%s", w->what, bar, (long long)p->done,
+                     (long long)w->total, *time ? "  left " : "", time, result);
     } else {
-        cnri_duration(spent, left, sizeof left);
-        n = snprintf(line, sizeof line, "%s %lld  %s%s%s", p->what, (long long)done, left,
-                     text ? "  " : "", text ? text : "");
+        cnri_duration(spent, time, sizeof time);
+        n = snprintf(line, sizeof line, "%s %lld  %s%s", w->what, (long long)p->done, time, result);
     }
-    if (p->terminal) cnri_say(stderr, "\r%-*s", p->width, line);
+    if (w->terminal) cnri_say(stderr, "\r%-*s", w->width, line);
     else cnri_say(stderr, "%s\n", line);
     fflush(stderr);
-    p->width = n < (int)sizeof line ? n : (int)sizeof line - 1;
-}
-
-void cnri_progress_end(cnri_progress *p) {
-    if (p->terminal && p->width) cnri_say(stderr, "\r%*s\r", p->width, "");
-    p->width = 0;
-}
-
-/* ---- what work tells, as a bar ---- */
-
-static int32_t show(void *arg, const cnr_progress *p) {
-    cnri_watching *w = arg;
-    char text[96] = "";
-    if (!w->begun || w->bar.what != p->what) {
-        if (w->begun) cnri_progress_end(&w->bar);
-        cnri_progress_begin(&w->bar, p->what, p->total, w->quiet);
-        w->begun = true;
-    }
-    if (p->epoch)
-        snprintf(text, sizeof text, "epoch %lld  loss %.4f  right %.2f%%", (long long)p->epoch,
-                 p->loss, 100 * p->top1);
-    else if (!isnan(p->top1)) snprintf(text, sizeof text, "top-1 %.2f%%", 100 * p->top1);
-    cnri_progress_show(&w->bar, p->done, *text ? text : NULL);
+    w->width = n < (int)sizeof line ? n : (int)sizeof line - 1;
     return 0;
 }
 
-const cnr_observer *cnri_watch(cnri_watching *w, const cnri_args *args) {
-    memset(w, 0, sizeof *w);
-    w->quiet = args->common.quiet;
-    w->observer = (cnr_observer){.size = sizeof w->observer, .arg = w, .progress = show,
+const cnr_observer *cnri_watch(cnri_call *call) {
+    cnri_watching *w = &call->watching;
+    *w = (cnri_watching){.quiet = call->common.quiet > 0};
+    w->observer = (cnr_observer){.size = sizeof w->observer, .arg = w, .progress = cnri_watch_show,
                                  .cancel = cnri_signals_flag()};
     return &w->observer;
 }
 
 void cnri_watch_end(cnri_watching *w) {
-    if (w->begun) cnri_progress_end(&w->bar);
-    w->begun = false;
+    if (w->what && w->terminal && w->width) cnri_say(stderr, "\r%*s\r", w->width, "");
+    w->width = 0;
+    w->what = NULL;
 }

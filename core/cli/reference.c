@@ -1,36 +1,33 @@
 /* The option tables as text: help, a man page, completions of bash, zsh and fish. */
 #include "core/cli/cli.h"
 
-/* Has the command print itself by --help=FORM. */
-static void run_form(int32_t command, const char *form) {
-    char flag[32];
-    char *words[] = {(char *)cnri_commands[command].name, flag, NULL};
-    snprintf(flag, sizeof flag, "--help=%s", form);
-    cnri_commands[command].run(2, words);
+static const cnri_command all_nets = {.name = "", .takes = CNRI_NETS | CNRI_PICTURES};
+
+typedef void (*option_fn)(const cnri_command *c, const cnri_option *o);
+
+static void each_in(const cnri_command *c, const cnri_group *group, option_fn fn) {
+    for (int32_t i = 0; i < group->n; i++)
+        if (group->rows[i].help) fn(c, &group->rows[i]);
 }
 
-/* What is asked for by --help=FORM; begin and end stand around all commands. */
-typedef struct form {
-    const char *name;
-    void (*command)(const cnri_syntax *s, const cnri_option_group *groups, int32_t n);
-    void (*begin)(void);
-    void (*end)(void);
-} form;
-
-/* Prints `text`, with `escape` before each character that is in `special`. */
-static void put(const char *text, const char *special, const char *escape) {
-    for (; *text; text++) {
-        if (strchr(special, *text)) fputs(escape, stdout);
-        putchar(*text);
-    }
+static void each_option(const cnri_command *c, option_fn fn) {
+    cnri_group groups[CNRI_GROUPS];
+    const int32_t n = cnri_groups_of(c, groups);
+    for (int32_t g = 0; g < n; g++) each_in(c, &groups[g], fn);
 }
 
-/* The option's help with its choices behind it. */
-static const char *help_of(const cnri_option *o, char *text, size_t room) {
-    size_t n = (size_t)snprintf(text, room, "%s", o->help);
-    for (int32_t i = 0; o->type == CNRI_OPT_CHOICE && o->choices[i] && n < room; i++)
-        n += (size_t)snprintf(text + n, room - n, "%s%s", i ? ", " : ": ", o->choices[i]);
+/* The option's help with its choices behind it; "net bgr": those alone. */
+static const char *choices_of(const cnri_option *o, const char *head, const char *between) {
+    static char text[512];
+    size_t n = (size_t)snprintf(text, sizeof text, "%s", head);
+    for (int32_t i = 0; o->choices && o->choices[i] && n < sizeof text; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", i ? between : *head ? ": " : "",
+                              o->choices[i]);
     return text;
+}
+
+static const char *help_of(const cnri_option *o) {
+    return choices_of(o, o->help, ", ");
 }
 
 static bool takes_file(const cnri_option *o) {
@@ -56,50 +53,80 @@ static void print_wrapped(const char *text) {
     printf("\n");
 }
 
-static void help_option(const cnri_option *o) {
-    char left[64], letter[8] = "", text[512];
-    if (!o->help) return;
+static void help_option(const cnri_command *c, const cnri_option *o) {
+    char left[64], letter[8] = "";
+    (void)c;
     if (o->letter) snprintf(letter, sizeof letter, "-%c, ", o->letter);
     snprintf(left, sizeof left, "  %s%s%s%s", letter, o->name, o->argument ? " " : "",
              o->argument ? o->argument : "");
     if (strlen(left) > HELP_COLUMN - 2) printf("%s\n%-*s", left, HELP_COLUMN, "");
     else printf("%-*s", HELP_COLUMN, left);
-    print_wrapped(help_of(o, text, sizeof text));
+    print_wrapped(help_of(o));
 }
 
-static void help_group(const cnri_option_group *group) {
-    printf("\n%s:\n", group->title);
-    for (int32_t i = 0; i < group->n; i++) help_option(&group->rows[i]);
-}
-
-static void help_command(const cnri_syntax *s, const cnri_option_group *groups, int32_t n) {
-    printf("usage: cnnrun %s%s%s [options]\n\n%s\n", s->command, *s->operands ? " " : "",
-           s->operands, s->summary);
-    for (int32_t g = 0; g < n && !groups[g].shared; g++) help_group(&groups[g]);
-    printf("  -h, --help                this text\n");
-    if (s->nets) printf("\nOptions for nets and pictures: cnnrun help options\n");
-    if (s->details) printf("\n%s\n", s->details);
-    if (s->more) s->more();
-}
-
-/* What the commands that take nets have in common. */
-static void help_shared(const cnri_syntax *s, const cnri_option_group *groups, int32_t n) {
-    (void)s;
+/* What is shared by commands that take nets stands once. */
+static void help_shared(void) {
+    cnri_group groups[CNRI_GROUPS];
+    const int32_t n = cnri_groups_of(&all_nets, groups);
     printf("Every command that takes a net has these options:\n");
-    for (int32_t g = 0; g < n; g++)
-        if (groups[g].shared) help_group(&groups[g]);
+    for (int32_t g = 1; g < n; g++) {
+        printf("\n%s:\n", groups[g].title);
+        each_in(&all_nets, &groups[g], help_option);
+    }
+}
+
+/* {"net", "ms"}, a line a record, broken at `width`. */
+static void put_results(const cnri_command *c, void (*put)(const char *)) {
+    for (const cnri_record *const *r = c->results; r && *r; r++) {
+        int32_t used = 0;
+        put(r == c->results ? "JSON: {" : "      {");
+        for (int32_t i = 0; i < (*r)->n; i++) {
+            char text[80];
+            const char *key = (*r)->fields[i].key;
+            const bool wraps = used + (int32_t)strlen(key) + 4 > HELP_WIDTH - 8;
+            if ((*r)->fields[i].aside) continue;
+            snprintf(text, sizeof text, "%s\"%s\"", !used ? "" : wraps ? ",\n       " : ", ", key);
+            used = (wraps ? 0 : used) + (int32_t)strlen(key) + 4;
+            put(text);
+        }
+        put("}\n");
+    }
+}
+
+static void put_plain(const char *text) {
+    printf("%s", text);
+}
+
+void cnri_help(const cnri_command *c) {
+    cnri_group groups[CNRI_GROUPS];
+    if (!c) {
+        help_shared();
+        return;
+    }
+    const int32_t n = cnri_groups_of(c, groups), own = groups[0].title ? 1 : 2;
+    printf("usage: cnnrun %s%s%s [options]\n\n%s\n", c->name, *c->operands ? " " : "", c->operands,
+           c->summary);
+    for (int32_t g = 0; g < own; g++) {
+        printf("\n%s:\n", groups[g].title ? groups[g].title : "options");
+        each_in(c, &groups[g], help_option);
+    }
+    printf("  -h, --help                this text\n");
+    for (int32_t g = own; g < n; g++)
+        printf("%s%s%s", g > own ? " and " : "\nAlso the options for ", groups[g].title,
+               g + 1 < n ? "" : ", listed by: cnnrun help options\n");
+    if (c->details) printf("\n%s\n", c->details);
+    if (c->results && !c->details) printf("\n");
+    put_results(c, put_plain);
+    if (c->more) c->more();
 }
 
 /* ---- the man page: roff, where a backslash, a dash and a dot at a line's begin mean something ---- */
 
 static void put_roff(const char *text) {
-    bool begin = true;
-    for (; *text; text++) {
-        if (begin && (*text == '.' || *text == '\'')) fputs("\\&", stdout);
-        if (*text == '\\') fputs("\\e", stdout);
-        else if (*text == '-') fputs("\\-", stdout);
-        else putchar(*text);
-        begin = *text == '\n';
+    for (bool begin = true; *text; begin = *text++ == '\n') {
+        if (begin && (*text == '.' || *text == '\'')) printf("\\&");
+        if (*text == '\\') printf("\\e");
+        else printf(*text == '-' ? "\\-" : "%c", *text);
     }
 }
 
@@ -114,47 +141,43 @@ static void man_begin(void) {
            ".SH COMMANDS\n", CNNRUN_VERSION);
 }
 
-static void man_option(const cnri_option *o) {
-    char text[512];
-    if (!o->help) return;
+static void man_option(const cnri_command *c, const cnri_option *o) {
+    (void)c;
     printf(".TP\n.B ");
     if (o->letter) printf("\\-%c, ", o->letter);
     put_roff(o->name);
-    if (o->argument) {
-        printf(" ");
-        put_roff(o->argument);
-    }
+    printf(o->argument ? " " : "");
+    put_roff(o->argument ? o->argument : "");
     printf("\n");
-    put_roff(help_of(o, text, sizeof text));
+    put_roff(help_of(o));
     printf("\n");
 }
 
-static void man_command(const cnri_syntax *s, const cnri_option_group *groups, int32_t n) {
-    printf(".SS \"cnnrun %s ", s->command);
-    put_roff(s->operands);
+static void man_command(const cnri_command *c) {
+    cnri_group groups[CNRI_GROUPS];
+    cnri_groups_of(c, groups);
+    printf(".SS \"cnnrun %s ", c->name);
+    put_roff(c->operands);
     printf("\"\n");
-    put_roff(s->summary);
+    put_roff(c->summary);
     printf("\n");
-    for (int32_t g = 0; g < n && groups[g].own; g++)
-        for (int32_t i = 0; i < groups[g].n; i++) man_option(&groups[g].rows[i]);
-    if (s->nets) printf(".PP\nOptions for nets and pictures, too.\n");
-    if (!s->details) return;
+    if (!groups[0].title) each_in(c, &groups[0], man_option);
+    if (c->takes) printf(".PP\nOptions for nets and pictures, too.\n");
+    if (!c->details && !c->results) return;
     printf(".PP\n.nf\n");
-    put_roff(s->details);
-    printf("\n.fi\n");
-}
-
-static void man_shared(const cnri_syntax *s, const cnri_option_group *groups, int32_t n) {
-    (void)s;
-    for (int32_t g = 0; g < n; g++) {
-        if (groups[g].own) continue;
-        printf(".SS \"options: %s\"\n", groups[g].title);
-        for (int32_t i = 0; i < groups[g].n; i++) man_option(&groups[g].rows[i]);
-    }
+    put_roff(c->details ? c->details : "");
+    printf(c->details ? "\n" : "");
+    put_results(c, put_roff);
+    printf(".fi\n");
 }
 
 static void man_end(void) {
-    run_form(0, "man-shared");
+    cnri_group groups[CNRI_GROUPS];
+    const int32_t n = cnri_groups_of(&all_nets, groups);
+    for (int32_t g = 0; g < n; g++) {
+        printf(".SS \"options: %s\"\n", groups[g].title);
+        each_in(&all_nets, &groups[g], man_option);
+    }
     printf(".SH EXIT STATUS\n");
 #define X(name, value, text)            \
     printf(".TP\n.B %d\n", -(value)); \
@@ -167,6 +190,11 @@ static void man_end(void) {
 
 /* ---- bash: a function with a case for each command ---- */
 
+static void put_commands(const char *between) {
+    for (int32_t i = 0; i < CNRI_N_COMMANDS; i++)
+        printf("%s%s", i ? between : "", cnri_commands[i].command->name);
+}
+
 static void bash_begin(void) {
     printf("# cnnrun in bash, made by: cnnrun completions bash\n"
            "_cnnrun() {\n"
@@ -174,28 +202,28 @@ static void bash_begin(void) {
            "    local command= words= values= i\n"
            "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
            "        case ${COMP_WORDS[i]} in\n        ");
-    for (int32_t i = 0; i < CNRI_N_COMMANDS; i++)
-        printf("%s%s", i ? "|" : "", cnri_commands[i].name);
+    put_commands("|");
     printf(") command=${COMP_WORDS[i]}; break ;;\n        esac\n    done\n"
-           "    case $command in\n    '') words=\"help --help --version");
-    for (int32_t i = 0; i < CNRI_N_COMMANDS; i++) printf(" %s", cnri_commands[i].name);
+           "    case $command in\n    '') words=\"help --help --version ");
+    put_commands(" ");
     printf("\" ;;\n");
 }
 
-static void bash_command(const cnri_syntax *s, const cnri_option_group *groups, int32_t n) {
-    printf("    %s)\n        words=\"--help", s->command);
-    for (int32_t g = 0; g < n; g++)
-        for (int32_t i = 0; i < groups[g].n; i++)
-            if (groups[g].rows[i].help) printf(" %s", groups[g].rows[i].name);
+static void bash_name(const cnri_command *c, const cnri_option *o) {
+    (void)c;
+    printf(" %s", o->name);
+}
+
+static void bash_choices(const cnri_command *c, const cnri_option *o) {
+    (void)c;
+    if (o->choices) printf("        %s) values=\"%s\" ;;\n", o->name, choices_of(o, "", " "));
+}
+
+static void bash_command(const cnri_command *c) {
+    printf("    %s)\n        words=\"--help", c->name);
+    each_option(c, bash_name);
     printf("\"\n        case $before in\n");
-    for (int32_t g = 0; g < n; g++)
-        for (int32_t i = 0; i < groups[g].n; i++) {
-            const cnri_option *o = &groups[g].rows[i];
-            if (o->type != CNRI_OPT_CHOICE || !o->help) continue;
-            printf("        %s) values=\"", o->name);
-            for (int32_t k = 0; o->choices[k]; k++) printf("%s%s", k ? " " : "", o->choices[k]);
-            printf("\" ;;\n");
-        }
+    each_option(c, bash_choices);
     printf("        esac ;;\n");
 }
 
@@ -210,20 +238,19 @@ static void bash_end(void) {
            "complete -o filenames -F _cnnrun cnnrun\n");
 }
 
-/* ---- zsh: _arguments for each command ---- */
+/* ---- zsh: _arguments for each command, in words that quotes stand round ---- */
 
 static void put_zsh(const char *text) {
-    for (; *text; text++) {
-        if (strchr("[]:\\", *text)) putchar('\\');
-        fputs(*text == '\'' ? "'\\''" : (char[]){*text, 0}, stdout);
-    }
+    for (; *text; text++)
+        if (*text == '\'') printf("'\\''");
+        else printf(strchr("[]:\\", *text) ? "\\%c" : "%c", *text);
 }
 
 static void zsh_begin(void) {
     printf("#compdef cnnrun\n# cnnrun in zsh, made by: cnnrun completions zsh\n"
            "local -a commands\ncommands=(\n  'help:how to use it'\n");
     for (int32_t i = 0; i < CNRI_N_COMMANDS; i++) {
-        printf("  '%s:", cnri_commands[i].name);
+        printf("  '%s:", cnri_commands[i].command->name);
         put_zsh(cnri_commands[i].help);
         printf("'\n");
     }
@@ -231,109 +258,79 @@ static void zsh_begin(void) {
            "case $words[2] in\n");
 }
 
-static void zsh_command(const cnri_syntax *s, const cnri_option_group *groups, int32_t n) {
-    printf("%s)\n  _arguments -s", s->command);
-    for (int32_t g = 0; g < n; g++)
-        for (int32_t i = 0; i < groups[g].n; i++) {
-            const cnri_option *o = &groups[g].rows[i];
-            char text[512];
-            if (!o->help) continue;
-            printf(" \\\n    '%s%s[", o->type == CNRI_OPT_LIST ? "*" : "", o->name);
-            put_zsh(help_of(o, text, sizeof text));
-            printf("]");
-            if (o->argument) {
-                printf(":");
-                put_zsh(o->argument);
-                printf(":");
-                if (o->type == CNRI_OPT_CHOICE) {
-                    printf("(");
-                    for (int32_t k = 0; o->choices[k]; k++)
-                        printf("%s%s", k ? " " : "", o->choices[k]);
-                    printf(")");
-                } else if (takes_file(o)) {
-                    printf("_files");
-                }
-            }
-            printf("'");
-        }
+static void zsh_option(const cnri_command *c, const cnri_option *o) {
+    (void)c;
+    printf(" \\\n    '%s%s[", o->type == CNRI_T_WORDS ? "*" : "", o->name);
+    put_zsh(help_of(o));
+    printf("]");
+    if (o->argument) {
+        printf(":");
+        put_zsh(o->argument);
+        printf(":");
+        if (o->choices) printf("(%s)", choices_of(o, "", " "));
+        else if (takes_file(o)) printf("_files");
+    }
+    printf("'");
+}
+
+static void zsh_command(const cnri_command *c) {
+    printf("%s)\n  _arguments -s", c->name);
+    each_option(c, zsh_option);
     printf(" \\\n    '--help[this text]' '*:file:_files' ;;\n");
 }
 
-static void zsh_end(void) { printf("*) _files ;;\nesac\n"); }
+static void zsh_end(void) {
+    printf("*) _files ;;\nesac\n");
+}
 
 /* ---- fish: a line for each option ---- */
 
 static void put_fish(const char *text) {
-    putchar('\'');
-    put(text, "'\\", "\\");
-    putchar('\'');
+    printf("'");
+    for (; *text; text++) printf(strchr("'\\", *text) ? "\\%c" : "%c", *text);
+    printf("'");
 }
 
 static void fish_begin(void) {
     printf("# cnnrun in fish, made by: cnnrun completions fish\n"
            "complete -c cnnrun -n __fish_use_subcommand -a help -d 'how to use it'\n");
     for (int32_t i = 0; i < CNRI_N_COMMANDS; i++) {
-        printf("complete -c cnnrun -n __fish_use_subcommand -a %s -d ", cnri_commands[i].name);
+        printf("complete -c cnnrun -n __fish_use_subcommand -a %s -d ",
+               cnri_commands[i].command->name);
         put_fish(cnri_commands[i].help);
         printf("\n");
     }
 }
 
-static void fish_command(const cnri_syntax *s, const cnri_option_group *groups, int32_t n) {
-    for (int32_t g = 0; g < n; g++)
-        for (int32_t i = 0; i < groups[g].n; i++) {
-            const cnri_option *o = &groups[g].rows[i];
-            if (!o->help) continue;
-            printf("complete -c cnnrun -n '__fish_seen_subcommand_from %s' -l %s", s->command,
-                   o->name + 2);
-            if (o->letter) printf(" -s %c", o->letter);
-            if (o->argument) printf(takes_file(o) ? " -r" : " -x");
-            if (o->type == CNRI_OPT_CHOICE) {
-                printf(" -a '");
-                for (int32_t k = 0; o->choices[k]; k++)
-                    printf("%s%s", k ? " " : "", o->choices[k]);
-                printf("'");
-            }
-            printf(" -d ");
-            put_fish(o->help);
-            printf("\n");
-        }
+static void fish_option(const cnri_command *c, const cnri_option *o) {
+    printf("complete -c cnnrun -n '__fish_seen_subcommand_from %s' -l %s", c->name, o->name + 2);
+    if (o->letter) printf(" -s %c", o->letter);
+    if (o->argument) printf(takes_file(o) ? " -r" : " -x");
+    if (o->choices) printf(" -a '%s'", choices_of(o, "", " "));
+    printf(" -d ");
+    put_fish(o->help);
+    printf("\n");
 }
 
-static void nothing(void) {}
-
-static const form forms[] = {
-    {"help", help_command, nothing, nothing},
-    {"options", help_shared, nothing, nothing},
-    {"man", man_command, man_begin, man_end},
-    {"man-shared", man_shared, nothing, nothing},
-    {"bash", bash_command, bash_begin, bash_end},
-    {"zsh", zsh_command, zsh_begin, zsh_end},
-    {"fish", fish_command, fish_begin, nothing},
-};
-
-static const form *find_form(const char *name) {
-    for (size_t i = 0; i < CNRI_COUNT(forms); i++)
-        if (strcmp(forms[i].name, name) == 0) return &forms[i];
-    cnri_say(stderr, "cnnrun: --help=FORM: wanted help, man, bash, zsh or fish, got \"%s\"\n", name);
-    return NULL;
+static void fish_command(const cnri_command *c) {
+    each_option(c, fish_option);
 }
 
-int cnri_reference(const cnri_syntax *s, const cnri_option_group *groups, int32_t n,
-                   const char *name) {
-    const form *f = find_form(name);
-    if (!f) return -CNR_E_ARG;
-    f->command(s, groups, n);
-    return 0;
+bool cnri_reference(const char *name) {
+    static const struct {
+        const char *name;
+        void (*begin)(void);
+        void (*command)(const cnri_command *c);
+        void (*end)(void);
+    } forms[] = {{"man", man_begin, man_command, man_end},
+                 {"bash", bash_begin, bash_command, bash_end},
+                 {"zsh", zsh_begin, zsh_command, zsh_end},
+                 {"fish", fish_begin, fish_command, NULL}};
+    size_t f = 0;
+    while (f < CNRI_COUNT(forms) && strcmp(forms[f].name, name) != 0) f++;
+    if (f == CNRI_COUNT(forms)) return false;
+    forms[f].begin();
+    for (int32_t i = 0; i < CNRI_N_COMMANDS; i++) forms[f].command(cnri_commands[i].command);
+    if (forms[f].end) forms[f].end();
+    return true;
 }
-
-int cnri_reference_all(const char *name) {
-    const form *f = find_form(name);
-    if (!f) return -CNR_E_ARG;
-    f->begin();
-    for (int32_t i = 0; i < CNRI_N_COMMANDS; i++) run_form(i, name);
-    f->end();
-    return 0;
-}
-
-void cnri_reference_options(void) { run_form(0, "options"); }

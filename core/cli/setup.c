@@ -10,59 +10,23 @@ static void print_log(void *arg, int32_t level, const char *who, const char *tex
                      who ? who : "", who && *who ? ": " : "");
 }
 
-/* Lists for the core end in a NULL, which the parser leaves behind the words. */
-static const char *const *terminated(const cnri_words *words) {
-    return words->n > 0 ? words->at : NULL;
+static int32_t log_level(const cnri_common *c) {
+    return c->quiet ? CNR_LOG_ERROR : CNR_LOG_WARN + c->verbose;
 }
 
-cnr_status cnri_args_output(const cnri_args *args, const char *path, const char *const *more,
-                            int32_t n, cnr_error *err) {
-    const char *const files[] = {args->common.weights, args->common.mean};
-    const struct { const char *const *at; int32_t n; } lists[] = {
-        {args->operands.at, args->operands.n},
-        {args->common.settings.at, args->common.settings.n},
-        {files, CNRI_COUNT(files)},
-        {more, n}};
-    cnri_words words = {0};
-    bool good = true;
-    for (size_t i = 0; i < CNRI_COUNT(lists); i++)
-        for (int32_t k = 0; k < lists[i].n && good; k++) {
-            const char **slot = cnri_push(&words);
-            if ((good = slot != NULL)) *slot = lists[i].at[k];
-        }
-    const cnr_status status = good ? cnri_write_check(path, words.at, words.n, err)
-                                   : cnri_fail(err, CNR_E_MEMORY, "options", "out of memory");
-    cnri_vec_free(&words);
-    return status;
-}
-
-const char *const *cnri_args_no_rewrite(const cnri_args *args) {
-    return terminated(&args->common.no_rewrite);
-}
-
-const char *cnri_args_cache(const cnri_args *args) {
-    const char *folder = args->common.cache ? args->common.cache : secure_getenv("CNNRUN_CACHE");
+const char *cnri_call_cache(const cnri_call *call) {
+    const char *cache = call->common.cache, *folder = cache ? cache : secure_getenv("CNNRUN_CACHE");
     return folder && *folder ? folder : NULL;
 }
 
-cnr_status cnri_args_open(const cnri_args *args, cnr_runtime **rt, cnr_error *err) {
-    const cnri_common *c = &args->common;
-    cnr_open_options options;
-    memset(&options, 0, sizeof options);
-    options.size = sizeof options;
-    options.threads = (int32_t)c->threads;
-    options.plugin_dirs = terminated(&c->plugin_dirs);
-    options.log = print_log;
-    options.log_level = c->quiet ? CNR_LOG_ERROR : CNR_LOG_WARN + c->verbose;
-    options.trust_scripts = c->trust;
-    options.clock = c->clock;
-    options.sysfs_root = c->sysfs_root;
-    options.meter_address = c->meter_address;
-    options.board = c->board;
-    options.cache = cnri_args_cache(args);
-    if (c->plugin_dirs.n && !options.plugin_dirs)
-        return cnri_fail(err, CNR_E_MEMORY, "options", "out of memory");
-    return cnr_open(rt, &options, err);
+cnr_status cnri_call_open(cnri_call *call, cnr_error *err) {
+    const cnri_common *c = &call->common;
+    const cnr_open_options options = {
+        .size = sizeof options, .threads = (int32_t)c->threads, .log = print_log,
+        .plugin_dirs = c->plugin_dirs.at, .log_level = log_level(c),
+        .trust_scripts = c->trust, .clock = c->clock, .sysfs_root = c->sysfs_root,
+        .meter_address = c->meter_address, .board = c->board, .cache = cnri_call_cache(call)};
+    return call->rt ? CNR_OK : cnr_open(&call->rt, &options, err);
 }
 
 static bool same_words(const cnri_words *a, const cnri_words *b) {
@@ -71,14 +35,16 @@ static bool same_words(const cnri_words *a, const cnri_words *b) {
     return same;
 }
 
-bool cnri_args_reopen(const cnri_args *was, const cnri_args *now, cnr_runtime *rt) {
+bool cnri_call_reopen(const cnri_call *was, const cnri_call *now) {
     const cnri_common *a = &was->common, *b = &now->common;
+    cnr_runtime *rt = was->rt;
     if (!same_words(&a->plugin_dirs, &b->plugin_dirs) || a->trust != b->trust ||
-        a->board != b->board || a->clock != b->clock) return true;
+        a->board != b->board || a->clock != b->clock)
+        return true;
     if (a->cache != b->cache || rt->devices.n > 0) /* the texts are argv's: the same or not given */
         return a->cache != b->cache || a->threads != b->threads;
     rt->options.threads = rt->devices.options.threads = (int32_t)b->threads;
-    cnri_log_to(print_log, NULL, b->quiet ? CNR_LOG_ERROR : CNR_LOG_WARN + b->verbose);
+    cnri_log_to(print_log, NULL, log_level(b));
     return false;
 }
 
@@ -115,131 +81,54 @@ static cnr_status symbols_parse(const cnri_words *words, cnri_loading *s, cnr_er
     return CNR_OK;
 }
 
-/* Every --no-rewrite is one that there is. */
-static cnr_status check_rewrites(const cnri_words *words, cnr_error *err) {
-    CNRI_VEC(const char *) names = {0};
-    const char *name, *summary, **slot;
-    for (int32_t i = 0; cnri_rewrite_at(i, &name, &summary); i++)
-        if ((slot = cnri_push(&names)) != NULL) *slot = name;
-    for (const char *const *step = cnri_plan_steps; *step; step++)
-        if ((slot = cnri_push(&names)) != NULL) *slot = *step;
-    cnr_status status = CNR_OK;
-    for (int32_t i = 0; i < words->n && !status; i++) {
-        int32_t k = 0;
-        while (k < names.n && strcmp(names.at[k], words->at[i]) != 0) k++;
-        if (k < names.n) continue;
-        cnri_text all = {0};
-        for (k = 0; k < names.n; k++) cnri_text_add(&all, "%s%s", k ? ", " : "", names.at[k]);
-        status = cnri_fail(err, CNR_E_NOT_FOUND, "--no-rewrite", "no rewrite \"%s\"; there are: %s",
-                           words->at[i], all.at ? all.at : "");
-        cnri_text_free(&all);
-    }
-    cnri_vec_free(&names);
-    return status;
-}
-
-cnr_status cnri_args_loading(const cnri_args *args, cnri_loading *s, cnr_error *err) {
-    const cnri_common *c = &args->common;
-    cnr_load_options *options = &s->options;
-    memset(s, 0, sizeof *s);
-    options->size = sizeof *options;
-    cnr_status status = symbols_parse(&c->symbols, s, err);
-    if (!status) status = check_rewrites(&c->no_rewrite, err);
+cnr_status cnri_call_loading(const cnri_call *call, cnri_loading *s, cnr_error *err) {
+    const cnri_common *c = &call->common;
+    *s = (cnri_loading){.options = {.size = sizeof s->options}};
+    const cnr_status status = symbols_parse(&c->symbols, s, err);
     if (status) return status;
     if (c->device && !*c->device)
         return cnri_fail(err, CNR_E_ARG, "--device", "wanted a name such as cpu");
-    options->n_symbols = c->symbols.n;
-    options->symbols = s->names;
-    options->symbol_values = s->values;
-    options->weights = c->weights;
-    options->net = c->net;
-    options->no_rewrite = terminated(&c->no_rewrite);
-    options->import_options = terminated(&c->settings);
-    options->kernels = terminated(&c->kernels);
-    options->device = c->device;
-    options->memory_bound = c->memory;
-    options->memory_limit = c->memory_limit;
-    options->deterministic = c->deterministic;
-    options->no_verify = c->no_verify;
-    options->cache = cnri_args_cache(args);
-    options->cache_bytes = c->cache_limit;
-    if ((c->no_rewrite.n && !options->no_rewrite) || (c->settings.n && !options->import_options))
-        return cnri_fail(err, CNR_E_MEMORY, "options", "out of memory");
+    s->options = (cnr_load_options){
+        .size = sizeof s->options, .n_symbols = c->symbols.n, .symbols = s->names,
+        .symbol_values = s->values, .weights = c->weights, .net = c->net,
+        .no_rewrite = c->no_rewrite.at, .import_options = c->settings.at,
+        .kernels = c->kernels.at, .device = c->device, .memory_bound = c->memory,
+        .memory_limit = c->memory_limit, .deterministic = c->deterministic,
+        .no_verify = c->no_verify, .cache = cnri_call_cache(call), .cache_bytes = c->cache_limit};
     return CNR_OK;
 }
 
-cnr_status cnri_args_load_graph(const cnri_args *args, cnr_runtime *rt, const char *path,
-                                cnr_graph **out, cnr_error *err) {
+cnr_status cnri_call_graph(cnri_call *call, cnr_error *err) {
     cnri_loading l;
-    *out = NULL;
-    cnr_status status = cnri_args_loading(args, &l, err);
-    if (!status) status = cnri_load_graph(rt, path, &l.options, out, err);
-    if (!status) status = cnri_args_preprocess(args, *out, err);
-    if (status) {
-        cnri_graph_free(*out);
-        *out = NULL;
+    cnr_status status = cnri_call_loading(call, &l, err);
+    if (!status)
+        status = cnri_load_graph(call->rt, call->operands.at[0], &l.options, &call->graph, err);
+    if (!status) status = cnri_call_preprocess(call, call->graph, err);
+    cnri_loading_free(&l);
+    return status;
+}
+
+cnr_status cnri_call_model(cnri_call *call, cnr_error *err) {
+    cnri_loading l;
+    cnr_status status = cnri_call_loading(call, &l, err);
+    if (!status) status = cnr_load(call->rt, call->operands.at[0], &l.options, &call->model, err);
+    if (!status) status = cnri_call_preprocess(call, call->model->graph, err);
+    cnri_loading_free(&l);
+    return status;
+}
+
+cnr_status cnri_call_model_of_graph(cnri_call *call, cnr_error *err) {
+    cnri_loading l;
+    cnr_status status = cnri_call_loading(call, &l, err);
+    if (!status) {
+        status = cnri_model_from_graph(call->rt, call->graph, &l.options, &call->model, err);
+        call->graph = NULL;
     }
-    cnri_loading_free(&l);
-    return status;
-}
-
-cnr_status cnri_args_load(const cnri_args *args, cnr_runtime *rt, const char *path,
-                          cnr_model **out, cnr_error *err) {
-    cnri_loading l;
-    *out = NULL;
-    cnr_status status = cnri_args_loading(args, &l, err);
-    if (!status) status = cnr_load(rt, path, &l.options, out, err);
-    if (!status) status = cnri_args_preprocess(args, (*out)->graph, err);
-    cnri_loading_free(&l);
-    return status;
-}
-
-cnr_status cnri_args_model(const cnri_args *args, cnr_runtime *rt, cnr_graph *graph,
-                           cnr_model **out, cnr_error *err) {
-    cnri_loading l;
-    *out = NULL;
-    cnr_status status = cnri_args_loading(args, &l, err);
-    if (status) cnri_graph_free(graph);
-    else status = cnri_model_from_graph(rt, graph, &l.options, out, err);
     cnri_loading_free(&l);
     return status;
 }
 
 /* ---- preprocessing flags ---- */
-
-/* Prints C H W values as the list that metadata holds. */
-static cnr_status list_of(const float *values, int64_t n, cnri_text *out, cnr_error *err) {
-    char number[64];
-    for (int64_t i = 0; i < n; i++) {
-        cnri_print_double(number, sizeof number, (double)values[i]);
-        cnri_text_add(out, i ? ",%s" : "%s", number);
-    }
-    return out->failed ? cnri_fail(err, CNR_E_MEMORY, "--mean", "out of memory") : CNR_OK;
-}
-
-/* A mean image may be a picture. */
-static cnr_status mean_of_picture(const char *path, cnri_text *out, cnr_error *err) {
-    cnri_samples samples;
-    cnr_sample sample;
-    cnr_status status = cnri_samples_open(path, NULL, &samples, err);
-    if (status) return status;
-    memset(&sample, 0, sizeof sample);
-    sample.size = sizeof sample;
-    status = cnri_samples_read(&samples, 0, &sample, err);
-    cnri_samples_close(&samples);
-    if (status) return status;
-    const cnr_tensor *t = &sample.picture;
-    const int64_t pixels = t->dim[0] * t->dim[1], channels = t->dim[2];
-    float *planes = cnri_alloc((size_t)(pixels * channels) * sizeof *planes);
-    for (int64_t c = 0; planes && c < channels; c++)
-        for (int64_t i = 0; i < pixels; i++)
-            planes[c * pixels + i] = ((const uint8_t *)t->data)[i * channels + c];
-    status = planes ? list_of(planes, pixels * channels, out, err)
-                    : cnri_fail(err, CNR_E_MEMORY, path, "out of memory");
-    cnri_free(planes);
-    cnri_free(sample.picture.data);
-    return status;
-}
 
 bool cnri_is_numbers(const char *text) {
     const char *end;
@@ -248,7 +137,7 @@ bool cnri_is_numbers(const char *text) {
 }
 
 static cnr_status mean_text(const char *text, cnri_text *out, cnr_error *err) {
-    if (!cnri_is_numbers(text)) return mean_of_picture(text, out, err);
+    if (!cnri_is_numbers(text)) return cnri_mean_of_picture(text, out, err);
     cnri_text_add(out, "%s", text);
     return out->failed ? cnri_fail(err, CNR_E_MEMORY, "--mean", "out of memory") : CNR_OK;
 }
@@ -278,9 +167,9 @@ static cnr_status check_steps(const cnri_common *c, cnr_graph *graph, cnr_value 
     return status;
 }
 
-cnr_status cnri_args_preprocess(const cnri_args *args, cnr_graph *graph, cnr_error *err) {
+cnr_status cnri_call_preprocess(const cnri_call *call, cnr_graph *graph, cnr_error *err) {
     static const char *const orders[] = {NULL, "rgb", "bgr", "gray"};
-    const cnri_common *c = &args->common;
+    const cnri_common *c = &call->common;
     cnri_text mean = {0};
     cnr_status status = c->mean ? mean_text(c->mean, &mean, err) : CNR_OK;
     const struct { const char *flag, *text; } flags[] = {

@@ -70,6 +70,10 @@ cnr_attr **cnri_attrs_copy(const cnr_attr *const *from, int32_t n);
 /* "2, 2" as text, for show and dumps. */
 void cnri_attr_print(const cnr_attr *attr, cnri_text *out);
 
+/* ---- encoding_text.c: "sparse-csr:density=0.1"; settings as cnri_attrs_resolve makes them: cnri_free ---- */
+cnr_status cnri_encoding_parse(const char *words, const cnr_encoding **encoding,
+                               cnr_attr ***settings, cnr_error *err);
+
 /* ---- devices.c ---- */
 typedef struct cnri_device {
     cnr_device device;

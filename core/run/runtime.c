@@ -200,6 +200,30 @@ static cnr_status import(const cnr_importer *importer, const char *path,
     return cnri_weights_fill(*out, weights, NULL, err);
 }
 
+/* Each is a rewrite that there is, or a step of planning. */
+static cnr_status check_rewrites(const char *const *words, cnr_error *err) {
+    CNRI_VEC(const char *) names = {0};
+    const char *name, *summary, **slot;
+    if (!words) return CNR_OK;
+    for (int32_t i = 0; cnri_rewrite_at(i, &name, &summary); i++)
+        if ((slot = cnri_push(&names)) != NULL) *slot = name;
+    for (const char *const *step = cnri_plan_steps; *step; step++)
+        if ((slot = cnri_push(&names)) != NULL) *slot = *step;
+    cnr_status status = CNR_OK;
+    for (; *words && !status; words++) {
+        int32_t k = 0;
+        while (k < names.n && strcmp(names.at[k], *words) != 0) k++;
+        if (k < names.n) continue;
+        cnri_text all = {0};
+        for (k = 0; k < names.n; k++) cnri_text_add(&all, "%s%s", k ? ", " : "", names.at[k]);
+        status = cnri_fail(err, CNR_E_NOT_FOUND, "no_rewrite", "no rewrite \"%s\"; there are: %s",
+                           *words, all.at ? all.at : "");
+        cnri_text_free(&all);
+    }
+    cnri_vec_free(&names);
+    return status;
+}
+
 cnr_status cnri_load_graph(cnr_runtime *rt, const char *path, const cnr_load_options *options,
                            cnr_graph **out, cnr_error *err) {
     static const cnr_load_options defaults = {.size = sizeof defaults};
@@ -209,8 +233,9 @@ cnr_status cnri_load_graph(cnr_runtime *rt, const char *path, const cnr_load_opt
     if (!options) options = &defaults;
     *out = NULL;
     const bool begun = rt && rt->begun.loader && strcmp(rt->begun.path, path) == 0;
-    cnr_status status = begun ? CNR_OK : cnri_file_head(path, &head, err);
-    if (status) return status;
+    cnr_status status = check_rewrites(options->no_rewrite, err);
+    if (!status && !begun) status = cnri_file_head(path, &head, err);
+    if (status) return cnri_alloc_verdict(before, status, path, err);
     const cnri_loader *loader = begun ? rt->begun.loader : best_loader(path, &head, &score);
     const cnr_importer *importer =
         begun ? NULL : cnri_importer_for(path, &head, &score); /* if it is surer */

@@ -121,6 +121,15 @@ static cnr_status import_with(const cnri_import_options *o, const cnr_importer *
     return status;
 }
 
+int64_t cnri_parameters_of(const cnr_graph *g) {
+    int64_t n = 0;
+    for (int32_t i = 0; i < g->values.n; i++) {
+        const cnri_value *v = &g->values.at[i];
+        if (v->producer < 0 && !v->is_input && v->type->data) n += cnr_count(v->type);
+    }
+    return n;
+}
+
 cnr_status cnri_import_model(const cnri_import_options *o, cnr_graph **out, bool *mean_taken,
                              cnr_error *err) {
     const cnr_importer *importer;

@@ -1,4 +1,4 @@
-/* What an answer says: scores of classes, shares of 1, the best. */
+/* What an answer says: scores of classes, shares of 1, the best; the range of other outputs. */
 #include "core/work/work.h"
 #include <math.h>
 
@@ -22,4 +22,18 @@ bool cnri_are_shares(const cnr_tensor *sample) {
 int64_t cnri_best_class(const cnr_tensor *sample) {
     cnr_top top;
     return cnri_is_classes(sample) && cnr_topk(sample, 1, &top) == 1 ? top.index : -1;
+}
+
+cnri_extent cnri_extent_of(const cnr_tensor *t) {
+    cnri_extent r = {NAN, NAN, NAN};
+    double sum = 0;
+    const int64_t n = cnr_count(t);
+    for (int64_t i = 0; i < n; i++) {
+        const double v = cnri_element(t->dtype, t->data, i);
+        r.low = fmin(r.low, v); /* of a NaN and a number these give the number */
+        r.high = fmax(r.high, v);
+        sum += v;
+    }
+    if (n > 0) r.mean = sum / (double)n;
+    return r;
 }

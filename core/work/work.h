@@ -66,11 +66,35 @@ bool cnri_are_shares(const cnr_tensor *sample);
 /* The best of a sample's scores; -1: they aren't scores of classes. */
 int64_t cnri_best_class(const cnr_tensor *sample);
 
+/* The least, the greatest and the mean of all elements; NaN: there are none. */
+typedef struct cnri_extent { double low, high, mean; } cnri_extent;
+cnri_extent cnri_extent_of(const cnr_tensor *t);
+
+/* ---- recognise.c ---- */
+typedef struct cnri_recognised { /* of CNRI_EVENT_PICTURE */
+    const char *picture;
+    const cnr_error *err;  /* why it could not be read; NULL: it was */
+    double ms;
+    bool classes, shares;  /* output 0 is scores of classes, which are parts of 1 */
+    const cnr_top *top;    /* the best of them */
+    int32_t n;
+    cnr_session *session;  /* with all outputs */
+} cnri_recognised;
+enum { CNRI_EVENT_PICTURE = 1001 };
+/* Tells an answer for each picture of each spec, with up to `top` classes. */
+cnr_status cnri_recognise(cnr_model *model, const char *const *specs, int32_t n, int32_t top,
+                          const cnr_observer *observer, cnr_error *err);
+
 /* ---- evaluate.c ---- */
 /* As cnr_evaluate, on samples that are open; `data` names them in messages. */
 cnr_status cnri_evaluate(cnr_model *model, cnri_samples *samples,
                          const cnr_evaluate_options *options, const cnr_observer *observer,
                          cnr_evaluation *out, cnr_error *err);
+
+/* classes.c: a line for each class of the net: a label's number, or a name, which stands for its place
+ * in sorted order. *out: cnri_free. */
+cnr_status cnri_class_map_read(const char *path, const cnr_model *model, int64_t **out, int64_t *n,
+                               cnr_error *err);
 
 /* ---- profile.c ---- */
 /* Values of a sane size, the same every time; 0 in what isn't f32. */
@@ -111,6 +135,19 @@ typedef struct cnri_tuned {
 } cnri_tuned;
 cnr_status cnri_tune_model(cnr_model *model, const cnri_tune_options *options,
                            const cnr_observer *observer, cnri_tuned *out, cnr_error *err);
+
+/* ---- warm.c ---- */
+/* For the usual sizes at `batch`; the caller's (cnri_plan_free), not the model's. */
+cnr_status cnri_plan_to_see(const cnr_model *model, int64_t batch, cnr_plan **out, cnr_error *err);
+typedef struct cnri_warmed {
+    int64_t batch;
+    char origin[1024];     /* hit, or miss or stale and why */
+    double ms;
+    int32_t blobs;         /* prepared weights, now or then */
+    uint64_t blob_bytes, prepared, taken_over; /* the last two: blobs made now, and found */
+} cnri_warmed;
+/* Plans, and prepares weights, into the model's cache. */
+cnr_status cnri_warm(cnr_model *model, int64_t batch, cnri_warmed *out, cnr_error *err);
 
 /* ---- quantise.c ---- */
 typedef struct cnri_quantise_options {
@@ -199,10 +236,17 @@ typedef struct cnri_import_options {
     const char *mean;    /* a file: a mean image of the importer's, or a picture; NULL: none */
     bool no_verify;
 } cnri_import_options;
+int64_t cnri_parameters_of(const cnr_graph *g); /* elements of all weights that are there */
 /* A net with all its weights. *mean_taken: the mean image was the importer's, and is in it; else it is
  * a picture, and yet to be used. */
 cnr_status cnri_import_model(const cnri_import_options *options, cnr_graph **out, bool *mean_taken,
                              cnr_error *err);
+
+/* ---- judge.c: a plugin's file by itself. `tell` hears in another process why it is refused (NULL: it
+ * is not), when it is the last one loaded; *code is what that returns. CNR_E_STATE: it did not come
+ * out of its opening alive. ---- */
+cnr_status cnri_judge_plugin(const char *path, int (*tell)(void *arg, const char *refused), void *arg,
+                             const cnr_observer *observer, int *code, cnr_error *err);
 
 /* ---- train.c ---- */
 /* As cnr_train, on a graph with weights to begin with, which has the best ones afterwards. */

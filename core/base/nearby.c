@@ -1,5 +1,5 @@
 /* The file that a misspelt path may have meant. */
-#include "core/cli/cli.h"
+#include "core/base/base.h"
 #include <dirent.h>
 #include <sys/stat.h>
 

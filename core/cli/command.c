@@ -1,0 +1,98 @@
+/* One use of a command: from its words to its exit code. */
+#include "core/cli/cli.h"
+#include "core/lua/script.h"
+
+static const void *member(const cnri_option *o, const void *values) {
+    return (const char *)values + o->at;
+}
+
+static const char *text_at(const cnri_option *o, const void *values) {
+    return o->type == CNRI_T_TEXT ? *(const char *const *)member(o, values) : NULL;
+}
+
+/* What the command can't do without; its own rules. NULL: nothing is wrong. */
+static bool complete(cnri_call *call, const void *values) {
+    const cnri_command *c = call->command;
+    for (int32_t i = 0; i < c->n_options; i++) {
+        const cnri_option *o = &c->options[i];
+        const char letter[] = {'-', o->letter, 0};
+        if (!o->wanted || text_at(o, values)) continue;
+        call->code = cnri_mistake(c->name, NULL, "%s %s is missing: %s", o->letter ? letter : o->name,
+                                  o->argument, o->help);
+        return false;
+    }
+    const char *wrong = c->wrong ? c->wrong(call, values) : NULL;
+    if (wrong) call->code = cnri_mistake(c->name, NULL, "%s", wrong);
+    return !wrong;
+}
+
+static bool add(cnri_words *words, const char *word) {
+    const char **slot = word ? cnri_push(words) : NULL;
+    if (slot) *slot = word;
+    return slot || !word;
+}
+
+/* Files that will be written can be, and are none of those that are read. */
+static cnr_status check_written(const cnri_call *call, const void *values, cnr_error *err) {
+    const cnri_command *c = call->command;
+    const cnri_words *lists[] = {&call->operands, &call->common.settings};
+    cnri_words read = {0};
+    bool good = add(&read, call->common.weights) && add(&read, call->common.mean);
+    for (size_t k = 0; k < CNRI_COUNT(lists); k++)
+        for (int32_t i = 0; i < lists[k]->n && good; i++) good = add(&read, lists[k]->at[i]);
+    for (int32_t i = 0; i < c->n_options && good; i++) {
+        const cnri_option *o = &c->options[i];
+        if (!o->writes && o->argument && (strstr(o->argument, "FILE") || strstr(o->argument, "SPEC")))
+            good = add(&read, text_at(o, values));
+    }
+    cnr_status status = good ? CNR_OK : cnri_fail(err, CNR_E_MEMORY, "options", "out of memory");
+    for (int32_t i = 0; i < c->n_options && !status; i++)
+        if (c->options[i].writes && text_at(&c->options[i], values))
+            status = cnri_write_check(text_at(&c->options[i], values), read.at, read.n, err);
+    cnri_vec_free(&read);
+    return status;
+}
+
+static cnr_status open_all(cnri_call *call, cnr_error *err) {
+    const cnri_opens opens = call->command->opens;
+    cnr_status status = opens >= CNRI_OPENS_RUNTIME ? cnri_call_open(call, err) : CNR_OK;
+    if (!status && opens == CNRI_OPENS_GRAPH) status = cnri_call_graph(call, err);
+    if (!status && opens == CNRI_OPENS_MODEL) status = cnri_call_model(call, err);
+    return status;
+}
+
+static void run(cnri_call *call, void *values) {
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_status status = check_written(call, values, &err);
+    if (!status) status = open_all(call, &err);
+    if (!status) status = call->command->run(call, values, &err);
+    cnri_watch_end(&call->watching);
+    if (status) call->code = cnri_complain(call, &err);
+}
+
+void cnri_call_free(cnri_call *call) {
+    cnri_common *c = &call->common;
+    cnri_words *all[] = {&c->plugin_dirs, &c->no_rewrite, &c->settings, &c->symbols, &c->kernels,
+                         &call->operands};
+    for (size_t i = 0; i < CNRI_COUNT(all); i++) cnri_vec_free(all[i]);
+    cnri_graph_free(call->graph);
+    if (call->rt) cnri_lua_drop(call->rt);
+    cnr_close(call->rt);
+}
+
+int cnri_command_run(const cnri_command *command, int argc, char **argv) {
+    const cnri_command *c = command;
+    cnri_call call = {.command = c, .argc = argc, .argv = argv};
+    void *values = cnri_alloc_zero(c->room + 1);
+    if (!values) return cnri_mistake(c->name, NULL, "out of memory");
+    if (c->usual) memcpy(values, c->usual, c->room);
+    if ((!c->leads || c->leads(&call, values)) && cnri_call_parse(&call, values, NULL) &&
+        complete(&call, values))
+        run(&call, values);
+    for (int32_t i = 0; i < c->n_options; i++)
+        if (c->options[i].type == CNRI_T_WORDS)
+            cnri_vec_free((cnri_words *)(void *)((char *)values + c->options[i].at));
+    cnri_call_free(&call);
+    cnri_free(values);
+    return call.code;
+}
