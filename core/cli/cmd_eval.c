@@ -27,7 +27,7 @@ static const cnri_field fields[] = {
     CNRI_ASIDE(cnr_evaluation, "among_top", among_top)};
 static const cnri_record record = CNRI_RECORD(fields,
     "pictures  {n}\ntop-1     {top1:.2%}  ({right})\ntop-5     {top5:.2%}  ({among_top})\n"
-            "loss      {loss:.4f}\ntime      {seconds:.2f} s");
+    "loss      {loss:.4f}\ntime      {seconds:.2f} s");
 
 static cnr_status read_map(eval *e, const cnr_model *model, int64_t **map, cnr_error *err) {
     static const char offset[] = "offset:";

@@ -64,17 +64,6 @@ static void help_option(const cnri_command *c, const cnri_option *o) {
     print_wrapped(help_of(o));
 }
 
-/* What is shared by commands that take nets stands once. */
-static void help_shared(void) {
-    cnri_group groups[CNRI_GROUPS];
-    const int32_t n = cnri_groups_of(&all_nets, groups);
-    printf("Every command that takes a net has these options:\n");
-    for (int32_t g = 1; g < n; g++) {
-        printf("\n%s:\n", groups[g].title);
-        each_in(&all_nets, &groups[g], help_option);
-    }
-}
-
 /* {"net", "ms"}, a line a record, broken at `width`. */
 static void put_results(const cnri_command *c, void (*put)(const char *)) {
     for (const cnri_record *const *r = c->results; r && *r; r++) {
@@ -97,25 +86,28 @@ static void put_plain(const char *text) {
     printf("%s", text);
 }
 
-void cnri_help(const cnri_command *c) {
-    cnri_group groups[CNRI_GROUPS];
-    if (!c) {
-        help_shared();
-        return;
-    }
-    const int32_t n = cnri_groups_of(c, groups), own = groups[0].title ? 1 : 2;
-    printf("usage: cnnrun %s%s%s [options]\n\n%s\n", c->name, *c->operands ? " " : "", c->operands,
-           c->summary);
-    for (int32_t g = 0; g < own; g++) {
+static void help_groups(const cnri_command *c, const cnri_group *groups, int32_t n) {
+    for (int32_t g = 0; g < n; g++) {
         printf("\n%s:\n", groups[g].title ? groups[g].title : "options");
         each_in(c, &groups[g], help_option);
     }
+}
+
+void cnri_help(const cnri_command *c) {
+    cnri_group groups[CNRI_GROUPS];
+    const int32_t n = cnri_groups_of(c ? c : &all_nets, groups);
+    const int32_t here = c ? 1 + !groups[0].title : n; /* the general ones stand with each */
+    if (c)
+        printf("usage: cnnrun %s%s%s [options]\n\n%s\n", c->name, *c->operands ? " " : "", c->operands,
+               c->summary);
+    else printf("What commands have in common, each the groups that its own help names:\n");
+    help_groups(c, groups, here);
+    if (!c) return;
     printf("  -h, --help                this text\n");
-    for (int32_t g = own; g < n; g++)
-        printf("%s%s%s", g > own ? " and " : "\nAlso the options for ", groups[g].title,
-               g + 1 < n ? "" : ", listed by: cnnrun help options\n");
-    if (c->details) printf("\n%s\n", c->details);
-    if (c->results && !c->details) printf("\n");
+    for (int32_t g = here; g < n; g++)
+        printf("%s%s%s", g > here ? ", " : "\nAlso the options of these groups: ", groups[g].title,
+               g + 1 < n ? "" : " (cnnrun help options)\n");
+    if (c->details || c->results) printf("\n%s%s", c->details ? c->details : "", c->details ? "\n" : "");
     put_results(c, put_plain);
     if (c->more) c->more();
 }
@@ -162,7 +154,7 @@ static void man_command(const cnri_command *c) {
     put_roff(c->summary);
     printf("\n");
     if (!groups[0].title) each_in(c, &groups[0], man_option);
-    if (c->takes) printf(".PP\nOptions for nets and pictures, too.\n");
+    if (c->takes) printf(".PP\nAlso the options of nets and pictures.\n");
     if (!c->details && !c->results) return;
     printf(".PP\n.nf\n");
     put_roff(c->details ? c->details : "");

@@ -14,14 +14,19 @@ plan skip_all => "no $cnnrun" unless -x $cnnrun;
 my %options; # of each command, as its help and "help options" tell
 my @commands = grep { $_ ne 'help' } `$cnnrun --help` =~ /^  ([a-z]+) +\S/mg;
 cmp_ok scalar @commands, '>=', 15, 'there are commands';
-my @shared = `$cnnrun help options` =~ /^  (?:-\w, )?(--[a-z-]+)/mg;
-cmp_ok scalar @shared, '>=', 19, 'help options lists what nets and pictures have in common';
+my %group = `$cnnrun help options` =~ /^(\w+):\n((?:  .*\n)+)/mg; # by title
+$_ = [/^  (?:-\w, )?(--[a-z0-9-]+)/mg] for values %group;
+is_deeply [sort keys %group], [qw(general nets pictures)], 'help options lists what commands have in common';
+cmp_ok scalar @{$group{nets}} + @{$group{pictures}}, '>=', 23, 'those of nets and pictures';
 for my $command (@commands) {
     my $help = `$cnnrun $command --help`;
-    $options{$command} = [$help =~ /^  (?:-\w, )?(--[a-z-]+)/mg];
-    next unless $help =~ /cnnrun help options/;
-    is scalar(grep { my $o = $_; grep { $_ eq $o } @shared } @{$options{$command}}), 0,
-        "$command --help does not repeat them";
+    $options{$command} = [$help =~ /^  (?:-\w, )?(--[a-z0-9-]+)/mg];
+    my @groups = $help =~ /^Also the options of these groups: (.*) \(cnnrun help options\)$/m ? split /, /, $1 : ();
+    is "@groups", $help =~ /--json/ && $help =~ /cnnrun help options/ ? 'nets pictures' : '',
+        "$command --help names the groups that it takes";
+    my @shared = map { @{$group{$_} || []} } @groups;
+    my %own = map { $_ => 1 } @{$options{$command}};
+    is join(' ', grep { $own{$_} } @shared), '', 'and does not repeat them';
     push @{$options{$command}}, @shared;
 }
 
@@ -58,7 +63,7 @@ my $complete = sub { # what bash offers behind these words
         printf "%s\\n" "\${COMPREPLY[@]}"'`];
 };
 is_deeply $complete->('cnnrun', 'kernelc'), ['kernelcheck'], 'bash: commands';
-is_deeply $complete->('cnnrun', 'train', '--ep'), ['--epochs'], 'bash: options';
+is_deeply $complete->('cnnrun', 'train', '--epo'), ['--epochs'], 'bash: options';
 is_deeply $complete->('cnnrun', 'run', '--channels', 'b'), ['bgr'], 'bash: values';
 is_deeply $complete->('cnnrun', '--json', 'train', '--epo'), ['--epochs'],
     'bash: behind an option before the command';
