@@ -1,0 +1,34 @@
+/* Temperature: one body that all rails heat, and a cap on the clocks while it is too hot. */
+#include "sim.h"
+#include <math.h>
+
+#define CAP_EVERY_NS UINT64_C(100000000)
+
+/* One step of all clocks down while it is above the limit, up again when it is well below. */
+static void throttle(sim_machine *m, uint64_t at) {
+    for (; m->cap_at + CAP_EVERY_NS <= at; m->cap_at += CAP_EVERY_NS) {
+        const int down = m->degrees > m->limit, up = m->degrees < m->limit - m->slack;
+        int moved = 0;
+        for (int32_t i = 0; i < m->n_clocks; i++) {
+            sim_clock *c = &m->clocks[i];
+            if (down && c->cap > 0) c->cap--, moved = 1;
+            else if (up && c->cap < c->n - 1) c->cap++, moved = 1;
+        }
+        if (!moved) {
+            m->cap_at = at;
+            return;
+        }
+    }
+}
+
+void sim_heat(sim_machine *m, uint64_t at) {
+    if (m->ohms <= 0 || at <= m->heat_at) return;
+    double joules = 0;
+    for (int32_t i = 0; i < m->n_rails; i++) joules += sim_joules(m, &m->rails[i], at);
+    const double seconds = (double)(at - m->heat_at) * 1e-9;
+    const double goal = m->ambient + m->ohms * (joules - m->heat_joules) / seconds;
+    m->degrees = goal + (m->degrees - goal) * exp(-seconds / m->tau);
+    m->heat_joules = joules;
+    m->heat_at = at;
+    if (m->limit > 0) throttle(m, at);
+}

@@ -1,0 +1,118 @@
+/* Clocks as knobs: at the steps of the board, below the cap that heat sets. */
+#include "sim.h"
+#include <limits.h>
+#include <stdio.h>
+
+typedef struct found { /* what restore puts back */
+    sim_machine *m;
+    int32_t asked[];
+} found;
+
+static cnr_status open_knob(const cnr_gauge_options *options, void **state, int32_t *n,
+                            cnr_error *err) {
+    sim_machine *m = sim_machine_now();
+    (void)options;
+    if (!m || m->n_clocks == 0)
+        return sim_host->fail(err, CNR_E_NOT_FOUND, "sim", "no clock is simulated");
+    found *f = sim_host->alloc(sizeof *f + (size_t)m->n_clocks * sizeof f->asked[0]);
+    if (!f) return sim_host->fail(err, CNR_E_MEMORY, "sim", "out of memory");
+    f->m = m;
+    for (int32_t i = 0; i < m->n_clocks; i++) f->asked[i] = m->clocks[i].asked;
+    *state = f;
+    *n = m->n_clocks;
+    return CNR_OK;
+}
+
+static const sim_clock *clock_of(void *state, int32_t domain) {
+    return &((found *)state)->m->clocks[domain];
+}
+
+static int follows(const sim_unit *u, int32_t clock) {
+    return u->clock == clock && u->n_members == 0;
+}
+
+static cnr_status describe(void *state, int32_t domain, cnr_knob_domain *out, cnr_error *err) {
+    const sim_machine *m = ((found *)state)->m;
+    const sim_clock *c = clock_of(state, domain);
+    int32_t n = 0;
+    (void)err;
+    snprintf(out->name, sizeof out->name, "%s", c->name);
+    for (int32_t i = 0; i < m->n_units; i++)
+        if (follows(&m->units[i], domain) && n++ == 0)
+            snprintf(out->feeds, sizeof out->feeds, "sim:%s", m->units[i].name);
+    if (n != 1) out->feeds[0] = 0;
+    out->n_steps = c->n;
+    out->writable = 1;
+    out->min_hz = (uint64_t)c->steps[0].hz;
+    out->max_hz = (uint64_t)c->steps[c->n - 1].hz;
+    return CNR_OK;
+}
+
+static cnr_status step(void *state, int32_t domain, int32_t index, uint64_t *hz, cnr_error *err) {
+    (void)err;
+    *hz = (uint64_t)clock_of(state, domain)->steps[index].hz;
+    return CNR_OK;
+}
+
+/* Of the time since it was last asked for, by the busiest unit. */
+static int32_t load_of(const sim_machine *m, int32_t domain, sim_clock *c, uint64_t now) {
+    uint64_t busy = 0;
+    for (int32_t i = 0; i < m->n_units; i++)
+        if (follows(&m->units[i], domain) && m->units[i].busy_ns > busy) busy = m->units[i].busy_ns;
+    const uint64_t since = now - c->read_ns, worked = busy - c->read_busy;
+    const int32_t load = since == 0 ? -1 : worked >= since ? 100 : (int32_t)(worked * 100 / since);
+    c->read_ns = now;
+    c->read_busy = busy;
+    return load;
+}
+
+static cnr_status read_knob(void *state, int32_t domain, cnr_knob_state *out, cnr_error *err) {
+    sim_machine *m = ((found *)state)->m;
+    sim_clock *c = &m->clocks[domain];
+    (void)err;
+    const uint64_t now = sim_now();
+    sim_lock();
+    sim_heat(m, now);
+    out->hz = (uint64_t)c->steps[c->asked < c->cap ? c->asked : c->cap].hz;
+    out->load_percent = load_of(m, domain, c, now);
+    out->cores = -1;
+    out->temperature_mc = m->ohms > 0 ? (int32_t)(m->degrees * 1e3) : INT32_MIN;
+    sim_unlock();
+    out->time_ns = now;
+    return CNR_OK;
+}
+
+static cnr_status set(void *state, int32_t domain, uint64_t hz, int32_t cores, cnr_error *err) {
+    sim_machine *m = ((found *)state)->m;
+    sim_clock *c = &m->clocks[domain];
+    (void)cores, (void)err;
+    sim_lock();
+    for (int32_t i = 0; hz && i < c->n; i++)
+        if (i == 0 || (uint64_t)c->steps[i].hz <= hz) c->asked = i;
+    sim_unlock();
+    return CNR_OK;
+}
+
+static cnr_status restore(void *state, cnr_error *err) {
+    const found *f = state;
+    (void)err;
+    sim_lock();
+    for (int32_t i = 0; i < f->m->n_clocks; i++) f->m->clocks[i].asked = f->asked[i];
+    sim_unlock();
+    return CNR_OK;
+}
+
+static void close_knob(void *state) {
+    sim_host->free(state);
+}
+
+const cnr_knob sim_knob = {.size = sizeof(cnr_knob),
+                           .name = "sim-knob",
+                           .summary = "the clocks of a simulated board",
+                           .open = open_knob,
+                           .describe = describe,
+                           .step = step,
+                           .read = read_knob,
+                           .set = set,
+                           .restore = restore,
+                           .close = close_knob};

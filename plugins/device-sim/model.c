@@ -1,0 +1,155 @@
+/* What work takes: seconds of a unit, joules of the rails. scripts/lib/board.lua has the same sums. */
+#include "sim.h"
+#include <math.h>
+
+/* ---- seconds ---- */
+
+/* Does `text` look as the pattern says? A star stands for anything. */
+static int matches(const char *pattern, const char *text) {
+    for (; *pattern != '*'; pattern++, text++)
+        if (*pattern != *text || !*text) return *pattern == *text;
+    for (; !matches(pattern + 1, text); text++)
+        if (!*text) return 0;
+    return 1;
+}
+
+double sim_hz(const sim_machine *m, const sim_unit *u, double *v2f) {
+    *v2f = 1;
+    if (u->clock < 0) return 1;
+    const sim_clock *c = &m->clocks[u->clock];
+    const sim_step *top = &c->steps[c->n - 1];
+    const sim_step *is = &c->steps[c->asked < c->cap ? c->asked : c->cap];
+    *v2f = is->volts * is->volts * is->hz / (top->volts * top->volts * top->hz);
+    return is->hz / top->hz;
+}
+
+static const sim_class *class_of(const sim_unit *u, const char *op) {
+    for (int32_t i = 0; i < u->n_classes; i++)
+        if (matches(u->classes[i].op, op)) return &u->classes[i];
+    return NULL;
+}
+
+/* Units made of others do what those do together. */
+static void rates(const sim_machine *m, const sim_unit *u, const char *op, double *flops,
+                  double *bytes) {
+    const sim_class *c = class_of(u, op);
+    double v2f;
+    if (c) {
+        *flops += c->flops * sim_hz(m, u, &v2f);
+        *bytes += c->bytes;
+        return;
+    }
+    for (int32_t i = 0; i < u->n_members; i++)
+        rates(m, &m->units[u->members[i]], op, flops, bytes);
+}
+
+static double seconds_of(const sim_machine *m, const sim_unit *u, const sim_work *w) {
+    double flops = 0, bytes = 0;
+    rates(m, u, w->op, &flops, &bytes);
+    const double compute = flops > 0 ? w->flops / flops : 0;
+    const double memory = bytes > 0 ? w->bytes / bytes : 0;
+    return u->launch + fmax(compute, memory);
+}
+
+/* ---- joules ---- */
+
+/* Out of memory the span is as if it were over. */
+static void add_span(sim_rail *r, uint64_t from, uint64_t to, double watts) {
+    if (watts <= 0 || to <= from) return;
+    if (r->n == r->room) {
+        const int32_t room = r->room ? 2 * r->room : 64;
+        sim_span *grown = sim_host->resize(r->spans, (size_t)room * sizeof *grown);
+        if (!grown) {
+            r->joules += watts * (double)(to - from) * 1e-9;
+            return;
+        }
+        r->spans = grown;
+        r->room = room;
+    }
+    r->spans[r->n++] = (sim_span){from, to, watts};
+}
+
+double sim_joules(sim_machine *m, const sim_rail *r, uint64_t at) {
+    double joules = r->joules + r->idle * (double)(at - m->born) * 1e-9;
+    for (int32_t i = 0; i < r->n; i++) {
+        const sim_span *s = &r->spans[i];
+        const uint64_t to = s->to < at ? s->to : at;
+        if (to > s->from) joules += s->watts * (double)(to - s->from) * 1e-9;
+    }
+    return joules;
+}
+
+void sim_fold(sim_machine *m, uint64_t before) {
+    for (int32_t k = 0; k < m->n_rails; k++) {
+        sim_rail *r = &m->rails[k];
+        for (int32_t i = 0; i < r->n;) {
+            const sim_span *s = &r->spans[i];
+            if (s->to > before) {
+                i++;
+                continue;
+            }
+            r->joules += s->watts * (double)(s->to - s->from) * 1e-9;
+            r->spans[i] = r->spans[--r->n];
+        }
+    }
+}
+
+static double busy_watts(const sim_machine *m, const sim_unit *u, const char *op) {
+    const sim_class *c = class_of(u, op);
+    double v2f;
+    sim_hz(m, u, &v2f);
+    return u->statics + u->dynamics * v2f * (c ? c->activity : 1);
+}
+
+static void occupy(sim_machine *m, sim_unit *u, uint64_t from, uint64_t to, const char *op) {
+    for (int32_t i = 0; i < u->n_members; i++)
+        occupy(m, &m->units[u->members[i]], from, to, op);
+    u->free_at = to > u->free_at ? to : u->free_at;
+    u->busy_ns += to - from;
+    if (u->n_members == 0) add_span(&m->rails[u->rail], from, to, busy_watts(m, u, op));
+}
+
+/* ---- queues ---- */
+
+static uint64_t begin_of(const sim_machine *m, const sim_unit *u, uint64_t ready) {
+    if (u->free_at > ready) ready = u->free_at;
+    for (int32_t i = 0; i < u->n_members; i++)
+        ready = begin_of(m, &m->units[u->members[i]], ready);
+    return ready;
+}
+
+static uint64_t ns_of(double seconds) {
+    return (uint64_t)llround(seconds * 1e9);
+}
+
+static void move_bytes(sim_machine *m, uint64_t from, uint64_t to, double bytes) {
+    for (int32_t i = 0; i < m->n_rails; i++)
+        if (to > from)
+            add_span(&m->rails[i], from, to,
+                     m->rails[i].per_byte * bytes / ((double)(to - from) * 1e-9));
+}
+
+uint64_t sim_work_on(sim_machine *m, int32_t unit, uint64_t ready, const sim_work *w) {
+    sim_unit *u = &m->units[unit];
+    const uint64_t from = begin_of(m, u, ready);
+    sim_heat(m, from);
+    const uint64_t to = from + ns_of(seconds_of(m, u, w));
+    occupy(m, u, from, to, w->op);
+    move_bytes(m, from, to, w->bytes);
+    if (!w->part || u->split_seconds <= 0) return to;
+    /* parts are called and joined by somebody else: the unit itself waits meanwhile */
+    const uint64_t end = to + ns_of(u->split_seconds);
+    add_span(&m->rails[u->rail], to, end, u->split_joules / u->split_seconds);
+    u->free_at = end;
+    return end;
+}
+
+uint64_t sim_move_on(sim_machine *m, int32_t unit, uint64_t ready, double bytes) {
+    sim_unit *u = &m->units[unit];
+    const double seconds =
+        u->transfer_seconds + (u->transfer_bytes > 0 ? bytes / u->transfer_bytes : 0);
+    const uint64_t from = begin_of(m, u, ready), to = from + ns_of(seconds);
+    move_bytes(m, from, to, bytes);
+    u->free_at = to;
+    return to;
+}

@@ -1,0 +1,72 @@
+-- A board drawn by a seed, --board drawn,seed=7: a processor of two clusters, one to three accelerators,
+-- out of ranges that hold what phones and boards of 2013 to 2024 have.
+local board = require "lib.board"
+
+-- Of a generator of its own, so that a seed means the same everywhere.
+local function dice(seed)
+  local state = (seed * 2654435761 + 12345) & 0xffffffff
+  local function next()
+    state = state ~ (state << 13) & 0xffffffff
+    state = state ~ (state >> 17)
+    state = (state ~ (state << 5)) & 0xffffffff
+    return state / 4294967296
+  end
+  for _ = 1, 8 do next() end
+  local d = {}
+  function d.from(low, high) return low + (high - low) * next() end
+  function d.scale(low, high) return low * (high / low) ^ next() end -- as likely in each octave
+  function d.whole(low, high) return low + math.floor(next() * (high - low + 1)) end
+  return d
+end
+
+local function clock(d, name, low, high)
+  local steps, n = {}, d.whole(3, 8)
+  local v_low, v_high = d.from(.65, .9), d.from(.95, 1.3)
+  for i = 1, n do
+    local part = (i - 1) / (n - 1)
+    steps[i] = { mhz = math.floor(low + (high - low) * part), volts = v_low + (v_high - v_low) * part ^ 1.5 }
+  end
+  return { name = name, steps = steps }
+end
+
+-- What a unit does and draws; `efficiency` is GFLOP/s a watt.
+local function unit(d, name, title, of)
+  local gflops = d.scale(of.gflops[1], of.gflops[2])
+  local watts = gflops / d.scale(of.efficiency[1], of.efficiency[2])
+  local gbytes = d.scale(of.gbytes[1], of.gbytes[2])
+  local static = watts * d.from(.03, .3)
+  return {
+    name = name, title = title, cores = d.whole(1, 8), rail = name, clock = name, host = of.host, launch = d.scale(of.launch[1], of.launch[2]),
+    classes = {
+      { op = "conv*", gflops = gflops, gbytes = gbytes },
+      { op = "depthwise*", gflops = gflops * d.from(.1, .6), gbytes = gbytes },
+      { op = "dense", gflops = gflops * d.from(.4, 1), gbytes = gbytes },
+      { op = "*", gflops = gflops * d.from(.1, .5), gbytes = gbytes, activity = d.from(.4, 1) },
+    },
+    power = { static = static, dynamic = watts - static },
+    split = { seconds = d.scale(20e-6, 2e-3), joules = d.scale(20e-6, 2e-3) },
+    transfer = of.host and {} or { gbytes = d.scale(.5, 12), seconds = d.scale(2e-6, 300e-6) },
+  }
+end
+
+return function(values)
+  local seed = math.tointeger(values.seed or 1)
+  if not seed or seed < 0 then error("seed: want a whole number, not below 0", 0) end
+  local d = dice(seed)
+  local b = { name = "drawn", seed = seed, rails = {}, clocks = {}, units = {} }
+  local function add(u, low, high)
+    b.units[#b.units + 1] = u
+    b.rails[#b.rails + 1] = { name = u.name, idle = (u.power.static + u.power.dynamic) * d.from(.01, .15) }
+    b.clocks[#b.clocks + 1] = clock(d, u.name, low, high)
+  end
+  for i = 1, d.whole(1, 3) do
+    add(unit(d, "gpu" .. i, "a drawn accelerator", { gflops = { 1, 400 }, efficiency = { 2, 80 }, gbytes = { 2, 40 }, launch = { 5e-6, 300e-6 } }),
+        d.whole(100, 300), d.whole(400, 1500))
+  end
+  add(unit(d, "big", "drawn big cores", { gflops = { 1, 150 }, efficiency = { .5, 20 }, gbytes = { 2, 25 }, launch = { 1e-6, 30e-6 }, host = true }),
+      d.whole(300, 800), d.whole(1500, 3200))
+  add(unit(d, "little", "drawn little cores", { gflops = { .3, 30 }, efficiency = { 1, 40 }, gbytes = { 1, 12 }, launch = { 1e-6, 30e-6 }, host = true }),
+      d.whole(200, 500), d.whole(1000, 2000))
+  b.rails[#b.rails + 1] = { name = "memory", idle = d.from(.02, .3), per_byte = d.scale(10e-12, 150e-12) }
+  return board.new(b)
+end
