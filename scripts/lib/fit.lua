@@ -13,8 +13,9 @@ end
 function fit.solve(f, goal)
   local low, high = 1e-12, 1e12
   local rises = f(high) > f(low)
-  for _ = 1, 200 do
+  while high > low * (1 + 1e-12) do
     local x = (low * high) ^ 0.5
+    if x <= low or x >= high then break end
     if (f(x) < goal) == rises then low = x else high = x end
   end
   return (low * high) ^ 0.5
