@@ -40,7 +40,7 @@ int main(void) {
        "the same rows");
     bool same = true;
     for (int32_t i = 0; i < later.rows.n && i < record.rows.n; i++)
-        same = same && later.rows.at[i].ns == record.rows.at[i].ns;
+        same = same && later.rows.at[i].cost.ns == record.rows.at[i].cost.ns;
     ok(same, "what is on record isn't measured again");
     o.again = true;
     ok(cnri_tune_model(m, &o, &stopping, &t, &err) == CNR_E_CANCELLED, "unless asked for");
