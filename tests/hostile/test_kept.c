@@ -195,7 +195,7 @@ static void records(int32_t n, const float *want) {
         uint8_t raw[16];
         for (int32_t k = 0; k < 16; k++) raw[k] = (uint8_t)dice(256);
         cnri_hex(raw, 16, key);
-        if (cnri_tuning_set(&t, key, i % 2 ? "conv_f32_gemm" : "dense_f32_dot", i + 1, &err)) break;
+        if (cnri_tuning_set(&t, key, i % 2 ? "conv_f32_gemm" : "dense_f32_dot", (cnri_cost){.ns = i + 1}, &err)) break;
     }
     cnri_tuning_print(&t, &text);
     const bytes good = {(uint8_t *)text.at, text.n};
