@@ -39,6 +39,7 @@
     X(plugins, "list plugins with what they provide, or why they were refused")              \
     X(gauges, "meters and knobs of this machine, and what they read now")                    \
     X(ops, "list operators, their inputs, attributes and help")                              \
+    X(lua, "what scripts can say, function by function; type files for editors")             \
     X(export, "write a net in another format")                                                \
     X(verify, "run models on given inputs, compare with given outputs")                       \
     X(kernelcheck, "judge every kernel by its operator's reference")                         \

@@ -75,9 +75,7 @@ static const cnri_record port_record = CNRI_RECORD(port_fields,
 static void tell_ports(telling *t, const char *key, const cnr_op *op, const cnr_port *rows, int32_t n) {
     begin_rows(t, key, n);
     for (int32_t i = 0; i < n; i++) {
-        cnr_port p = {0}; /* a row may be shorter than ours */
-        const size_t size = op->port_size;
-        memcpy(&p, (const char *)rows + size * (size_t)i, size < sizeof p ? size : sizeof p);
+        const cnr_port p = cnri_port_at(op, rows, i);
         const port_row row = {p.name, p.help, p.flags & CNR_PORT_OPTIONAL,
                               p.flags & CNR_PORT_VARIADIC, p.flags & CNR_PORT_PARAMETER,
                               p.flags & CNR_PORT_CONST, p.min};
@@ -110,38 +108,22 @@ static const cnri_record attr_record = CNRI_RECORD(attr_fields,
     "  {name:-18}{wanted}{required?; required|{default?; default {default}}}\n"
     "{alias?                    also called {alias}\n}{help?                    {help}\n}");
 
-/* The value that an omitted attribute has, as text; "" when it has none. */
-static void add_default(const cnr_attr_spec *a, cnri_text *out) {
-    cnr_attr value = {.type = a->type, .i = a->default_i, .f = a->default_f, .s = a->default_s};
-    if (a->flags & CNR_ATTR_REQUIRED) return;
-    if (a->type == CNR_ATTR_DTYPE && a->default_i == CNR_DTYPE_NONE) return;
-    if (a->flags & (CNR_ATTR_SPATIAL | CNR_ATTR_SPATIAL_PAIRS))
-        cnri_text_add(out, "%lld", (long long)a->fill);
-    else cnri_attr_print(&value, out);
-}
-
 /* Its type and bounds, for people. */
 static void add_wanted(const cnr_attr_spec *a, cnri_text *out) {
     const bool choice = a->type == CNR_ATTR_ENUM, pairs = a->flags & CNR_ATTR_SPATIAL_PAIRS;
-    char low[40], high[40];
     for (int32_t i = 0; choice && a->choices[i]; i++)
         cnri_text_add(out, "%s%s", i ? " | " : "", a->choices[i]);
     if (!choice) cnri_text_add(out, "%s", type_names[a->type]);
     if (a->flags & CNR_ATTR_SPATIAL) cnri_text_add(out, ", one a spatial axis");
     else if (pairs) cnri_text_add(out, ", begins then ends of the spatial axes");
-    if (!(a->flags & CNR_ATTR_BOUNDED)) return;
-    cnri_print_double(low, sizeof low, a->min);
-    cnri_print_double(high, sizeof high, a->max);
-    if (a->max >= 9e15) cnri_text_add(out, ", >= %s", low);
-    else if (a->min <= -9e15) cnri_text_add(out, ", <= %s", high);
-    else cnri_text_add(out, ", %s to %s", low, high);
+    cnri_attr_print_bounds(a, out);
 }
 
 static void tell_attr(telling *t, const cnr_attr_spec *a) {
     cnri_text usual = {0}, wanted = {0};
     names choices = {0};
     const bool bounded = a->flags & CNR_ATTR_BOUNDED, required = a->flags & CNR_ATTR_REQUIRED;
-    add_default(a, &usual);
+    cnri_attr_print_default(a, &usual);
     add_wanted(a, &wanted);
     const attr_row row = {
         .name = a->name, .alias = a->alias, .type = type_names[a->type], .help = a->help,

@@ -45,10 +45,11 @@ typedef struct cnri_lua_row {
 
 /* All of it, in the order of the help: the module's functions in several, then a section a type. */
 typedef struct cnri_lua_section {
-    const char *name; /* "cnnrun", or of a type: "cnnrun.Tensor" */
+    const char *name; /* "cnnrun", or of a type: "cnnrun.Tensor", "cnnrun.Layer: cnnrun.Value" */
     const char *how;  /* what is written before a function's name: "c.", "tensor:" */
     const char *help;
     const cnri_lua_row *rows; /* NULL: values that only other functions take */
+    const char *marks; /* what is no method, as annotations have it, a line each; NULL: nothing */
 } cnri_lua_section;
 extern const cnri_lua_section cnri_lua_sections[]; /* module.c */
 

@@ -1,4 +1,5 @@
 /* Scripts whose top level has run: experiments, which return a function main(args), and nets. */
+#include "core/lua/layer.h"
 #include "core/lua/load.h"
 #include "core/lua/model.h"
 #include <string.h>
@@ -33,9 +34,22 @@ static int run_top(lua_State *L) {
     return 0;
 }
 
+/* An experiment whose top level had mistakes, of which no net tells. */
+static void refuse_mistakes(lua_State *L) {
+    cnri_lua_push_mistakes(L);
+    const int n = (int)lua_rawlen(L, -1) / 2;
+    if (n == 0) return;
+    lua_rawgeti(L, -1, 1);
+    lua_rawgeti(L, -2, 2);
+    lua_pushfstring(L, "%s: %s", lua_tostring(L, -2), lua_tostring(L, -1));
+    if (n > 1) lua_pushfstring(L, "%s (and %d more)", lua_tostring(L, -1), n - 1);
+    lua_error(L);
+}
+
 static int run_main(lua_State *L) {
     cnri_lua_program *p = lua_touserdata(L, 1);
     cnri_script *s = &p->script;
+    refuse_mistakes(L);
     s->experiment = true;
     if (!s->stopped) s->budget = CNRI_MAIN_INSTRUCTIONS;
     s->cpu_limit_ns = UINT64_MAX;

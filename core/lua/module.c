@@ -4,26 +4,31 @@
 #include "core/lua/layer.h"
 #include "core/lua/model.h"
 #include "core/lua/tensor.h"
+#include <stdlib.h>
 #include <string.h>
 
 #define FUNCTION "c."
 
 const cnri_lua_section cnri_lua_sections[] = {
-    {"cnnrun", FUNCTION, "nets", cnri_layer_rows},
-    {"cnnrun", FUNCTION, "tensors", cnri_tensor_rows},
-    {"cnnrun", FUNCTION, "experiments: a script that returns a function main(args)", cnri_model_rows},
-    {"cnnrun", FUNCTION, "files and messages", cnri_file_rows},
-    {"cnnrun.Net", "net:", "a net that runs: what c.load gives", cnri_model_methods},
-    {"cnnrun.Tensor", "tensor:", "numbers of one type in a shape; t[i], #t", cnri_tensor_methods},
+    {"cnnrun", FUNCTION, "nets", cnri_layer_rows, NULL},
+    {"cnnrun", FUNCTION, "tensors", cnri_tensor_rows, NULL},
+    {"cnnrun", FUNCTION, "experiments: a script that returns a function main(args)", cnri_model_rows,
+     NULL},
+    {"cnnrun", FUNCTION, "files and messages", cnri_file_rows, NULL},
+    {"cnnrun.Net", "net:", "a net that runs: what c.load gives", cnri_model_methods, NULL},
+    {"cnnrun.Tensor", "tensor:", "numbers of one type in a shape; t[i], #t", cnri_tensor_methods,
+     "operator len: integer\nfield [integer] number"},
     {"cnnrun.Samples", "samples:", "pictures with labels: what c.samples gives",
-     cnri_samples_methods},
+     cnri_samples_methods, "operator len: integer"},
     {"cnnrun.Writer", "writer:", "pictures on their way out: what c.writer gives",
-     cnri_writer_methods},
-    {"cnnrun.Object", "object:", "something with a state; its methods are its plugin's", NULL},
-    {"cnnrun.Description", "", "a net as c.net describes it", NULL},
-    {"cnnrun.Layer", "", "what a constructor gives that got no value: to be put in lists, or called "
-     "with values", NULL},
-    {"cnnrun.Value", "", "what a net computes; v[2]: the second output of its layer", NULL},
+     cnri_writer_methods, NULL},
+    {"cnnrun.Object", "object:", "something with a state; its methods are its plugin's", NULL, NULL},
+    {"cnnrun.Description", "", "a net as c.net describes it", NULL, NULL},
+    {"cnnrun.Value", "", "what a net computes; v[2]: the second output of its layer", NULL,
+     "field [integer] cnnrun.Value"},
+    {"cnnrun.Layer: cnnrun.Value", "", "what a constructor gives: with values among its arguments it is "
+     "one; else it waits, to be put in lists, or called with values", NULL,
+     "overload fun(...: cnnrun.Value): cnnrun.Value"},
     {0}};
 
 static void add_constructor(lua_State *L, const cnr_op *op, const char *word) {
@@ -77,6 +82,40 @@ static int unknown_word(lua_State *L) {
     return 1;
 }
 
+/* pairs(c): the words in order. Upvalues: what they name, the list of them, how far it went. */
+static int next_word(lua_State *L) {
+    const lua_Integer i = lua_tointeger(L, lua_upvalueindex(3)) + 1;
+    lua_pushinteger(L, i);
+    lua_replace(L, lua_upvalueindex(3));
+    if (lua_rawgeti(L, lua_upvalueindex(2), i) == LUA_TNIL) return 1;
+    lua_pushvalue(L, -1);
+    lua_rawget(L, lua_upvalueindex(1));
+    return 2;
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int all_words(lua_State *L) {
+    lua_Integer n = 0;
+    for (lua_pushnil(L); lua_next(L, lua_upvalueindex(1)); lua_pop(L, 1)) n++;
+    const char **words = lua_newuserdatauv(L, (size_t)(n + 1) * sizeof *words, 0);
+    n = 0;
+    for (lua_pushnil(L); lua_next(L, lua_upvalueindex(1)); lua_pop(L, 1))
+        words[n++] = lua_tostring(L, -2); /* the table holds them */
+    qsort(words, (size_t)n, sizeof *words, by_name);
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_createtable(L, (int)n, 0);
+    for (lua_Integer i = 0; i < n; i++) {
+        lua_pushstring(L, words[i]);
+        lua_rawseti(L, -2, i + 1);
+    }
+    lua_pushinteger(L, 0);
+    lua_pushcclosure(L, next_word, 3);
+    return 1;
+}
+
 static int read_only(lua_State *L) {
     return luaL_error(L, "the module is not to be changed");
 }
@@ -96,6 +135,9 @@ void cnri_lua_open_module(lua_State *L) {
     lua_pushcclosure(L, unknown_word, 1);
     lua_setfield(L, -2, "__index");
     lua_setmetatable(L, -2);
+    lua_pushvalue(L, -1);
+    lua_pushcclosure(L, all_words, 1);
+    lua_setfield(L, -3, "__pairs");
     lua_setfield(L, -2, "__index");
     lua_pushcfunction(L, read_only);
     lua_setfield(L, -2, "__newindex");

@@ -1,5 +1,6 @@
 /* Files of a script: loading them as text, each with its own globals, and require. */
 #include "core/lua/files.h"
+#include "core/lua/library.h"
 #include <string.h>
 #include <sys/stat.h>
 
@@ -114,8 +115,22 @@ static bool find_in(lua_State *L, const char *directory, const char *name, bool 
 }
 
 /* Beside the program in an install prefix or a build tree, then where we were installed to. */
+static const char *const folders[] = {"../share/cnnrun/scripts", "../scripts"};
+
+char *cnri_lua_scripts(void) {
+    char *bin = cnri_executable_dir(), *path = NULL, *found = NULL;
+    for (size_t i = 0; i <= CNRI_COUNT(folders) && !found; i++) {
+        struct stat info;
+        path = i < CNRI_COUNT(folders) ? cnri_path_join(bin, folders[i])
+                                       : cnri_strdup(CNRI_INSTALLED_SCRIPTS);
+        if (path && stat(path, &info) == 0 && S_ISDIR(info.st_mode)) found = path;
+        else cnri_free(path);
+    }
+    cnri_free(bin);
+    return found;
+}
+
 static bool find_installed(lua_State *L, const char *name) {
-    static const char *const folders[] = {"../share/cnnrun/scripts", "../scripts"};
     const char *bin = cnri_script_of(L)->bin;
     for (size_t i = 0; bin && i < CNRI_COUNT(folders); i++) {
         const char *directory = lua_pushfstring(L, "%s/%s", bin, folders[i]);

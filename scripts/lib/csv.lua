@@ -5,6 +5,7 @@
 --   for _, row in ipairs(csv.read "out.csv") do print(row[1], row.top1) end
 local c = require "cnnrun"
 
+---Tables as comma-separated values.
 ---@class lib.csv
 local M = {}
 

@@ -10,8 +10,13 @@ local c = require "cnnrun"
 local axis = require "lib.axis"
 local M = {}
 
+---What the functions of lib.plot give.
 ---@class lib.plot.Plot
----@field private options lib.plot.Options
+---@field options any
+---@field x any its axes
+---@field y any
+---@field entries any[] of the legend
+---@field [string] any
 local Plot = {}
 Plot.__index = Plot
 
@@ -53,6 +58,10 @@ end
 
 -- ---- a picture being drawn: canvas, box, scales ----
 
+---@class figure.Figure
+---@field canvas cnnrun.Object.canvas
+---@field plot any
+---@field [string] any
 local Figure = {}
 Figure.__index = Figure
 

@@ -2,6 +2,7 @@
 -- are written in order. null is json.null, or where nothing stands.
 local c = require "cnnrun"
 
+---Values as JSON.
 ---@class lib.json
 ---@field null table what stands for null
 local M = {}

@@ -12,6 +12,7 @@ local ink, soft, white = figure.ink, figure.soft, figure.white
 local small, swatch = figure.small, figure.swatch
 local marker, faded, map_colour = figure.marker, figure.faded, figure.map_colour
 
+---Pictures of numbers, such as a paper could use.
 ---@class lib.plot
 local M = {}
 
@@ -21,9 +22,9 @@ local M = {}
 ---@field y? string what the y axis shows
 ---@field log? "x"|"y"|"xy" logarithmic axes
 ---@field x_range? number[] { low, high }; else what the data need
----@field y_range? number[]
----@field width? integer in units of 1/96 inch (480)
----@field height? integer (320)
+---@field y_range? number[] the same for y
+---@field width? integer how wide, in units of 1/96 inch (480)
+---@field height? integer how high (320)
 ---@field scale? number pixels of a .png for a unit (2)
 ---@field legend? boolean false leaves it out
 ---@field markers? boolean of lines: true where there are at most 30 points
@@ -40,7 +41,7 @@ local M = {}
 ---@field values? boolean false leaves out the numbers at the bars
 
 ---@class lib.plot.HistogramOptions: lib.plot.Options
----@field bins? integer
+---@field bins? integer how many; as the spread asks for when left out
 ---@field labels? string[] when several lists are given
 
 ---@class lib.plot.HeatOptions: lib.plot.Options
@@ -218,8 +219,8 @@ local function along_rectangle(f, a, b, p, q, horizontal)
   end
 end
 
-local function read_bars(rows, plot, values)
-  local names, columns, digits = {}, 0, 0
+local function read_bars(rows, values)
+  local names, columns = {}, 0
   if type(rows) ~= "table" then error("plot.bars: want a list of { name, value }", 3) end
   for i, row in ipairs(rows) do
     if type(row) ~= "table" or row[1] == nil or type(row[2]) ~= "number" then
@@ -247,7 +248,7 @@ function M.bars(rows, options)
   local across = o.horizontal or false
   local values, names = across and plot.x or plot.y, across and plot.y or plot.x
   local columns
-  names.names, columns = read_bars(rows, plot, values)
+  names.names, columns = read_bars(rows, values)
   names.log = false
   axis.settle(names)
   if across then plot.height = math.max(120, 62 + #rows * math.max(15, 9 * columns + 5)) end

@@ -1,0 +1,23 @@
+/* Inside the room: the reference of what scripts can say, while it is gathered. */
+#ifndef CNRI_LUA_LIBRARY_H
+#define CNRI_LUA_LIBRARY_H
+
+#include "core/lua/script.h"
+
+/* Each notes in r->failed that there was no memory. */
+void cnri_reference_part(cnri_lua_reference *r, const char *name, const char *help);
+/* Into the last part. Ours to fill further; NULL after a failure. */
+cnri_lua_help *cnri_reference_row(cnri_lua_reference *r, const char *owner, const char *name,
+                                  size_t n);
+/* *slot becomes a copy of the text, behind what it holds by now. */
+void cnri_reference_text(cnri_lua_reference *r, char **slot, const char *text, size_t n);
+/* `type` may be replaced by a text of the same kind later. */
+cnri_lua_option *cnri_reference_option(cnri_lua_reference *r, cnri_lua_help *row, const char *name,
+                                       size_t n, const char *type);
+
+/* library.c: the files of scripts/lib that begin with a class of their name, "---@class lib.csv" */
+void cnri_library_gather(cnri_lua_reference *r);
+/* require.c: the folder of the scripts that came with the program; NULL: there is none. cnri_free. */
+char *cnri_lua_scripts(void);
+
+#endif
