@@ -54,7 +54,7 @@ cnr_status cnr_energy_begin(cnr_runtime *rt, const cnr_energy_options *options,
 
 /* By a plugin's clock nobody reads while the work goes on, but here between its rounds. */
 int32_t cnr_energy_long_enough(cnr_energy_region *r) {
-    if (!r) return 1;
+    if (!r) return 0;
     if (!cnri_clock_is_real()) cnri_sampler_read(r->sampler, false);
     return cnri_now_ns() - r->begin.now_ns >= cnri_sampler_least_ns(r->sampler);
 }
@@ -109,7 +109,7 @@ void cnri_energy_drop(cnr_energy **energy) {
     *energy = NULL;
 }
 
-cnr_status cnr_energy_of(cnr_runtime *rt, cnr_status (*work)(void *arg, cnr_error *err), void *arg,
+cnr_status cnr_energy_of(cnr_runtime *rt, cnr_work_fn work, void *arg,
                          const cnr_energy_options *options, const struct cnr_observer *observer,
                          cnr_energy *out, cnr_error *err) {
     cnr_energy_options o;

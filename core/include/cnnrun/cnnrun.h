@@ -299,12 +299,13 @@ struct cnr_observer;
 cnr_status cnr_energy_begin(cnr_runtime *rt, const cnr_energy_options *options,
                             const struct cnr_observer *observer, cnr_energy_region **out,
                             cnr_error *err);
-/* Whether it lasted 20 periods of the slowest sensor by now; below that it tells little. */
+/* Whether it lasted 20 periods of the slowest sensor by now; below that it tells little. NULL: 0. */
 int32_t cnr_energy_long_enough(cnr_energy_region *region);
 /* Frees the region; out (NULL: not told) by cnr_energy_free. rounds: how often the same was done. */
 cnr_status cnr_energy_end(cnr_energy_region *region, int64_t rounds, cnr_energy *out, cnr_error *err);
 /* Does `work` as often as it takes to be long enough. Its error is the result's. */
-cnr_status cnr_energy_of(cnr_runtime *rt, cnr_status (*work)(void *arg, cnr_error *err), void *arg,
+typedef cnr_status (*cnr_work_fn)(void *arg, cnr_error *err);
+cnr_status cnr_energy_of(cnr_runtime *rt, cnr_work_fn work, void *arg,
                          const cnr_energy_options *options, const struct cnr_observer *observer,
                          cnr_energy *out, cnr_error *err);
 

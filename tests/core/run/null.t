@@ -54,7 +54,7 @@ while ($text =~ /^((?:const )?\w+ \**)\s*(cnr_\w+)\(([^()]*)\);/mg) {
     }
 }
 cmp_ok scalar keys %names, '>=', 29, 'the header has ' . scalar(keys %names) . ' functions';
-my %mentioned = map { $_ => 1 } $text =~ /\b(cnr_\w+)\s*\(/g;
+my %mentioned = map { $_ => 1 } $text =~ /\b(cnr_\w+)\s*\((?!\*)/g; # no types of functions
 delete $mentioned{$_} for keys %names;
 is join(' ', sort keys %mentioned), '', 'and none that this test can not read';
 
