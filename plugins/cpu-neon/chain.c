@@ -20,7 +20,7 @@ neon_link neon_link_of(const cnr_node *node) {
         {"hard_sigmoid", NEON_LINK_HARD_SIGMOID, "alpha", "beta"},
         {"hard_swish", NEON_LINK_HARD_SWISH, NULL, NULL},
     };
-    neon_link link = {NEON_LINK_APPLY, 0, -1, 0.0f, 6.0f};
+    neon_link link = {NEON_LINK_APPLY, -1, 0.0f, 6.0f};
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         if (strcmp(node->desc->name, known[i].name) != 0) continue;
         link.kind = known[i].kind;
@@ -33,39 +33,14 @@ neon_link neon_link_of(const cnr_node *node) {
     return link;
 }
 
-static int has_shape(const cnr_tensor *t, int32_t rank, const int64_t *dim) {
-    return t->dtype == CNR_f32 && !t->encoding && t->block <= 1 && t->rank == rank &&
-           memcmp(t->dim, dim, (size_t)rank * sizeof *dim) == 0;
-}
-
-static int link_accepted(const cnr_node *host, const cnr_epilogue *e, int32_t rank,
-                         const int64_t *dim) {
-    const cnr_node *node = e->node;
-    if (!(node->desc->flags & CNR_OP_ELEMENTWISE) || !node->desc->apply_f32) return 0;
-    if (node->n_outputs != 1 || !has_shape(node->outputs[0], rank, dim)) return 0;
-    if (e->chain_port < 0 || e->chain_port > 1) return 0;
-    for (int32_t i = 0; i < node->n_inputs; i++) {
-        const cnr_tensor *t = node->inputs[i];
-        if (i == e->chain_port || !t) continue;
-        if (i > 1 || e->operand < 0 || e->operand >= host->n_inputs || !has_shape(t, rank, dim))
-            return 0;
-    }
-    return 1;
-}
-
 int32_t neon_chain_accepts(const cnr_node *node, int32_t rank, const int64_t *dim) {
-    int32_t n = 0;
-    while (n < node->n_epilogue && n < NEON_MAX_CHAIN &&
-           link_accepted(node, node->epilogue[n], rank, dim))
-        n++;
-    return n;
+    return cnr_chain_length(node, rank, dim, NEON_MAX_CHAIN, NULL);
 }
 
 void neon_chain_plan(const cnr_node *node, neon_chain *chain) {
-    chain->n = (int32_t)neon_min(node->n_epilogue, NEON_MAX_CHAIN);
+    chain->n = (int32_t)cnr_min(node->n_epilogue, NEON_MAX_CHAIN);
     for (int32_t i = 0; i < chain->n; i++) {
         chain->link[i] = neon_link_of(node->epilogue[i]->node);
-        chain->link[i].port = node->epilogue[i]->chain_port;
         chain->link[i].operand = node->epilogue[i]->operand;
     }
 }
@@ -96,15 +71,11 @@ void neon_chain_run(const neon_chain *chain, const cnr_node *node, float *x, int
                     int64_t n) {
     for (int32_t i = 0; i < chain->n; i++) {
         const neon_link *link = &chain->link[i];
-        const cnr_node *self = node->epilogue[i]->node;
-        if (link->operand < 0) {
-            neon_link_unary(link, self, x, x, n);
-            continue;
-        }
-        const float *y = (const float *)node->inputs[link->operand]->data + first;
-        if (link->kind == NEON_LINK_ADD) neon_uk->add(x, y, n);
+        const float *y = link->operand < 0
+                             ? NULL : (const float *)node->inputs[link->operand]->data + first;
+        if (!y) neon_link_unary(link, node->epilogue[i]->node, x, x, n);
+        else if (link->kind == NEON_LINK_ADD) neon_uk->add(x, y, n);
         else if (link->kind == NEON_LINK_MUL) neon_uk->mul(x, y, n);
-        else if (link->port == 0) self->desc->apply_f32(self, x, y, x, n);
-        else self->desc->apply_f32(self, y, x, x, n);
+        else cnr_link_run(node, node->epilogue[i], x, first, n);
     }
 }

@@ -22,7 +22,7 @@ typedef enum neon_link_kind {
 
 typedef struct neon_link {
     neon_link_kind kind;
-    int32_t port, operand;
+    int32_t operand;
     float a, b;
 } neon_link;
 

@@ -16,7 +16,7 @@ static int32_t quota_in(const char *group) {
     const int n = fscanf(file, "%lld %lld", &limit, &period); /* "max 100000" reads none */
     fclose(file);
     if (n != 2 || limit <= 0 || period <= 0) return 0;
-    return (int32_t)neon_min(INT32_MAX, neon_max(1, limit / period));
+    return (int32_t)cnr_min(INT32_MAX, cnr_max(1, limit / period));
 }
 
 /* The tightest of our control group (v2) and of those above it. */

@@ -61,7 +61,7 @@ static cnr_status device_open(cnr_device *device, const cnr_device_options *opti
     if (device->index > 0 && device->index <= neon_clusters(root(), list))
         c = &list[device->index - 1];
     if (wanted <= 0 || (c && wanted > c->n)) wanted = c ? c->n : neon_cores();
-    device->state = neon_threads_open((int32_t)neon_min(wanted, 1024), c ? c->cpus : NULL,
+    device->state = neon_threads_open((int32_t)cnr_min(wanted, 1024), c ? c->cpus : NULL,
                                       c ? c->n : 0, &device->concurrency);
     if (!device->state)
         return neon_host->fail(err, CNR_E_MEMORY, "cpu", "no memory for the threads");

@@ -5,8 +5,8 @@
 static int64_t panel_room(int64_t k) { return k * neon_uk->nr + 16; }
 
 int64_t neon_block_room(int64_t n, int64_t k) {
-    const int64_t panels = neon_div_up(neon_min(n, NEON_NC), neon_uk->nr);
-    return panels * panel_room(neon_min(k, NEON_KC));
+    const int64_t panels = cnr_div_up(cnr_min(n, NEON_NC), neon_uk->nr);
+    return panels * panel_room(cnr_min(k, NEON_KC));
 }
 
 /* The multiply of one block of k: B's panels are in the second-level cache, A's in the first. */
@@ -16,12 +16,12 @@ static void block_of_k(const neon_product *p, int64_t m0, int64_t m1, int64_t n0
     const int last = k0 + kn == p->k;
     for (int64_t i = m0; i < m1;) {
         const int64_t panel = i / uk->mr, skip = i % uk->mr;
-        const int64_t rows = neon_min(uk->mr - skip, m1 - i);
+        const int64_t rows = cnr_min(uk->mr - skip, m1 - i);
         const float *a = p->a + (panel * p->k + k0) * uk->mr + skip;
         const float *bias = p->bias && k0 == 0 ? p->bias + i : NULL;
         for (int64_t j = n0, q = 0; j < n1; j += uk->nr, q++)
             uk->sgemm(kn, a, b + q * b_stride, p->c + i * p->ldc + j, p->ldc, rows,
-                      neon_min(uk->nr, n1 - j), bias, p->add || k0 > 0);
+                      cnr_min(uk->nr, n1 - j), bias, p->add || k0 > 0);
         if (last && p->chain && p->chain->n)
             for (int64_t r = i; r < i + rows; r++)
                 neon_chain_run(p->chain, p->node, p->c + r * p->ldc + n0,
@@ -33,19 +33,19 @@ static void block_of_k(const neon_product *p, int64_t m0, int64_t m1, int64_t n0
 void neon_block(const neon_product *p, int64_t m0, int64_t m1, int64_t n0, int64_t n1,
                 float *room) {
     const int64_t nr = neon_uk->nr, vl = neon_uk->vl;
-    const int64_t stride = panel_room(neon_min(p->k, NEON_KC));
+    const int64_t stride = panel_room(cnr_min(p->k, NEON_KC));
     for (int64_t k0 = 0; k0 < p->k || k0 == 0; k0 += NEON_KC) {
-        const int64_t kn = neon_min(NEON_KC, p->k - k0);
+        const int64_t kn = cnr_min(NEON_KC, p->k - k0);
         if (!p->b) {
             for (int64_t j = n0, q = 0; j < n1; j += nr, q++)
-                p->pack(p->pack_arg, k0, kn, j, neon_min(nr, n1 - j), room + q * stride);
+                p->pack(p->pack_arg, k0, kn, j, cnr_min(nr, n1 - j), room + q * stride);
             block_of_k(p, m0, m1, n0, n1, k0, kn, room, stride);
             continue;
         }
         /* Packed as a whole: the last panel is narrower, so panels are passed one by one. */
         for (int64_t j = n0; j < n1; j += nr) {
-            const int64_t width = neon_min(nr, neon_round_up(p->n - j, vl));
-            block_of_k(p, m0, m1, j, neon_min(n1, j + nr), k0, kn,
+            const int64_t width = cnr_min(nr, cnr_round_up(p->n - j, vl));
+            block_of_k(p, m0, m1, j, cnr_min(n1, j + nr), k0, kn,
                        p->b + j * p->k + k0 * width, 0);
         }
     }
@@ -54,19 +54,19 @@ void neon_block(const neon_product *p, int64_t m0, int64_t m1, int64_t n0, int64
 neon_grid neon_grid_of(int64_t m, int64_t n, int64_t copies, int32_t threads) {
     const int64_t nr = neon_uk->nr, mr = neon_uk->mr;
     neon_grid g;
-    g.columns = neon_max(1, neon_div_up(n, NEON_NC));
+    g.columns = cnr_max(1, cnr_div_up(n, NEON_NC));
     g.rows = 1;
     if (g.columns * copies % threads != 0 && g.columns * copies < 4 * threads) {
         /* Few tasks: as many as threads divide, by columns while those fill panels, else by rows,
          * where each task packs B for itself. */
-        const int64_t wanted = neon_div_up(neon_round_up(g.columns * copies, threads), copies);
+        const int64_t wanted = cnr_div_up(cnr_round_up(g.columns * copies, threads), copies);
         if (n / wanted >= nr) g.columns = wanted;
-        else g.rows = neon_max(1, neon_min(neon_div_up(threads, g.columns * copies), m / (2 * mr)));
+        else g.rows = cnr_max(1, cnr_min(cnr_div_up(threads, g.columns * copies), m / (2 * mr)));
     }
-    g.nb = neon_min(NEON_NC, neon_round_up(neon_div_up(neon_max(n, 1), g.columns), nr));
-    g.columns = neon_max(1, neon_div_up(n, g.nb));
-    g.mb = neon_round_up(neon_div_up(neon_max(m, 1), g.rows), mr);
-    g.rows = neon_max(1, neon_div_up(m, g.mb));
+    g.nb = cnr_min(NEON_NC, cnr_round_up(cnr_div_up(cnr_max(n, 1), g.columns), nr));
+    g.columns = cnr_max(1, cnr_div_up(n, g.nb));
+    g.mb = cnr_round_up(cnr_div_up(cnr_max(m, 1), g.rows), mr);
+    g.rows = cnr_max(1, cnr_div_up(m, g.mb));
     return g;
 }
 
@@ -80,8 +80,8 @@ typedef struct multiply_task {
 static void multiply_one(void *arg, int64_t i, int32_t thread) {
     const multiply_task *t = arg;
     const int64_t m0 = t->m0 + i % t->grid.rows * t->grid.mb, n0 = i / t->grid.rows * t->grid.nb;
-    neon_block(t->p, m0, neon_min(t->m1, m0 + t->grid.mb), n0,
-               neon_min(t->p->n, n0 + t->grid.nb), t->scratch + thread * t->room);
+    neon_block(t->p, m0, cnr_min(t->m1, m0 + t->grid.mb), n0,
+               cnr_min(t->p->n, n0 + t->grid.nb), t->scratch + thread * t->room);
 }
 
 void neon_multiply(const neon_product *p, int64_t m0, int64_t m1, cnr_stream *stream,
@@ -89,12 +89,12 @@ void neon_multiply(const neon_product *p, int64_t m0, int64_t m1, cnr_stream *st
     multiply_task t = {p, neon_grid_of(m1 - m0, p->n, 1, stream->device->concurrency), scratch,
                        neon_block_room(p->n, p->k), m0, m1};
     if (m1 > m0 && p->n > 0)
-        neon_parallel(stream, t.grid.rows * t.grid.columns, multiply_one, &t);
+        cnr_parallel(stream, t.grid.rows * t.grid.columns, multiply_one, &t);
 }
 
 /* ---- packing ---- */
 
-int64_t neon_packed_a(int64_t m, int64_t k) { return neon_round_up(m, neon_uk->mr) * k; }
+int64_t neon_packed_a(int64_t m, int64_t k) { return cnr_round_up(m, neon_uk->mr) * k; }
 
 void neon_pack_a(const float *a, int64_t rs, int64_t cs, int64_t m, int64_t k, float scale,
                  int64_t first, int64_t last, float *out) {
@@ -102,19 +102,19 @@ void neon_pack_a(const float *a, int64_t rs, int64_t cs, int64_t m, int64_t k, f
     for (int64_t p = first; p < last; p++) {
         float *to = out + p * k * mr;
         const float *from = a + p * mr * rs;
-        const int64_t rows = neon_min(mr, m - p * mr);
+        const int64_t rows = cnr_min(mr, m - p * mr);
         if (rows < mr) memset(to, 0, (size_t)(k * mr) * sizeof *to);
         for (int64_t j = 0; j < k; j++)
             for (int64_t i = 0; i < rows; i++) to[j * mr + i] = from[i * rs + j * cs] * scale;
     }
 }
 
-int64_t neon_packed_b(int64_t n, int64_t k) { return neon_round_up(n, neon_uk->vl) * k; }
+int64_t neon_packed_b(int64_t n, int64_t k) { return cnr_round_up(n, neon_uk->vl) * k; }
 
 void neon_pack_strided(const void *arg, int64_t k, int64_t kn, int64_t col, int64_t n,
                        float *panel) {
     const neon_strided *s = arg;
-    const int64_t width = neon_round_up(n, neon_uk->vl);
+    const int64_t width = cnr_round_up(n, neon_uk->vl);
     const float *b = s->b + k * s->rs + col * s->cs;
     if (s->cs == 1) {
         neon_uk->pack_rows(panel, width, n, kn, b, s->rs);
@@ -124,7 +124,7 @@ void neon_pack_strided(const void *arg, int64_t k, int64_t kn, int64_t col, int6
     /* 16 rows at a time: a cache line of each column is read whole */
     for (int64_t i0 = 0; i0 < kn; i0 += 16)
         for (int64_t j = 0; j < n; j++)
-            for (int64_t i = i0; i < neon_min(i0 + 16, kn); i++)
+            for (int64_t i = i0; i < cnr_min(i0 + 16, kn); i++)
                 panel[i * width + j] = b[i * s->rs + j * s->cs];
 }
 
@@ -133,5 +133,5 @@ void neon_pack_b(const float *b, int64_t rs, int64_t cs, int64_t n, int64_t k, i
     const int64_t nr = neon_uk->nr;
     const neon_strided s = {b, rs, cs};
     for (int64_t p = first; p < last; p++)
-        neon_pack_strided(&s, 0, k, p * nr, neon_min(nr, n - p * nr), out + p * nr * k);
+        neon_pack_strided(&s, 0, k, p * nr, cnr_min(nr, n - p * nr), out + p * nr * k);
 }

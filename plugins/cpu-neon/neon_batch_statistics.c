@@ -8,13 +8,16 @@ static const cnr_tensor *picture(const cnr_node *node) { return node->inputs[is_
 
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
-    if (neon_own_inputs(node) != 5 || !neon_all_f32(node)) return CNR_OK;
-    if (node->n_outputs != 3 && node->n_outputs != 5) return CNR_OK;
+    if (cnr_own_inputs(node) != 5 || (node->n_outputs != 3 && node->n_outputs != 5))
+        return cnr_refuse(out, "five inputs and three or five outputs are wanted");
     for (int32_t i = 0; i < 5; i++)
-        if (!node->inputs[i]) return CNR_OK;
-    if (picture(node)->rank < 3 || cnr_count(picture(node)) < 1) return CNR_OK; /* planes: consecutive */
-    neon_accept(node, out, 500);
-    return CNR_OK;
+        if (!node->inputs[i]) return cnr_refuse(out, "an input is missing");
+    if (!neon_all_f32(node)) return cnr_refuse(out, NEON_WANTS_F32);
+    if (cnr_attr_float(node, "epsilon") <= 0) /* what comes of no variance depends on the order */
+        return cnr_refuse(out, "an epsilon above 0 is wanted");
+    if (picture(node)->rank < 3 || cnr_count(picture(node)) < 1)
+        return cnr_refuse(out, "planes are wanted: rank 3 or more");
+    return cnr_take(node, out, 500);
 }
 
 typedef struct batch_job {
@@ -90,7 +93,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     batch_job job = {run, x->dim[0], x->dim[1], cnr_span(x, 2, x->rank),
                      cnr_attr_float(node, "epsilon"), cnr_attr_float(node, "momentum")};
     (void)err;
-    neon_parallel(run->stream, job.channels, is_grad(node) ? differentiate : normalise, &job);
+    cnr_parallel(run->stream, job.channels, is_grad(node) ? differentiate : normalise, &job);
     return CNR_OK;
 }
 

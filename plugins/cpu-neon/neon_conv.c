@@ -19,21 +19,21 @@ typedef struct conv_state {
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     cnr_window w;
-    const cnr_tensor *x = neon_input(node, 0), *weight = neon_input(node, 1);
-    if (!x || !weight || !neon_all_f32(node)) return CNR_OK;
+    const cnr_tensor *x = cnr_own_input(node, 0), *weight = cnr_own_input(node, 1);
+    if (!x || !weight || !neon_all_f32(node)) return cnr_refuse(out, NEON_WANTS_F32);
     if ((out->why = neon_conv_window(node, x, weight, &w))) return CNR_OK;
     int64_t dim[CNR_MAX_RANK] = {x->dim[0], weight->dim[0]};
     memcpy(dim + 2, w.out, (size_t)w.spatial * sizeof dim[0]);
-    neon_accept(node, out, 500);
+    cnr_take(node, out, 500);
     out->epilogue = neon_chain_accepts(node, x->rank, dim);
     out->ranges = 1 << 0 | 1 << 1 | 1 << 2;
-    if (neon_constant(weight)) out->prepared = 1 << 1;
+    if (cnr_is_constant(weight)) out->prepared = 1 << 1;
     return CNR_OK;
 }
 
 static void product_shape(const cnr_node *node, int64_t *group, int64_t *m, int64_t *k) {
     const cnr_tensor *weight = node->inputs[1];
-    *group = neon_max(1, cnr_attr_int(node, "group"));
+    *group = cnr_max(1, cnr_attr_int(node, "group"));
     *m = weight->dim[0] / *group;
     *k = cnr_span(weight, 1, weight->rank);
 }
@@ -44,7 +44,7 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     (void)err;
     int64_t group, m, k;
     product_shape(node, &group, &m, &k);
-    if (neon_constant(node->inputs[1]))
+    if (cnr_is_constant(node->inputs[1]))
         out->bytes = (uint64_t)(group * neon_packed_a(m, k)) * sizeof(float);
     return CNR_OK;
 }
@@ -57,7 +57,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     product_shape(node, &group, &m, &k);
     for (int64_t g = 0; g < group; g++)
         neon_pack_a(neon_floats(node->inputs[1]) + g * m * k, k, 1, m, k, 1.0f, 0,
-                    neon_div_up(m, neon_uk->mr), (float *)blob + g * neon_packed_a(m, k));
+                    cnr_div_up(m, neon_uk->mr), (float *)blob + g * neon_packed_a(m, k));
     return CNR_OK;
 }
 
@@ -76,15 +76,15 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     s->cout = weight->dim[0];
     s->n = s->pad->n;
     s->pointwise = neon_pointwise(&w);
-    s->packed = neon_constant(weight);
+    s->packed = cnr_is_constant(weight);
     s->threads = device->concurrency;
     const int64_t batch = x->dim[0];
-    s->image_floats = s->pointwise ? 0 : neon_round_up(s->cin * s->pad->plane + NEON_SLACK, 16);
+    s->image_floats = s->pointwise ? 0 : cnr_round_up(s->cin * s->pad->plane + NEON_SLACK, 16);
     s->by_image = !s->pointwise && s->threads > 1 && s->image_floats <= IMAGE_LIMIT &&
                   (batch >= 4 * s->threads || (batch > 1 && batch % s->threads == 0));
-    const int64_t copies = s->group * (s->pointwise ? neon_max(1, batch) : 1);
+    const int64_t copies = s->group * (s->pointwise ? cnr_max(1, batch) : 1);
     s->grid = s->by_image ? neon_grid_of(m, s->n, 1, 1) : neon_grid_of(m, s->n, copies, s->threads);
-    s->room = neon_round_up(neon_block_room(s->n, s->k), 16);
+    s->room = cnr_round_up(neon_block_room(s->n, s->k), 16);
     s->a_floats = neon_packed_a(m, s->k);
     s->rooms_at = neon_reserve(&s->floats, s->room * s->threads);
     s->images_at = neon_reserve(&s->floats, s->image_floats * (s->by_image ? s->threads : 1));
@@ -115,7 +115,7 @@ static void pack_padded(const void *arg, int64_t k, int64_t kn, int64_t col, int
                         float *panel) {
     const conv_source *c = arg;
     neon_segment segment[64];
-    const int64_t width = neon_round_up(n, neon_uk->vl);
+    const int64_t width = cnr_round_up(n, neon_uk->vl);
     const int64_t segments = neon_segments(c->s->pad, col, n, segment);
     if (n < width) memset(panel, 0, (size_t)(kn * width) * sizeof *panel);
     neon_uk->pack_taps(panel, width, k, k + kn, c->base, c->s->pad->plane, c->s->pad->tap,
@@ -127,12 +127,12 @@ static void conv_block(const conv_job *job, const float *padded, int64_t image, 
     const conv_state *s = job->s;
     const int64_t m = s->cout / s->group, cg = s->cin / s->group;
     /* columns of one index of axis 2 */
-    const int64_t span = s->n / neon_max(1, job->run->outputs[0]->dim[2]);
-    const int64_t m0 = neon_max(row * s->grid.mb, job->part.channel0 - group * m);
-    const int64_t m1 = neon_min(neon_min(m, (row + 1) * s->grid.mb),
+    const int64_t span = s->n / cnr_max(1, job->run->outputs[0]->dim[2]);
+    const int64_t m0 = cnr_max(row * s->grid.mb, job->part.channel0 - group * m);
+    const int64_t m1 = cnr_min(cnr_min(m, (row + 1) * s->grid.mb),
                                 job->part.channel1 - group * m);
-    const int64_t n0 = neon_max(column * s->grid.nb, job->part.row0 * span);
-    const int64_t n1 = neon_min(neon_min(s->n, (column + 1) * s->grid.nb), job->part.row1 * span);
+    const int64_t n0 = cnr_max(column * s->grid.nb, job->part.row0 * span);
+    const int64_t n1 = cnr_min(cnr_min(s->n, (column + 1) * s->grid.nb), job->part.row1 * span);
     if (m0 >= m1 || n0 >= n1) return;
     const float *plain = job->x + (image * s->cin + group * cg) * s->n;
     const conv_source source = {s, s->pointwise ? plain : padded + group * cg * s->pad->plane};
@@ -185,7 +185,7 @@ static void one_block(void *arg, int64_t i, int32_t thread) {
 static void pack_weights(void *arg, int64_t i, int32_t thread) {
     const conv_job *job = arg;
     const conv_state *s = job->s;
-    const int64_t m = s->cout / s->group, panels = neon_div_up(m, neon_uk->mr);
+    const int64_t m = s->cout / s->group, panels = cnr_div_up(m, neon_uk->mr);
     const int64_t g = i / panels, panel = i % panels;
     (void)thread;
     neon_pack_a(job->weight + g * m * s->k, s->k, 1, m, s->k, 1.0f, panel, panel + 1,
@@ -200,26 +200,26 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
         .s = s, .run = run,
         .x = neon_floats(run->node->inputs[0]),
         .weight = neon_floats(run->node->inputs[1]),
-        .bias = neon_floats(neon_input(run->node, 2)),
+        .bias = neon_floats(cnr_own_input(run->node, 2)),
         .y = run->outputs[0]->data,
         .rooms = scratch + s->rooms_at, .images = scratch + s->images_at,
-        .part = neon_part_of(run, run->outputs[0]),
+        .part = neon_part_of(run),
     };
     (void)err;
     job.a = run->blob_data;
     if (!s->packed) {
         job.a = job.packed = scratch + s->a_at;
-        neon_parallel(run->stream, s->group * neon_div_up(s->cout / s->group, neon_uk->mr),
+        cnr_parallel(run->stream, s->group * cnr_div_up(s->cout / s->group, neon_uk->mr),
                       pack_weights, &job);
     }
     const int64_t images = job.part.image1 - job.part.image0;
     job.image = job.part.image0;
-    if (s->by_image) neon_parallel(run->stream, images, whole_image, &job);
-    else if (s->pointwise) neon_parallel(run->stream, images * blocks, one_block, &job);
+    if (s->by_image) cnr_parallel(run->stream, images, whole_image, &job);
+    else if (s->pointwise) cnr_parallel(run->stream, images * blocks, one_block, &job);
     else
         for (; job.image < job.part.image1; job.image++) {
-            neon_parallel(run->stream, s->cin, pad_channel, &job);
-            neon_parallel(run->stream, blocks, one_block, &job);
+            cnr_parallel(run->stream, s->cin, pad_channel, &job);
+            cnr_parallel(run->stream, blocks, one_block, &job);
         }
     return CNR_OK;
 }

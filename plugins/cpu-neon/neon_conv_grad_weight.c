@@ -17,9 +17,9 @@ typedef struct grad_weight_state {
 #define SUM_BLOCK 1024
 
 static const char *window_of(const cnr_node *node, cnr_window *w) {
-    const cnr_tensor *dy = neon_input(node, 0), *x = neon_input(node, 1);
-    const cnr_tensor *weight = neon_input(node, 2);
-    if (!dy || !x || !weight || !neon_all_f32(node)) return "wants dense f32";
+    const cnr_tensor *dy = cnr_own_input(node, 0), *x = cnr_own_input(node, 1);
+    const cnr_tensor *weight = cnr_own_input(node, 2);
+    if (!dy || !x || !weight || !neon_all_f32(node)) return NEON_WANTS_F32;
     return neon_conv_window(node, x, weight, w);
 }
 
@@ -27,7 +27,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     cnr_window w;
     (void)device;
     if ((out->why = window_of(node, &w))) return CNR_OK;
-    neon_accept(node, out, 500);
+    cnr_take(node, out, 500);
     out->ranges = 1 << 0;
     return CNR_OK;
 }
@@ -43,14 +43,14 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     s->batch = x->dim[0];
     s->cin = x->dim[1];
     s->cout = weight->dim[0];
-    s->group = neon_max(1, cnr_attr_int(node, "group"));
-    const int64_t cg = neon_max(1, s->cin / s->group);
-    const int64_t a_channel = neon_max(1, s->group * s->pad->taps * s->pad->n);
-    s->channels = neon_max(1, neon_min(cg, ROUND_LIMIT / a_channel));
-    s->images = neon_max(1, ROUND_LIMIT / (s->channels * a_channel));
-    s->images = neon_max(1, neon_min(s->images, s->batch));
+    s->group = cnr_max(1, cnr_attr_int(node, "group"));
+    const int64_t cg = cnr_max(1, s->cin / s->group);
+    const int64_t a_channel = cnr_max(1, s->group * s->pad->taps * s->pad->n);
+    s->channels = cnr_max(1, cnr_min(cg, ROUND_LIMIT / a_channel));
+    s->images = cnr_max(1, ROUND_LIMIT / (s->channels * a_channel));
+    s->images = cnr_max(1, cnr_min(s->images, s->batch));
     s->length = s->images * s->pad->n;
-    s->room = neon_round_up(s->pad->plane + NEON_SLACK, 16);
+    s->room = cnr_round_up(s->pad->plane + NEON_SLACK, 16);
     s->pads_at = neon_reserve(&s->floats, s->room * device->concurrency);
     s->cols_at = neon_reserve(&s->floats, s->group * s->channels * s->pad->taps * s->length);
     s->dy_at = neon_reserve(&s->floats, s->images > 1 ? s->cout * s->length : 0);
@@ -110,9 +110,9 @@ static void sum_tile(void *arg, int64_t i, int32_t thread) {
     const neon_ukernels *uk = neon_uk;
     const int64_t taps = s->pad->taps, length = job->images * s->pad->n;
     const int64_t group = i / job->tiles, j = i % job->tiles * uk->dot_n;
-    const int64_t n = neon_min(uk->dot_n, job->channels * taps - j), each = s->cout / s->group;
+    const int64_t n = cnr_min(uk->dot_n, job->channels * taps - j), each = s->cout / s->group;
     const int64_t k = s->cin / s->group * taps; /* columns of dw */
-    const int64_t m0 = neon_max(job->m0, group * each), m1 = neon_min(job->m1, (group + 1) * each);
+    const int64_t m0 = cnr_max(job->m0, group * each), m1 = cnr_min(job->m1, (group + 1) * each);
     const float *cols = job->scratch + s->cols_at + (group * job->channels * taps + j) * length;
     const float *dy = s->images > 1 ? job->scratch + s->dy_at
                                     : neon_floats(job->run->node->inputs[0]) +
@@ -121,14 +121,14 @@ static void sum_tile(void *arg, int64_t i, int32_t thread) {
     (void)thread;
     for (int64_t at = 0; at < length; at += SUM_BLOCK)
         for (int64_t m = m0; m < m1; m += uk->dot_m)
-            uk->sdot(neon_min(SUM_BLOCK, length - at), dy + m * length + at, length, cols + at,
-                     length, dw + m * k, k, neon_min(uk->dot_m, m1 - m), n, NULL,
+            uk->sdot(cnr_min(SUM_BLOCK, length - at), dy + m * length + at, length, cols + at,
+                     length, dw + m * k, k, cnr_min(uk->dot_m, m1 - m), n, NULL,
                      job->image > 0 || at > 0);
 }
 
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const grad_weight_state *s = run->state;
-    const neon_part part = neon_part_of(run, run->outputs[0]);
+    const neon_part part = neon_part_of(run);
     const int64_t cg = s->cin / s->group;
     grad_weight_job job = {.s = s, .run = run, .scratch = run->workspace_data,
                            .m0 = part.image0, .m1 = part.image1};
@@ -140,14 +140,14 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
         return CNR_OK;
     }
     for (job.image = 0; job.image < s->batch; job.image += s->images) {
-        job.images = neon_min(s->images, s->batch - job.image);
-        if (s->images > 1) neon_parallel(run->stream, job.m1 - job.m0, gather_row, &job);
+        job.images = cnr_min(s->images, s->batch - job.image);
+        if (s->images > 1) cnr_parallel(run->stream, job.m1 - job.m0, gather_row, &job);
         for (job.channel = 0; job.channel < cg; job.channel += s->channels) {
             if (cnr_cancelled(run->stream)) return CNR_OK;
-            job.channels = neon_min(s->channels, cg - job.channel);
-            job.tiles = neon_div_up(job.channels * s->pad->taps, neon_uk->dot_n);
-            neon_parallel(run->stream, s->group * job.channels, gather_channel, &job);
-            neon_parallel(run->stream, s->group * job.tiles, sum_tile, &job);
+            job.channels = cnr_min(s->channels, cg - job.channel);
+            job.tiles = cnr_div_up(job.channels * s->pad->taps, neon_uk->dot_n);
+            cnr_parallel(run->stream, s->group * job.channels, gather_channel, &job);
+            cnr_parallel(run->stream, s->group * job.tiles, sum_tile, &job);
         }
     }
     return CNR_OK;

@@ -14,8 +14,8 @@ typedef struct dense_state {
 
 /* gemm here is y = x * weight^T + bias. */
 static int fits(const cnr_node *node) {
-    const cnr_tensor *x = neon_input(node, 0), *weight = neon_input(node, 1);
-    const cnr_tensor *bias = neon_input(node, 2);
+    const cnr_tensor *x = cnr_own_input(node, 0), *weight = cnr_own_input(node, 1);
+    const cnr_tensor *bias = cnr_own_input(node, 2);
     if (!x || !weight || weight->rank != 2 || x->rank < 1 || !neon_all_f32(node)) return 0;
     if (strcmp(node->desc->name, "gemm") == 0 &&
         (cnr_attr_int(node, "transA") || !cnr_attr_int(node, "transB") ||
@@ -28,9 +28,9 @@ static int fits(const cnr_node *node) {
 
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
-    if (!fits(node)) return CNR_OK;
+    if (!fits(node)) return cnr_refuse(out, "dense f32 and a plain product are wanted");
     const int64_t dim[2] = {node->inputs[0]->dim[0], node->inputs[1]->dim[0]};
-    neon_accept(node, out, 600);
+    cnr_take(node, out, 600);
     out->epilogue = neon_chain_accepts(node, 2, dim);
     out->ranges = 1 << 0 | 1 << 1;
     return CNR_OK;
@@ -40,8 +40,8 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
                        void **state, cnr_error *err) {
     (void)device;
     (void)workspace;
-    dense_state *s = neon_host->alloc(sizeof *s);
-    if (!s) return neon_host->fail(err, CNR_E_MEMORY, node->name, "no memory for a plan");
+    dense_state *s = cnr_state(neon_host, node, sizeof *s, err);
+    if (!s) return CNR_E_MEMORY;
     neon_chain_plan(node, &s->chain);
     s->batch = node->inputs[0]->dim[0];
     s->n = node->inputs[1]->dim[0];
@@ -62,24 +62,24 @@ static void some_outputs(void *arg, int64_t i, int32_t thread) {
     const neon_ukernels *uk = neon_uk;
     const cnr_node *node = job->run->node;
     const float *x = neon_floats(node->inputs[0]), *weight = neon_floats(node->inputs[1]);
-    const float *bias = neon_floats(neon_input(node, 2));
+    const float *bias = neon_floats(cnr_own_input(node, 2));
     float *y = job->run->outputs[0]->data;
     const int64_t n0 = job->part.channel0 + i * OUTPUTS_A_TASK;
-    const int64_t n1 = neon_min(job->part.channel1, n0 + OUTPUTS_A_TASK);
+    const int64_t n1 = cnr_min(job->part.channel1, n0 + OUTPUTS_A_TASK);
     const int64_t m0 = job->part.image0, m1 = job->part.image1;
     /* With few samples each row of weights is read from end to end, which memory likes best; with
      * many, blocks of both sides stay cached. The order of sums is the same. */
-    const int64_t block = s->batch <= uk->dot_m ? neon_max(1, s->k) : SUM_BLOCK;
+    const int64_t block = s->batch <= uk->dot_m ? cnr_max(1, s->k) : SUM_BLOCK;
     const int64_t step = s->batch * s->k <= X_CACHED ? uk->dot_n : n1 - n0;
     (void)thread;
     if (cnr_cancelled(job->run->stream)) return;
     for (int64_t from = n0; from < n1; from += step)
         for (int64_t k = 0; k < s->k || k == 0; k += block)
-            for (int64_t j = from; j < neon_min(n1, from + step); j += uk->dot_n)
+            for (int64_t j = from; j < cnr_min(n1, from + step); j += uk->dot_n)
                 for (int64_t m = m0; m < m1; m += uk->dot_m)
-                    uk->sdot(neon_min(block, s->k - k), x + m * s->k + k, s->k,
+                    uk->sdot(cnr_min(block, s->k - k), x + m * s->k + k, s->k,
                              weight + j * s->k + k, s->k, y + m * s->n + j, s->n,
-                             neon_min(uk->dot_m, m1 - m), neon_min(uk->dot_n, n1 - j),
+                             cnr_min(uk->dot_m, m1 - m), cnr_min(uk->dot_n, n1 - j),
                              bias ? bias + j : NULL, k > 0);
     if (s->chain.n)
         for (int64_t m = m0; m < m1; m++)
@@ -87,10 +87,10 @@ static void some_outputs(void *arg, int64_t i, int32_t thread) {
 }
 
 static cnr_status run(const cnr_run *run, cnr_error *err) {
-    dense_job job = {run->state, run, neon_part_of(run, run->outputs[0])};
+    dense_job job = {run->state, run, neon_part_of(run)};
     (void)err;
-    neon_parallel(run->stream,
-                  neon_div_up(job.part.channel1 - job.part.channel0, OUTPUTS_A_TASK),
+    cnr_parallel(run->stream,
+                  cnr_div_up(job.part.channel1 - job.part.channel0, OUTPUTS_A_TASK),
                   some_outputs, &job);
     return CNR_OK;
 }

@@ -11,15 +11,16 @@ typedef struct depthwise_state {
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     cnr_window w;
-    const cnr_tensor *x = neon_input(node, 0), *weight = neon_input(node, 1);
-    if (!x || !weight || !neon_all_f32(node)) return CNR_OK;
+    const cnr_tensor *x = cnr_own_input(node, 0), *weight = cnr_own_input(node, 1);
+    if (!x || !weight || !neon_all_f32(node)) return cnr_refuse(out, NEON_WANTS_F32);
     if (weight->dim[1] != 1 || cnr_attr_int(node, "group") != x->dim[1] || x->dim[1] < 1)
-        return CNR_OK;
-    if (weight->dim[0] > 4 * x->dim[1]) return CNR_OK; /* many outputs a channel: a product */
+        return cnr_refuse(out, "a group for each channel is wanted");
+    if (weight->dim[0] > 4 * x->dim[1])
+        return cnr_refuse(out, "many outputs a channel are better as a product");
     if ((out->why = neon_conv_window(node, x, weight, &w))) return CNR_OK;
     int64_t dim[CNR_MAX_RANK] = {x->dim[0], weight->dim[0]};
     memcpy(dim + 2, w.out, (size_t)w.spatial * sizeof dim[0]);
-    neon_accept(node, out, 600);
+    cnr_take(node, out, 600);
     out->epilogue = neon_chain_accepts(node, x->rank, dim);
     out->ranges = 1 << 0 | 1 << 1;
     if (w.spatial > 1) out->ranges |= 1 << 2;
@@ -37,7 +38,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     neon_chain_plan(node, &s->chain);
     s->cin = x->dim[1];
     s->multiple = weight->dim[0] / s->cin;
-    s->room = neon_round_up(s->pad->plane + NEON_SLACK, 16);
+    s->room = cnr_round_up(s->pad->plane + NEON_SLACK, 16);
     workspace->bytes = (uint64_t)(s->room * device->concurrency) * sizeof(float);
     *state = s;
     return CNR_OK;
@@ -54,7 +55,7 @@ static void output_plane(const depthwise_job *job, int64_t image, int64_t channe
     const depthwise_state *s = job->s;
     const neon_padded *g = s->pad;
     const cnr_node *node = job->run->node;
-    const float *bias = neon_floats(neon_input(node, 2));
+    const float *bias = neon_floats(cnr_own_input(node, 2));
     const int64_t first = (image * s->cin * s->multiple + channel) * g->n;
     /* axis 2 is the depth of three spatial axes, the height of two */
     const int64_t a_row = node->inputs[0]->rank == 5 ? g->w.out[1] : 1;
@@ -62,7 +63,7 @@ static void output_plane(const depthwise_job *job, int64_t image, int64_t channe
     if (node->inputs[0]->rank == 3) row0 = 0, row1 = 1;
     float *y = (float *)job->run->outputs[0]->data + first;
     for (int64_t row = row0; row < row1;) {
-        const int64_t rows = neon_min(g->w.out[1] - row % g->w.out[1], row1 - row);
+        const int64_t rows = cnr_min(g->w.out[1] - row % g->w.out[1], row1 - row);
         const neon_window_rows w = {
             .base = padded + neon_padded_row(g, row), .row_stride = g->w.stride[1] * g->pitch,
             .tap = g->tap, .weight = neon_floats(node->inputs[1]) + channel * g->taps,
@@ -80,8 +81,8 @@ static void one_channel(void *arg, int64_t i, int32_t thread) {
     const depthwise_job *job = arg;
     const depthwise_state *s = job->s;
     const int64_t image = job->part.image0 + i / s->cin, c = i % s->cin;
-    const int64_t begin = neon_max(c * s->multiple, job->part.channel0);
-    const int64_t end = neon_min((c + 1) * s->multiple, job->part.channel1);
+    const int64_t begin = cnr_max(c * s->multiple, job->part.channel0);
+    const int64_t end = cnr_min((c + 1) * s->multiple, job->part.channel1);
     float *padded = (float *)job->run->workspace_data + thread * s->room;
     if (begin >= end || cnr_cancelled(job->run->stream)) return;
     neon_pad(s->pad, neon_floats(job->run->node->inputs[0]) + (image * s->cin + c) * s->pad->in,
@@ -92,9 +93,9 @@ static void one_channel(void *arg, int64_t i, int32_t thread) {
 
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const depthwise_state *s = run->state;
-    depthwise_job job = {s, run, neon_part_of(run, run->outputs[0])};
+    depthwise_job job = {s, run, neon_part_of(run)};
     (void)err;
-    neon_parallel(run->stream, (job.part.image1 - job.part.image0) * s->cin, one_channel, &job);
+    cnr_parallel(run->stream, (job.part.image1 - job.part.image0) * s->cin, one_channel, &job);
     return CNR_OK;
 }
 

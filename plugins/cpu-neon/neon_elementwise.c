@@ -14,44 +14,29 @@ typedef struct elementwise_state {
     int64_t dim[CNR_MAX_RANK], x_step[CNR_MAX_RANK], y_step[CNR_MAX_RANK];
 } elementwise_state;
 
-static int broadcasts(const cnr_tensor *t, const cnr_tensor *y) {
-    if (t->rank > y->rank) return 0;
-    for (int32_t i = 0; i < t->rank; i++)
-        if (t->dim[i] != 1 && t->dim[i] != y->dim[y->rank - t->rank + i]) return 0;
-    return 1;
-}
-
 /* Output 0 has the chain's shape, which is the operator's own: no link changes it. */
 static int fits(const cnr_node *node) {
-    const int32_t n = neon_own_inputs(node);
+    const int32_t n = cnr_own_inputs(node);
     const cnr_op *op = node->desc;
-    if (!(op->flags & CNR_OP_ELEMENTWISE) || !NEON_HAS(op, apply_f32)) return 0;
+    int64_t step[CNR_MAX_RANK];
+    if (!(op->flags & CNR_OP_ELEMENTWISE) || !CNR_HAS(op, apply_f32)) return 0;
     if (node->n_outputs != 1 || n < 1 || n > 2 || !neon_all_f32(node)) return 0;
     for (int32_t i = 0; i < n; i++)
-        if (!node->inputs[i] || !broadcasts(node->inputs[i], node->outputs[0])) return 0;
+        if (!node->inputs[i] || !cnr_strides(node->inputs[i], node->outputs[0], step)) return 0;
     return n == 2 || cnr_same_shape(node->inputs[0], node->outputs[0]);
 }
 
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
-    if (!fits(node)) return CNR_OK;
+    if (!fits(node)) return cnr_refuse(out, "one or two f32 operands and apply_f32 are wanted");
     const cnr_tensor *y = node->outputs[0];
-    neon_accept(node, out, 300);
+    cnr_take(node, out, 300);
     out->epilogue = neon_chain_accepts(node, y->rank, y->dim);
     for (int32_t axis = 0; axis < y->rank; axis++) { /* ranges that are consecutive */
         out->ranges |= 1u << axis;
         if (y->dim[axis] != 1) break;
     }
     return CNR_OK;
-}
-
-static void steps_of(const cnr_tensor *t, const cnr_tensor *y, int64_t *step) {
-    int64_t at = 1;
-    for (int32_t i = y->rank - 1; i >= 0; i--) {
-        const int32_t own = i - (y->rank - t->rank);
-        step[i] = own < 0 || t->dim[own] == 1 ? 0 : at;
-        if (own >= 0) at *= t->dim[own];
-    }
 }
 
 static void merge_axes(elementwise_state *s, const cnr_tensor *y, const int64_t *x_step,
@@ -81,14 +66,13 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     int64_t x_step[CNR_MAX_RANK] = {0}, y_step[CNR_MAX_RANK] = {0};
     (void)device;
     (void)workspace;
-    elementwise_state *s = neon_host->alloc(sizeof *s);
-    if (!s) return neon_host->fail(err, CNR_E_MEMORY, node->name, "no memory for a plan");
-    memset(s, 0, sizeof *s);
+    elementwise_state *s = cnr_state(neon_host, node, sizeof *s, err);
+    if (!s) return CNR_E_MEMORY;
     neon_chain_plan(node, &s->chain);
     s->link = neon_link_of(node);
-    s->binary = neon_own_inputs(node) == 2;
-    steps_of(node->inputs[0], node->outputs[0], x_step);
-    steps_of(node->inputs[s->binary], node->outputs[0], y_step);
+    s->binary = cnr_own_inputs(node) == 2;
+    cnr_strides(node->inputs[0], node->outputs[0], x_step);
+    cnr_strides(node->inputs[s->binary], node->outputs[0], y_step);
     merge_axes(s, node->outputs[0], x_step, y_step);
     *state = s;
     return CNR_OK;
@@ -130,7 +114,7 @@ static void apply(const elementwise_job *job, const float *x, const float *y, fl
 static void one_task(void *arg, int64_t i, int32_t thread) {
     const elementwise_job *job = arg;
     const elementwise_state *s = job->s;
-    const int64_t end = neon_min(job->end, job->begin + (i + 1) * TASK);
+    const int64_t end = cnr_min(job->end, job->begin + (i + 1) * TASK);
     const int32_t inner = s->rank - 1;
     float x_room[CHUNK], y_room[CHUNK];
     (void)thread;
@@ -143,7 +127,7 @@ static void one_task(void *arg, int64_t i, int32_t thread) {
             y_at += rest % s->dim[axis] * s->y_step[axis];
             rest /= s->dim[axis];
         }
-        const int64_t n = neon_min(neon_min(CHUNK, end - at), s->dim[inner] - column);
+        const int64_t n = cnr_min(cnr_min(CHUNK, end - at), s->dim[inner] - column);
         const int64_t xs = s->x_step[inner], ys = s->y_step[inner];
         const float *x = operand(job->x + x_at + column * xs, xs, n, x_room);
         const float *y = s->binary ? operand(job->y + y_at + column * ys, ys, n, y_room) : NULL;
@@ -156,16 +140,12 @@ static void one_task(void *arg, int64_t i, int32_t thread) {
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const elementwise_state *s = run->state;
     const cnr_tensor *out = run->outputs[0];
+    const cnr_pieces piece = cnr_pieces_of(run); /* the only one: see accepts */
     elementwise_job job = {s, run, neon_floats(run->node->inputs[0]),
-                           s->binary ? neon_floats(run->node->inputs[1]) : NULL, out->data, 0,
-                           cnr_count(out)};
+                           s->binary ? neon_floats(run->node->inputs[1]) : NULL, out->data,
+                           piece.first, piece.first + piece.length};
     (void)err;
-    if (run->range_axis >= 0) {
-        const int64_t each = cnr_span(out, run->range_axis + 1, out->rank);
-        job.begin = run->range_begin * each;
-        job.end = run->range_end * each;
-    }
-    neon_parallel(run->stream, neon_div_up(job.end - job.begin, TASK), one_task, &job);
+    cnr_parallel(run->stream, cnr_div_up(job.end - job.begin, TASK), one_task, &job);
     return CNR_OK;
 }
 

@@ -13,7 +13,8 @@ typedef struct gemm_state {
 } gemm_state;
 
 static int shape_of_gemm(const cnr_node *node, gemm_state *s) {
-    const cnr_tensor *a = neon_input(node, 0), *b = neon_input(node, 1), *c = neon_input(node, 2);
+    const cnr_tensor *a = cnr_own_input(node, 0), *b = cnr_own_input(node, 1);
+    const cnr_tensor *c = cnr_own_input(node, 2);
     if (!a || !b || a->rank != 2 || b->rank != 2 || (c && c->rank > 2)) return 0;
     const int ta = cnr_attr_int(node, "transA") != 0, tb = cnr_attr_int(node, "transB") != 0;
     s->m = a->dim[ta];
@@ -31,7 +32,7 @@ static int shape_of_gemm(const cnr_node *node, gemm_state *s) {
 
 /* Leading axes of `a` are rows too when b has none. Vectors are matrices of one row or column. */
 static int shape_of_matmul(const cnr_node *node, gemm_state *s) {
-    const cnr_tensor *a = neon_input(node, 0), *b = neon_input(node, 1);
+    const cnr_tensor *a = cnr_own_input(node, 0), *b = cnr_own_input(node, 1);
     if (!a || !b || a->rank < 1 || b->rank < 1) return 0;
     s->k = a->dim[a->rank - 1];
     s->m = a->rank > 1 ? a->dim[a->rank - 2] : 1;
@@ -57,15 +58,15 @@ static int shape_of(const cnr_node *node, gemm_state *s) {
     if (!neon_all_f32(node)) return 0;
     if (!(is_matmul(node) ? shape_of_matmul : shape_of_gemm)(node, s)) return 0;
     /* Packing costs more than the product of matrices this small. */
-    s->packed = s->outer == 1 && neon_constant(node->inputs[1]);
+    s->packed = s->outer == 1 && cnr_is_constant(node->inputs[1]);
     return 1;
 }
 
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     gemm_state s;
     (void)device;
-    if (!shape_of(node, &s)) return CNR_OK;
-    neon_accept(node, out, 500);
+    if (!shape_of(node, &s)) return cnr_refuse(out, "dense f32 matrices are wanted");
+    cnr_take(node, out, 500);
     /* the chain's shape is that of the product itself */
     const cnr_tensor *y = node->outputs[0];
     out->epilogue = s.outer == 1 ? neon_chain_accepts(node, y->rank, y->dim) : 0;
@@ -91,7 +92,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     (void)err;
     if (shape_of(node, &s) && s.packed)
         neon_pack_b(neon_floats(node->inputs[1]), s.b_rs, s.b_cs, s.n, s.k, 0,
-                    neon_div_up(s.n, neon_uk->nr), blob);
+                    cnr_div_up(s.n, neon_uk->nr), blob);
     return CNR_OK;
 }
 
@@ -112,9 +113,9 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     gemm_state shape;
     if (!shape_of(node, &shape))
         return neon_host->fail(err, CNR_E_SHAPE, node->name, "wants dense f32 matrices");
-    const size_t offsets = (size_t)neon_max(0, shape.outer) * 2 * sizeof(int64_t);
-    gemm_state *s = neon_host->alloc(sizeof *s + offsets);
-    if (!s) return neon_host->fail(err, CNR_E_MEMORY, node->name, "no memory for a plan");
+    const size_t offsets = (size_t)cnr_max(0, shape.outer) * 2 * sizeof(int64_t);
+    gemm_state *s = cnr_state(neon_host, node, sizeof *s + offsets, err);
+    if (!s) return CNR_E_MEMORY;
     *s = shape;
     s->offsets = (int64_t *)(s + 1);
     for (int64_t i = 0; i < s->outer; i++) {
@@ -151,7 +152,7 @@ static void start_row(void *arg, int64_t i, int32_t thread) {
     const gemm_job *job = arg;
     i += job->m0;
     const gemm_state *s = job->s;
-    const cnr_tensor *t = neon_input(job->run->node, 2);
+    const cnr_tensor *t = cnr_own_input(job->run->node, 2);
     const int64_t step = t->rank > 0 && t->dim[t->rank - 1] != 1 ? 1 : 0;
     const int64_t row = t->rank == 2 && t->dim[0] != 1 ? i * t->dim[1] : 0;
     const float *c = neon_floats(t) + row;
@@ -180,8 +181,8 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
             .add = s->beta != 0.0f, .c = job.y, .ldc = s->n,
             .chain = &s->chain, .node = run->node, .c_first = 0,
         };
-        neon_parallel(run->stream, neon_div_up(s->m, neon_uk->mr), pack_panel, &job);
-        if (p.add) neon_parallel(run->stream, m1 - m0, start_row, &job);
+        cnr_parallel(run->stream, cnr_div_up(s->m, neon_uk->mr), pack_panel, &job);
+        if (p.add) cnr_parallel(run->stream, m1 - m0, start_row, &job);
         neon_multiply(&p, m0, m1, run->stream, scratch + s->rooms_at);
     }
     return CNR_OK;

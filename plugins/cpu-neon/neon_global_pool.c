@@ -2,11 +2,11 @@
 #include "support.h"
 
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
-    const cnr_tensor *x = neon_input(node, 0);
+    const cnr_tensor *x = cnr_own_input(node, 0);
     (void)device;
-    if (!x || x->rank < 3 || node->n_outputs != 1 || !neon_all_f32(node)) return CNR_OK;
-    if (cnr_span(x, 2, x->rank) < 1) return CNR_OK;
-    neon_accept(node, out, 500);
+    if (!x || node->n_outputs != 1 || !neon_all_f32(node)) return cnr_refuse(out, NEON_WANTS_F32);
+    if (x->rank < 3 || cnr_span(x, 2, x->rank) < 1) return cnr_refuse(out, "planes are wanted");
+    cnr_take(node, out, 500);
     out->ranges = 1 << 0 | 1 << 1;
     return CNR_OK;
 }
@@ -25,7 +25,7 @@ static void some_planes(void *arg, int64_t i, int32_t thread) {
     const int64_t channels = job->part.channel1 - job->part.channel0;
     const int64_t all = (job->part.image1 - job->part.image0) * channels;
     (void)thread;
-    for (int64_t p = i * PLANES_A_TASK; p < neon_min(all, (i + 1) * PLANES_A_TASK); p++) {
+    for (int64_t p = i * PLANES_A_TASK; p < cnr_min(all, (i + 1) * PLANES_A_TASK); p++) {
         const int64_t at = (job->part.image0 + p / channels) * job->run->outputs[0]->dim[1] +
                            job->part.channel0 + p % channels;
         const float *x = neon_floats(job->run->node->inputs[0]) + at * job->plane;
@@ -37,10 +37,10 @@ static void some_planes(void *arg, int64_t i, int32_t thread) {
 
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
-    global_job job = {run, neon_part_of(run, run->outputs[0]), cnr_span(x, 2, x->rank),
+    global_job job = {run, neon_part_of(run), cnr_span(x, 2, x->rank),
                       strcmp(run->node->desc->name, "global_max_pool") == 0};
     (void)err;
-    neon_parallel(run->stream, neon_div_up((job.part.image1 - job.part.image0) *
+    cnr_parallel(run->stream, cnr_div_up((job.part.image1 - job.part.image0) *
                                            (job.part.channel1 - job.part.channel0), PLANES_A_TASK),
                   some_planes, &job);
     return CNR_OK;

@@ -16,14 +16,16 @@ typedef struct norm_state {
 static int is_lrn(const cnr_node *node) { return strcmp(node->desc->name, "lrn") == 0; }
 
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
-    const cnr_tensor *x = neon_input(node, 0);
+    const cnr_tensor *x = cnr_own_input(node, 0);
     (void)device;
-    if (!x || x->rank < 2 || node->n_outputs != 1 || !neon_all_f32(node)) return CNR_OK;
+    if (!x || node->n_outputs != 1 || !neon_all_f32(node)) return cnr_refuse(out, NEON_WANTS_F32);
+    if (x->rank < 2) return cnr_refuse(out, "channels are wanted");
     for (int32_t i = 1; !is_lrn(node) && i < 5; i++) {
-        const cnr_tensor *t = neon_input(node, i);
-        if (!t || cnr_count(t) != x->dim[1]) return CNR_OK;
+        const cnr_tensor *t = cnr_own_input(node, i);
+        if (!t || cnr_count(t) != x->dim[1])
+            return cnr_refuse(out, "one number a channel is wanted");
     }
-    neon_accept(node, out, 500);
+    cnr_take(node, out, 500);
     out->epilogue = neon_chain_accepts(node, x->rank, x->dim);
     out->ranges = 1 << 0 | 1 << 1;
     return CNR_OK;
@@ -34,9 +36,8 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     const cnr_tensor *x = node->inputs[0];
     (void)device;
     (void)workspace;
-    norm_state *s = neon_host->alloc(sizeof *s);
-    if (!s) return neon_host->fail(err, CNR_E_MEMORY, node->name, "no memory for a plan");
-    memset(s, 0, sizeof *s);
+    norm_state *s = cnr_state(neon_host, node, sizeof *s, err);
+    if (!s) return CNR_E_MEMORY;
     neon_chain_plan(node, &s->chain);
     s->images = x->dim[0];
     s->channels = x->dim[1];
@@ -44,7 +45,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     s->lrn = is_lrn(node);
     s->epsilon = cnr_attr_float(node, "epsilon");
     if (s->lrn) {
-        const int64_t size = neon_max(1, cnr_attr_int(node, "size"));
+        const int64_t size = cnr_max(1, cnr_attr_int(node, "size"));
         s->below = (size - 1) / 2;
         s->above = size / 2;
         s->scale = (float)(cnr_attr_float(node, "alpha") / (double)size);
@@ -70,8 +71,8 @@ static void normalise(const norm_job *job, int64_t image, int64_t channel, int64
     float *y = (float *)job->run->outputs[0]->data + first;
     if (s->lrn) {
         float squares[CHUNK] = {0};
-        const int64_t low = neon_max(0, channel - s->below);
-        const int64_t high = neon_min(s->channels - 1, channel + s->above);
+        const int64_t low = cnr_max(0, channel - s->below);
+        const int64_t high = cnr_min(s->channels - 1, channel + s->above);
         for (int64_t c = low; c <= high; c++)
             neon_uk->add_squares(x + (c - channel) * s->plane, squares, n);
         neon_uk->lrn(x, squares, s->scale, s->bias, s->beta, y, n);
@@ -89,11 +90,11 @@ static void normalise(const norm_job *job, int64_t image, int64_t channel, int64
 static void one_chunk(void *arg, int64_t i, int32_t thread) {
     const norm_job *job = arg;
     const norm_state *s = job->s;
-    const int64_t chunks = neon_div_up(s->plane, CHUNK), col = i % chunks * CHUNK;
+    const int64_t chunks = cnr_div_up(s->plane, CHUNK), col = i % chunks * CHUNK;
     (void)thread;
     /* all channels of a chunk: lrn finds its neighbours' elements in the cache */
     for (int64_t c = job->part.channel0; c < job->part.channel1; c++)
-        normalise(job, job->part.image0 + i / chunks, c, col, neon_min(CHUNK, s->plane - col));
+        normalise(job, job->part.image0 + i / chunks, c, col, cnr_min(CHUNK, s->plane - col));
 }
 
 static void one_plane(void *arg, int64_t i, int32_t thread) {
@@ -103,18 +104,18 @@ static void one_plane(void *arg, int64_t i, int32_t thread) {
     (void)thread;
     for (int64_t col = 0; col < s->plane; col += CHUNK)
         normalise(job, job->part.image0 + i / channels, job->part.channel0 + i % channels, col,
-                  neon_min(CHUNK, s->plane - col));
+                  cnr_min(CHUNK, s->plane - col));
 }
 
 static cnr_status run(const cnr_run *run, cnr_error *err) {
-    norm_job job = {run->state, run, neon_part_of(run, run->outputs[0])};
+    norm_job job = {run->state, run, neon_part_of(run)};
     const int64_t images = job.part.image1 - job.part.image0;
     const int64_t channels = job.part.channel1 - job.part.channel0;
-    const int64_t chunks = neon_div_up(job.s->plane, CHUNK);
+    const int64_t chunks = cnr_div_up(job.s->plane, CHUNK);
     (void)err;
     if (job.s->lrn && chunks * images >= 2 * run->stream->device->concurrency)
-        neon_parallel(run->stream, images * chunks, one_chunk, &job);
-    else neon_parallel(run->stream, images * channels, one_plane, &job);
+        cnr_parallel(run->stream, images * chunks, one_chunk, &job);
+    else cnr_parallel(run->stream, images * channels, one_plane, &job);
     return CNR_OK;
 }
 

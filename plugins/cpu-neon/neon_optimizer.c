@@ -8,11 +8,12 @@ static int is_adam(const cnr_node *node) { return strcmp(node->desc->name, "adam
 
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
-    if (!neon_all_f32(node) || neon_own_inputs(node) != MEMORY + node->n_outputs - 1) return CNR_OK;
+    if (!neon_all_f32(node)) return cnr_refuse(out, NEON_WANTS_F32);
+    if (cnr_own_inputs(node) != MEMORY + node->n_outputs - 1)
+        return cnr_refuse(out, "a memory for each output behind the weight is wanted");
     for (int32_t i = 0; i < MEMORY + node->n_outputs - 1; i++)
-        if (!node->inputs[i]) return CNR_OK;
-    neon_accept(node, out, 500);
-    return CNR_OK;
+        if (!node->inputs[i]) return cnr_refuse(out, "an input is missing");
+    return cnr_take(node, out, 500);
 }
 
 typedef struct step_job {
@@ -33,7 +34,7 @@ static float *moved(const cnr_run *run, int32_t input, int32_t output, int64_t a
 
 static void one_task(void *arg, int64_t i, int32_t thread) {
     const step_job *job = arg;
-    const int64_t at = i * TASK, n = neon_min(TASK, job->n - at);
+    const int64_t at = i * TASK, n = cnr_min(TASK, job->n - at);
     const float *gradient = neon_floats(job->run->node->inputs[GRADIENT]) + at;
     float *x = moved(job->run, WEIGHT, 0, at, n), *m = moved(job->run, MEMORY, 1, at, n);
     (void)thread;
@@ -59,7 +60,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
         job.sgd = (neon_sgd){(float)momentum, decay, (float)(ahead ? rate * momentum : rate),
                              ahead ? (float)rate : 0.0f};
     }
-    neon_parallel(run->stream, neon_div_up(job.n, TASK), one_task, &job);
+    cnr_parallel(run->stream, cnr_div_up(job.n, TASK), one_task, &job);
     return CNR_OK;
 }
 

@@ -14,26 +14,20 @@ static neon_window_kind kind_of(const cnr_node *node) {
 }
 
 const char *neon_pool_window(const cnr_node *node, const cnr_tensor *x, cnr_window *w) {
-    int64_t n, kernel[CNR_MAX_SPATIAL];
-    const int64_t *given = cnr_attr_ints(node, "kernel_shape", &n);
-    if (!x || x->rank < 3 || x->rank > 2 + CNR_MAX_SPATIAL || n != x->rank - 2) return "rank";
-    for (int64_t i = 0; i < n; i++) kernel[i] = given[i];
-    const char *why = cnr_window_resolve(node, x, kernel, w);
+    const char *why = cnr_window_pool(node, x, w);
     if (why) return why;
-    for (int32_t i = 0; i < w->spatial; i++)
-        if (w->out[i] < 0) return "unknown size";
     return neon_padded_fits(w, 1) ? NULL : "too large once padded";
 }
 
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_window w;
-    const cnr_tensor *x = neon_input(node, 0);
+    const cnr_tensor *x = cnr_own_input(node, 0);
     (void)device;
-    if (!x || node->n_outputs != 1 || !neon_all_f32(node)) return CNR_OK;
+    if (!x || node->n_outputs != 1 || !neon_all_f32(node)) return cnr_refuse(out, NEON_WANTS_F32);
     if ((out->why = neon_pool_window(node, x, &w))) return CNR_OK;
     int64_t dim[CNR_MAX_RANK] = {x->dim[0], x->dim[1]};
     memcpy(dim + 2, w.out, (size_t)w.spatial * sizeof dim[0]);
-    neon_accept(node, out, 500);
+    cnr_take(node, out, 500);
     out->epilogue = neon_chain_accepts(node, x->rank, dim);
     out->ranges = 1 << 0 | 1 << 1;
     if (w.spatial > 1) out->ranges |= 1 << 2;
@@ -46,9 +40,9 @@ static int64_t divisor(const cnr_window *w, int include, const int64_t *o) {
     for (int i = 0; i < 3; i++) {
         const int64_t d = w->dilation[i], start = o[i] * w->stride[i] - w->pad_begin[i];
         const int64_t end = include ? w->in[i] + w->pad_end[i] : w->in[i];
-        const int64_t first = include || start >= 0 ? 0 : neon_div_up(-start, d);
-        const int64_t last = start >= end ? 0 : neon_min(w->kernel[i], neon_div_up(end - start, d));
-        n *= neon_max(0, last - first);
+        const int64_t first = include || start >= 0 ? 0 : cnr_div_up(-start, d);
+        const int64_t last = start >= end ? 0 : cnr_min(w->kernel[i], cnr_div_up(end - start, d));
+        n *= cnr_max(0, last - first);
     }
     return n;
 }
@@ -66,7 +60,7 @@ void neon_window_plane(const neon_padded *g, neon_window_kind kind, const float 
                        int64_t row0, int64_t row1, float *out, int64_t pitch) {
     const int64_t high = g->w.out[1];
     for (int64_t row = row0; row < row1;) {
-        const int64_t rows = neon_min(high - row % high, row1 - row); /* of one slice */
+        const int64_t rows = cnr_min(high - row % high, row1 - row); /* of one slice */
         const neon_window_rows w = {
             .base = padded + neon_padded_row(g, row), .row_stride = g->w.stride[1] * g->pitch,
             .tap = g->tap, .taps = g->taps,
@@ -90,7 +84,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     s->kind = kind;
     neon_chain_plan(node, &s->chain);
     s->channels = x->dim[1];
-    s->room = neon_round_up(s->pad->plane + NEON_SLACK, 16);
+    s->room = cnr_round_up(s->pad->plane + NEON_SLACK, 16);
     if (scales) neon_pool_scale(s->pad, cnr_attr_int(node, "count_include_pad") != 0, s->scale);
     workspace->bytes = (uint64_t)(s->room * device->concurrency) * sizeof(float);
     *state = s;
@@ -127,9 +121,9 @@ static void one_plane(void *arg, int64_t i, int32_t thread) {
 }
 
 static cnr_status run(const cnr_run *run, cnr_error *err) {
-    pool_job job = {run->state, run, neon_part_of(run, run->outputs[0])};
+    pool_job job = {run->state, run, neon_part_of(run)};
     (void)err;
-    neon_parallel(run->stream, (job.part.image1 - job.part.image0) *
+    cnr_parallel(run->stream, (job.part.image1 - job.part.image0) *
                                    (job.part.channel1 - job.part.channel0), one_plane, &job);
     return CNR_OK;
 }

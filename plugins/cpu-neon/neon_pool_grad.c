@@ -13,9 +13,10 @@ typedef struct pool_grad_state {
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_window w;
     (void)device;
-    if (!neon_input(node, 0) || !neon_input(node, 1) || !neon_all_f32(node)) return CNR_OK;
+    if (!cnr_own_input(node, 0) || !cnr_own_input(node, 1) || !neon_all_f32(node))
+        return cnr_refuse(out, NEON_WANTS_F32);
     if ((out->why = neon_pool_window(node, node->inputs[1], &w))) return CNR_OK;
-    neon_accept(node, out, 500);
+    cnr_take(node, out, 500);
     out->ranges = 1 << 0 | 1 << 1;
     return CNR_OK;
 }
@@ -32,7 +33,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     s->channels = node->inputs[1]->dim[1];
     s->max = strcmp(node->desc->name, "max_pool_grad") == 0;
     neon_pool_scale(pad, cnr_attr_int(node, "count_include_pad") != 0, s->scale);
-    s->pitch = neon_round_up(pad->w.out[2], neon_uk->vl);
+    s->pitch = cnr_round_up(pad->w.out[2], neon_uk->vl);
     const int64_t scratch = s->pitch * pad->w.out[0] * pad->w.out[1];
     neon_reserve(&s->room, s->max ? pad->plane + NEON_SLACK : 0);
     s->top_at = neon_reserve(&s->room, s->max ? scratch : 0);
@@ -88,9 +89,9 @@ static void one_plane(void *arg, int64_t i, int32_t thread) {
 }
 
 static cnr_status run(const cnr_run *run, cnr_error *err) {
-    pool_grad_job job = {run->state, run, neon_part_of(run, run->outputs[0])};
+    pool_grad_job job = {run->state, run, neon_part_of(run)};
     (void)err;
-    neon_parallel(run->stream, (job.part.image1 - job.part.image0) *
+    cnr_parallel(run->stream, (job.part.image1 - job.part.image0) *
                                    (job.part.channel1 - job.part.channel0), one_plane, &job);
     return CNR_OK;
 }

@@ -24,7 +24,7 @@ static int dense_on_host(const cnr_node *node) {
 static int64_t elements_of(const cnr_node *node) {
     int64_t most = cnr_count(node->outputs[0]);
     for (int32_t i = 0; i < node->n_inputs; i++)
-        if (node->inputs[i]) most = neon_max(most, cnr_count(node->inputs[i]));
+        if (node->inputs[i]) most = cnr_max(most, cnr_count(node->inputs[i]));
     return most;
 }
 
@@ -35,7 +35,7 @@ static int choose(const cnr_node *node, int32_t threads, reference_state *s) {
     const cnr_op *op = node->desc;
     int32_t n = 0;
     int64_t best = 1;
-    if (NEON_HAS(op, split_axes)) n = op->split_axes(node, axes, CNR_MAX_RANK);
+    if (CNR_HAS(op, split_axes)) n = op->split_axes(node, axes, CNR_MAX_RANK);
     else if (op->flags & CNR_OP_ELEMENTWISE)
         for (; n < y->rank; n++) axes[n] = (cnr_split_axis){n, 1};
     for (int32_t i = 0; i < n && best < threads; i++) {
@@ -45,29 +45,30 @@ static int choose(const cnr_node *node, int32_t threads, reference_state *s) {
         best = parts;
         s->axis = axes[i].axis;
         /* a few parts a thread, so that one that comes late leaves little undone */
-        s->step = neon_div_up(parts, neon_min(parts, 4 * threads)) * axes[i].alignment;
-        s->parts = (int32_t)neon_div_up(y->dim[s->axis], s->step);
+        s->step = cnr_div_up(parts, cnr_min(parts, 4 * threads)) * axes[i].alignment;
+        s->parts = (int32_t)cnr_div_up(y->dim[s->axis], s->step);
     }
     return best > 1;
 }
 
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     reference_state s;
-    if (device->concurrency < 2 || !NEON_HAS(node->desc, reference)) return CNR_OK;
-    if (!(node->desc->flags & CNR_OP_RANGES)) return CNR_OK;
-    if (node->n_outputs != 1 || !dense_on_host(node)) return CNR_OK;
-    if (elements_of(node) < LEAST_ELEMENTS || !choose(node, device->concurrency, &s)) return CNR_OK;
-    neon_accept(node, out, 1);
-    return CNR_OK;
+    if (device->concurrency < 2) return cnr_refuse(out, "there is one thread");
+    if (!(node->desc->flags & CNR_OP_RANGES) || !CNR_HAS(node->desc, reference))
+        return cnr_refuse(out, "the reference keeps to no ranges");
+    if (node->n_outputs != 1 || !dense_on_host(node))
+        return cnr_refuse(out, "dense tensors and one output are wanted");
+    if (elements_of(node) < LEAST_ELEMENTS || !choose(node, device->concurrency, &s))
+        return cnr_refuse(out, "too small to share out");
+    return cnr_take(node, out, 1);
 }
 
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
-    reference_state *s = neon_host->alloc(sizeof *s);
-    if (!s) return neon_host->fail(err, CNR_E_MEMORY, node->name, "no memory for a plan");
-    memset(s, 0, sizeof *s);
+    reference_state *s = cnr_state(neon_host, node, sizeof *s, err);
+    if (!s) return CNR_E_MEMORY;
     choose(node, device->concurrency, s);
-    if (NEON_HAS(node->desc, reference_workspace)) {
+    if (CNR_HAS(node->desc, reference_workspace)) {
         s->room = (node->desc->reference_workspace(node) + 63) / 64 * 64;
         workspace->bytes = s->room * (uint64_t)device->concurrency;
     }
@@ -89,7 +90,7 @@ static void one_part(void *arg, int64_t i, int32_t thread) {
     part.state = NULL;
     part.range_axis = s->axis;
     part.range_begin = i * s->step;
-    part.range_end = neon_min(part.range_begin + s->step, part.outputs[0]->dim[s->axis]);
+    part.range_end = cnr_min(part.range_begin + s->step, part.outputs[0]->dim[s->axis]);
     if (s->room) part.workspace_data = (char *)part.workspace_data + (uint64_t)thread * s->room;
     const cnr_status status = part.node->desc->reference(&part, &err);
     if (status != CNR_OK && !__atomic_exchange_n(&job->failed, status, __ATOMIC_ACQ_REL))
@@ -99,7 +100,7 @@ static void one_part(void *arg, int64_t i, int32_t thread) {
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const reference_state *s = run->state;
     reference_job job = {.run = run, .err = CNR_ERROR_INIT};
-    neon_parallel(run->stream, s->parts, one_part, &job);
+    cnr_parallel(run->stream, s->parts, one_part, &job);
     if (!job.failed) return CNR_OK;
     return neon_host->fail(err, job.failed, job.err.where, "%s", job.err.text);
 }

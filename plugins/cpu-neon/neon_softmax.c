@@ -9,31 +9,29 @@ typedef struct softmax_state {
 #define LANES 64
 
 static int shape_of(const cnr_node *node, softmax_state *s) {
-    const cnr_tensor *x = neon_input(node, 0);
+    const cnr_tensor *x = cnr_own_input(node, 0);
     if (!x || x->rank < 1 || !neon_all_f32(node)) return 0;
-    int64_t axis = cnr_attr_int(node, "axis");
-    if (axis < 0) axis += x->rank;
-    if (axis < 0 || axis >= x->rank) return 0;
-    s->outer = cnr_span(x, 0, (int32_t)axis);
+    const int32_t axis = cnr_axis(cnr_attr_int(node, "axis"), x->rank);
+    if (axis < 0) return 0;
+    s->outer = cnr_span(x, 0, axis);
     s->n = x->dim[axis];
-    s->inner = cnr_span(x, (int32_t)axis + 1, x->rank);
+    s->inner = cnr_span(x, axis + 1, x->rank);
     return s->n > 0;
 }
 
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     softmax_state s;
     (void)device;
-    if (!shape_of(node, &s)) return CNR_OK;
-    neon_accept(node, out, 500);
-    return CNR_OK;
+    if (!shape_of(node, &s)) return cnr_refuse(out, NEON_WANTS_F32);
+    return cnr_take(node, out, 500);
 }
 
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     (void)device;
     (void)workspace;
-    softmax_state *s = neon_host->alloc(sizeof *s);
-    if (!s) return neon_host->fail(err, CNR_E_MEMORY, node->name, "no memory for a plan");
+    softmax_state *s = cnr_state(neon_host, node, sizeof *s, err);
+    if (!s) return CNR_E_MEMORY;
     shape_of(node, s);
     *state = s;
     return CNR_OK;
@@ -52,8 +50,8 @@ static void one_row(void *arg, int64_t i, int32_t thread) {
 static void some_lanes(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const softmax_state *s = run->state;
-    const int64_t blocks = neon_div_up(s->inner, LANES), from = i % blocks * LANES;
-    const int64_t wide = neon_min(LANES, s->inner - from);
+    const int64_t blocks = cnr_div_up(s->inner, LANES), from = i % blocks * LANES;
+    const int64_t wide = cnr_min(LANES, s->inner - from);
     const int64_t first = i / blocks * s->n * s->inner + from;
     const float *x = neon_floats(run->node->inputs[0]) + first;
     float *y = (float *)run->outputs[0]->data + first;
@@ -77,8 +75,8 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     const softmax_state *s = run->state;
     cnr_run copy = *run;
     (void)err;
-    if (s->inner == 1) neon_parallel(run->stream, s->outer, one_row, &copy);
-    else neon_parallel(run->stream, s->outer * neon_div_up(s->inner, LANES), some_lanes, &copy);
+    if (s->inner == 1) cnr_parallel(run->stream, s->outer, one_row, &copy);
+    else cnr_parallel(run->stream, s->outer * cnr_div_up(s->inner, LANES), some_lanes, &copy);
     return CNR_OK;
 }
 

@@ -38,7 +38,7 @@ static void transpose_window(const cnr_node *node, const cnr_tensor *x, const cn
         w->dilation[i] = i < nd ? dilations[i] : 1;
         const int64_t whole = w->stride[i] * (w->out[i] - 1) + (i < no ? more[i] : 0) +
                               (w->kernel[i] - 1) * w->dilation[i] + 1;
-        const int64_t extra = neon_max(0, whole - w->in[i]);
+        const int64_t extra = cnr_max(0, whole - w->in[i]);
         if (n_shape || same) w->pad_begin[i] = upper ? extra / 2 : extra - extra / 2;
         else if (i < np && !cnr_attr_is(node, "auto_pad", "VALID")) w->pad_begin[i] = pads[i];
         w->pad_end[i] = extra - w->pad_begin[i];
@@ -51,10 +51,10 @@ static int is_transpose(const cnr_node *node) {
 
 /* The window that slides over y, for either operator. */
 static int window_of(const cnr_node *node, const cnr_tensor *y, cnr_window *w, const char **why) {
-    const cnr_tensor *x = neon_input(node, 0), *weight = neon_input(node, 1);
+    const cnr_tensor *x = cnr_own_input(node, 0), *weight = cnr_own_input(node, 1);
     if (!x || !weight || x->rank < 3 || x->rank > 2 + CNR_MAX_SPATIAL ||
         weight->rank != x->rank || !neon_all_f32(node))
-        return 0;
+        return *why = NEON_WANTS_F32, 0;
     if (!is_transpose(node)) *why = neon_conv_window(node, y, weight, w);
     else {
         transpose_window(node, x, y, weight, w);
@@ -65,7 +65,7 @@ static int window_of(const cnr_node *node, const cnr_tensor *y, cnr_window *w, c
 
 static void product_shape(const cnr_node *node, int64_t *group, int64_t *m, int64_t *k) {
     const cnr_tensor *weight = node->inputs[1];
-    *group = neon_max(1, cnr_attr_int(node, "group"));
+    *group = cnr_max(1, cnr_attr_int(node, "group"));
     *m = cnr_span(weight, 1, weight->rank);
     *k = weight->dim[0] / *group;
 }
@@ -73,9 +73,9 @@ static void product_shape(const cnr_node *node, int64_t *group, int64_t *m, int6
 static cnr_status accept_any(const cnr_node *node, cnr_accept *out) {
     cnr_window w;
     if (!window_of(node, node->outputs[0], &w, &out->why)) return CNR_OK;
-    neon_accept(node, out, 500);
+    cnr_take(node, out, 500);
     out->ranges = 1 << 0 | 1 << 1;
-    if (neon_constant(node->inputs[1])) out->prepared = 1 << 1;
+    if (cnr_is_constant(node->inputs[1])) out->prepared = 1 << 1;
     return CNR_OK;
 }
 
@@ -92,7 +92,7 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     (void)device;
     (void)err;
     product_shape(node, &group, &m, &k);
-    if (neon_constant(node->inputs[1]))
+    if (cnr_is_constant(node->inputs[1]))
         out->bytes = (uint64_t)(group * neon_packed_a(m, k)) * sizeof(float);
     return CNR_OK;
 }
@@ -105,7 +105,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     product_shape(node, &group, &m, &k);
     for (int64_t g = 0; g < group; g++)
         neon_pack_a(neon_floats(node->inputs[1]) + g * m * k, 1, m, m, k, 1.0f, 0,
-                    neon_div_up(m, neon_uk->mr), (float *)blob + g * neon_packed_a(m, k));
+                    cnr_div_up(m, neon_uk->mr), (float *)blob + g * neon_packed_a(m, k));
     return CNR_OK;
 }
 
@@ -123,13 +123,13 @@ static cnr_status plan_any(const cnr_device *device, const cnr_node *node, int32
     s->bias_port = bias_port;
     s->each = s->m / s->pad->taps;
     s->n = s->pad->n;
-    s->packed = neon_constant(node->inputs[1]);
-    const int64_t threads = device->concurrency, tasks = neon_max(1, y->dim[0] * s->group);
-    s->block = neon_max(1, neon_min(COLS_LIMIT / neon_max(1, s->pad->taps * s->n),
-                                    neon_div_up(s->each * tasks, 2 * threads)));
-    s->block = neon_max(1, neon_min(s->block, s->each));
-    s->room = neon_round_up(neon_block_room(s->n, s->k), 16);
-    s->cols = neon_round_up(s->block * s->pad->taps * s->n, 16);
+    s->packed = cnr_is_constant(node->inputs[1]);
+    const int64_t threads = device->concurrency, tasks = cnr_max(1, y->dim[0] * s->group);
+    s->block = cnr_max(1, cnr_min(COLS_LIMIT / cnr_max(1, s->pad->taps * s->n),
+                                    cnr_div_up(s->each * tasks, 2 * threads)));
+    s->block = cnr_max(1, cnr_min(s->block, s->each));
+    s->room = cnr_round_up(neon_block_room(s->n, s->k), 16);
+    s->cols = cnr_round_up(s->block * s->pad->taps * s->n, 16);
     s->a_floats = neon_packed_a(s->m, s->k);
     s->rooms_at = neon_reserve(&s->floats, s->room * threads);
     s->cols_at = neon_reserve(&s->floats, s->cols * threads);
@@ -161,7 +161,7 @@ static void one_block(const transposed_job *job, int64_t image, int64_t group, i
         .c = (float *)((uintptr_t)cols - (uintptr_t)(m0 * s->n) * sizeof *cols), .ldc = s->n,
     };
     for (int64_t n0 = 0; n0 < s->n; n0 += NEON_NC)
-        neon_block(&p, m0, m1, n0, neon_min(s->n, n0 + NEON_NC),
+        neon_block(&p, m0, m1, n0, cnr_min(s->n, n0 + NEON_NC),
                    job->scratch + s->rooms_at + thread * s->room);
     for (int64_t o = o0; o < o1; o++) {
         const int64_t channel = group * s->each + o;
@@ -178,10 +178,10 @@ static void one_block(const transposed_job *job, int64_t image, int64_t group, i
 static void task(void *arg, int64_t i, int32_t thread) {
     const transposed_job *job = arg;
     const transposed_state *s = job->s;
-    const int64_t blocks = neon_div_up(s->each, s->block);
+    const int64_t blocks = cnr_div_up(s->each, s->block);
     const int64_t group = i / blocks % s->group, o = i % blocks * s->block;
-    const int64_t o0 = neon_max(o, job->part.channel0 - group * s->each);
-    const int64_t o1 = neon_min(neon_min(o + s->block, s->each),
+    const int64_t o0 = cnr_max(o, job->part.channel0 - group * s->each);
+    const int64_t o1 = cnr_min(cnr_min(o + s->block, s->each),
                                 job->part.channel1 - group * s->each);
     if (o0 < o1 && !cnr_cancelled(job->run->stream))
         one_block(job, job->part.image0 + i / blocks / s->group, group, o0, o1, thread);
@@ -190,7 +190,7 @@ static void task(void *arg, int64_t i, int32_t thread) {
 static void pack_weights(void *arg, int64_t i, int32_t thread) {
     const transposed_job *job = arg;
     const transposed_state *s = job->s;
-    const int64_t panels = neon_div_up(s->m, neon_uk->mr), g = i / panels, panel = i % panels;
+    const int64_t panels = cnr_div_up(s->m, neon_uk->mr), g = i / panels, panel = i % panels;
     (void)thread;
     neon_pack_a(job->weight + g * s->m * s->k, 1, s->m, s->m, s->k, 1.0f, panel, panel + 1,
                 job->packed + g * s->a_floats);
@@ -201,16 +201,16 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     transposed_job job = {
         .s = s, .run = run, .x = neon_floats(run->node->inputs[0]),
         .weight = neon_floats(run->node->inputs[1]), .a = run->blob_data,
-        .bias = s->bias_port >= 0 ? neon_floats(neon_input(run->node, s->bias_port)) : NULL,
-        .scratch = run->workspace_data, .part = neon_part_of(run, run->outputs[0]),
+        .bias = s->bias_port >= 0 ? neon_floats(cnr_own_input(run->node, s->bias_port)) : NULL,
+        .scratch = run->workspace_data, .part = neon_part_of(run),
     };
     (void)err;
     if (!s->packed) {
         job.a = job.packed = job.scratch + s->a_at;
-        neon_parallel(run->stream, s->group * neon_div_up(s->m, neon_uk->mr), pack_weights, &job);
+        cnr_parallel(run->stream, s->group * cnr_div_up(s->m, neon_uk->mr), pack_weights, &job);
     }
-    const int64_t blocks = s->group * neon_div_up(s->each, s->block);
-    neon_parallel(run->stream, (job.part.image1 - job.part.image0) * blocks, task, &job);
+    const int64_t blocks = s->group * cnr_div_up(s->each, s->block);
+    cnr_parallel(run->stream, (job.part.image1 - job.part.image0) * blocks, task, &job);
     return CNR_OK;
 }
 

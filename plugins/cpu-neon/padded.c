@@ -1,23 +1,6 @@
 /* Padded planes: a channel's input copied with its padding, so that no kernel checks borders. */
 #include "padded.h"
 
-/* The same window with axes of extent 1 in front, so that all code sees three. */
-static void to_three(const cnr_window *from, cnr_window *to) {
-    const int32_t shift = 3 - from->spatial;
-    memset(to, 0, sizeof *to);
-    to->spatial = 3;
-    for (int32_t i = 0; i < 3; i++) {
-        const int32_t j = i - shift;
-        to->in[i] = j < 0 ? 1 : from->in[j];
-        to->out[i] = j < 0 ? 1 : from->out[j];
-        to->kernel[i] = j < 0 ? 1 : from->kernel[j];
-        to->stride[i] = j < 0 ? 1 : from->stride[j];
-        to->dilation[i] = j < 0 ? 1 : from->dilation[j];
-        to->pad_begin[i] = j < 0 ? 0 : from->pad_begin[j];
-        to->pad_end[i] = j < 0 ? 0 : from->pad_end[j];
-    }
-}
-
 int neon_pointwise(const cnr_window *w) {
     for (int32_t i = 0; i < w->spatial; i++)
         if (w->kernel[i] != 1 || w->stride[i] != 1 || w->pad_begin[i] || w->in[i] != w->out[i])
@@ -26,20 +9,19 @@ int neon_pointwise(const cnr_window *w) {
 }
 
 neon_padded *neon_padded_new(const cnr_window *window) {
-    cnr_window w;
+    const cnr_window w = cnr_window_three(window);
     int64_t extent[3];
-    to_three(window, &w);
     const int64_t taps = w.kernel[0] * w.kernel[1] * w.kernel[2];
     neon_padded *g = neon_host->alloc(sizeof *g + (size_t)taps * sizeof g->tap[0]);
     if (!g) return NULL;
     for (int i = 0; i < 3; i++)
-        extent[i] = neon_max(0, (w.out[i] - 1) * w.stride[i]) +
+        extent[i] = cnr_max(0, (w.out[i] - 1) * w.stride[i]) +
                     (w.kernel[i] - 1) * w.dilation[i] + 1;
     g->w = w;
     g->taps = taps;
     g->n = w.out[0] * w.out[1] * w.out[2];
     g->in = w.in[0] * w.in[1] * w.in[2];
-    g->phase = neon_div_up(extent[2], w.stride[2]);
+    g->phase = cnr_div_up(extent[2], w.stride[2]);
     g->pitch = g->phase * w.stride[2];
     g->high = extent[1];
     g->deep = extent[0];
@@ -68,8 +50,8 @@ static void fill_run(float *out, float fill, int64_t n) {
 /* One phase of one row: out[i] = x[i * stride + first], `fill` outside the input. */
 static void pad_phase(float *out, int64_t n, const float *x, int64_t in, int64_t stride,
                       int64_t first, float fill) {
-    const int64_t before = first < 0 ? neon_min(n, neon_div_up(-first, stride)) : 0;
-    const int64_t upto = first < in ? neon_min(n, neon_div_up(in - first, stride)) : 0;
+    const int64_t before = first < 0 ? cnr_min(n, cnr_div_up(-first, stride)) : 0;
+    const int64_t upto = first < in ? cnr_min(n, cnr_div_up(in - first, stride)) : 0;
     fill_run(out, fill, before);
     if (stride == 1 && upto > before)
         memcpy(out + before, x + before + first, (size_t)(upto - before) * sizeof *x);
@@ -101,7 +83,7 @@ int64_t neon_segments(const neon_padded *g, int64_t col, int64_t n, neon_segment
     const int64_t wide = g->w.out[2];
     int64_t count = 0;
     while (n > 0) {
-        const int64_t row = col / wide, x = col % wide, run = neon_min(n, wide - x);
+        const int64_t row = col / wide, x = col % wide, run = cnr_min(n, wide - x);
         out[count].from = neon_padded_row(g, row) + x;
         out[count++].n = run;
         col += run;
@@ -113,9 +95,9 @@ int64_t neon_segments(const neon_padded *g, int64_t col, int64_t n, neon_segment
 /* One tap's row of outputs onto one row of inputs. */
 static void add_row(const cnr_window *w, int64_t kx, const float *from, float *to) {
     const int64_t stride = w->stride[2], first = kx * w->dilation[2] - w->pad_begin[2];
-    const int64_t begin = first < 0 ? neon_div_up(-first, stride) : 0;
+    const int64_t begin = first < 0 ? cnr_div_up(-first, stride) : 0;
     const int64_t end =
-        first < w->in[2] ? neon_min(w->out[2], neon_div_up(w->in[2] - first, stride)) : 0;
+        first < w->in[2] ? cnr_min(w->out[2], cnr_div_up(w->in[2] - first, stride)) : 0;
     if (stride == 1 && end > begin) neon_uk->add(to + begin + first, from + begin, end - begin);
     else
         for (int64_t i = begin; i < end; i++) to[i * stride + first] += from[i];

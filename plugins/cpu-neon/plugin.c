@@ -15,19 +15,5 @@ static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cn
     return status;
 }
 
-static const cnr_plugin plugin = {
-    .size = sizeof(cnr_plugin),
-    .magic = CNR_PLUGIN_MAGIC,
-    .abi = CNR_ABI,
-    .signature = CNR_SIGNATURE,
-    .name = "cpu-neon",
-    .version = "0.1.0",
-    .summary = "The CPU: NEON, AVX2, AVX-512 or plain C, chosen when it loads",
-    .licence = "MIT",
-    .init = init,
-};
-
-CNR_PLUGIN_ENTRY {
-    (void)host_abi;
-    return &plugin;
-}
+CNR_PLUGIN("cpu-neon", "0.1.0", "The CPU: NEON, AVX2, AVX-512 or plain C, chosen when it loads",
+           "MIT", init)

@@ -1,42 +1,6 @@
 /* What kernels ask of nodes: which tensors are plain f32, shapes, scratch. */
 #include "support.h"
 
-int32_t neon_own_inputs(const cnr_node *node) {
-    int32_t n = node->n_inputs;
-    for (int32_t i = 0; i < node->n_epilogue; i++) {
-        const int32_t operand = node->epilogue[i]->operand;
-        if (operand >= 0 && operand < n) n = operand;
-    }
-    return n;
-}
-
-const cnr_tensor *neon_input(const cnr_node *node, int32_t i) {
-    return i < neon_own_inputs(node) ? node->inputs[i] : NULL;
-}
-
-static int dense_f32(const cnr_tensor *t) {
-    return t->dtype == CNR_f32 && !t->encoding && !(t->flags & CNR_TENSOR_DYNAMIC);
-}
-
-int neon_all_f32(const cnr_node *node) {
-    const int32_t n = neon_own_inputs(node);
-    for (int32_t i = 0; i < n; i++)
-        if (node->inputs[i] && !dense_f32(node->inputs[i])) return 0;
-    for (int32_t i = 0; i < node->n_outputs; i++)
-        if (node->outputs[i] && !dense_f32(node->outputs[i])) return 0;
-    return 1;
-}
-
-void neon_accept(const cnr_node *node, cnr_accept *out, int32_t score) {
-    out->score = score;
-    for (int32_t i = 0; i < node->n_inputs; i++) out->in_block[i] = 0;
-    for (int32_t i = 0; i < node->n_outputs; i++) out->out_block[i] = 0;
-}
-
-int neon_constant(const cnr_tensor *t) {
-    return (t->flags & CNR_TENSOR_CONST) && !(t->flags & CNR_TENSOR_VARIABLE) && t->data;
-}
-
 int neon_padded_fits(const cnr_window *w, int64_t channels) {
     double floats = (double)channels;
     for (int32_t i = 0; i < w->spatial; i++)
@@ -55,12 +19,10 @@ const char *neon_conv_window(const cnr_node *node, const cnr_tensor *x, const cn
     return neon_padded_fits(w, x->dim[1]) ? NULL : "too large once padded";
 }
 
-neon_part neon_part_of(const cnr_run *run, const cnr_tensor *y) {
-    neon_part p = {0, y->dim[0], 0, y->dim[1], 0, y->rank > 2 ? y->dim[2] : 1};
-    if (run->range_axis == 0) p.image0 = run->range_begin, p.image1 = run->range_end;
-    if (run->range_axis == 1) p.channel0 = run->range_begin, p.channel1 = run->range_end;
-    if (run->range_axis == 2) p.row0 = run->range_begin, p.row1 = run->range_end;
-    return p;
+neon_part neon_part_of(const cnr_run *run) {
+    int64_t lo[CNR_MAX_RANK] = {0}, hi[CNR_MAX_RANK] = {1, 1, 1};
+    cnr_range_of(run, lo, hi);
+    return (neon_part){lo[0], hi[0], lo[1], hi[1], lo[2], hi[2]};
 }
 
 void neon_free_state(const cnr_device *device, void *state) {
@@ -70,15 +32,15 @@ void neon_free_state(const cnr_device *device, void *state) {
 
 void *neon_padded_state(const cnr_node *node, const cnr_window *w, size_t bytes, cnr_error *err) {
     neon_padded *pad = neon_padded_new(w);
-    neon_padded **state = pad ? neon_host->alloc(bytes) : NULL;
-    if (!state) {
-        neon_host->free(pad);
-        neon_host->fail(err, CNR_E_MEMORY, node->name, "no memory for a plan");
-        return NULL;
+    neon_padded **state = cnr_state(neon_host, node, bytes, err);
+    if (pad && state) {
+        *state = pad;
+        return state;
     }
-    memset(state, 0, bytes);
-    *state = pad;
-    return state;
+    if (state) neon_host->fail(err, CNR_E_MEMORY, node->name, "no memory for a plan");
+    neon_host->free(pad);
+    neon_host->free(state);
+    return NULL;
 }
 
 void neon_free_padded_state(const cnr_device *device, void *state) {

@@ -6,24 +6,12 @@
 #include "neon.h"
 #include "padded.h"
 
-/* `field` lies within the size that `object` was built with, and is set. */
-#define NEON_HAS(object, field)                                                                  \
-    ((object)->size >= offsetof(__typeof__(*(object)), field) + sizeof((object)->field) &&       \
-     (object)->field)
-
-/* Inputs that are the operator's own; those of its epilogue come after. */
-int32_t neon_own_inputs(const cnr_node *node);
-/* Own input `i`, or NULL when it is omitted. */
-const cnr_tensor *neon_input(const cnr_node *node, int32_t i);
 static inline const float *neon_floats(const cnr_tensor *t) {
     return t ? (const float *)t->data : NULL;
 }
-/* All own inputs and all outputs are dense f32. */
-int neon_all_f32(const cnr_node *node);
-/* Fills the answer: plain layouts, `score`. */
-void neon_accept(const cnr_node *node, cnr_accept *out, int32_t score);
-/* Data that prepare may see, and that no one changes later. */
-int neon_constant(const cnr_tensor *t);
+/* All own inputs and outputs that are there are dense f32. */
+static inline int neon_all_f32(const cnr_node *node) { return cnr_all_plain(node, 1u << CNR_f32); }
+#define NEON_WANTS_F32 "dense f32 is wanted, and no input missing"
 /* The window of a convolution of x with `weight`; NULL or why not. Refuses what would overflow. */
 const char *neon_conv_window(const cnr_node *node, const cnr_tensor *x, const cnr_tensor *weight,
                              cnr_window *w);
@@ -33,7 +21,7 @@ int neon_padded_fits(const cnr_window *w, int64_t channels);
 /* Workspace as a stack of float arrays: offsets in floats, each 64-byte aligned. */
 static inline int64_t neon_reserve(int64_t *total, int64_t floats) {
     const int64_t at = *total;
-    *total += neon_round_up(floats, 16);
+    *total += cnr_round_up(floats, 16);
     return at;
 }
 
@@ -41,7 +29,7 @@ static inline int64_t neon_reserve(int64_t *total, int64_t floats) {
 typedef struct neon_part {
     int64_t image0, image1, channel0, channel1, row0, row1; /* row: axis 2 */
 } neon_part;
-neon_part neon_part_of(const cnr_run *run, const cnr_tensor *y);
+neon_part neon_part_of(const cnr_run *run);
 
 /* A kernel without prepare, of the file's accepts and run. */
 #define NEON_KERNEL(variable, kernel_name, op_name, plan_fn, unplan_fn)                          \

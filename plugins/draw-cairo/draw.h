@@ -3,7 +3,7 @@
 #define DRAW_CAIRO_DRAW_H
 
 #include <cairo.h>
-#include <cnnrun/plugin.h>
+#include <cnnrun/kit.h>
 #include <stdbool.h>
 
 extern const cnr_host *draw_host;

@@ -2,7 +2,7 @@
 #ifndef IMPORT_COMMON_H
 #define IMPORT_COMMON_H
 
-#include <cnnrun/plugin.h>
+#include <cnnrun/kit.h>
 
 extern const cnr_host *imp_host; /* set by each importer's init */
 
@@ -14,14 +14,7 @@ extern const cnr_host *imp_host; /* set by each importer's init */
         imp_host = host;                                                                       \
         return host->add(registrar, CNR_KIND_IMPORTER, &IMPORTER);                             \
     }                                                                                          \
-    static const cnr_plugin plugin = {                                                         \
-        .size = sizeof plugin, .magic = CNR_PLUGIN_MAGIC, .abi = CNR_ABI,                      \
-        .signature = CNR_SIGNATURE, .name = NAME, .version = VERSION, .summary = SUMMARY,      \
-        .licence = "MIT", .init = init};                                                       \
-    CNR_PLUGIN_ENTRY {                                                                         \
-        (void)host_abi;                                                                        \
-        return &plugin;                                                                        \
-    }
+    CNR_PLUGIN(NAME, VERSION, SUMMARY, "MIT", init)
 
 /* ---- common.c: memory, files and text ---- */
 

@@ -207,25 +207,11 @@ static const cnr_importer importer = {
 };
 
 static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
+    static const cnr_item items[] = {{CNR_KIND_IMPORTER, &importer},
+                                     {CNR_KIND_EXPORTER, &onnx_exporter}};
     (void)err;
     imp_host = host;
-    const cnr_status status = host->add(registrar, CNR_KIND_IMPORTER, &importer);
-    return status ? status : host->add(registrar, CNR_KIND_EXPORTER, &onnx_exporter);
+    return cnr_add_all(host, registrar, items, CNR_ROWS(items));
 }
 
-static const cnr_plugin plugin = {
-    .size = sizeof plugin,
-    .magic = CNR_PLUGIN_MAGIC,
-    .abi = CNR_ABI,
-    .signature = CNR_SIGNATURE,
-    .name = "import-onnx",
-    .version = "1.0",
-    .summary = "reads and writes ONNX models",
-    .licence = "MIT",
-    .init = init,
-};
-
-CNR_PLUGIN_ENTRY {
-    (void)host_abi;
-    return &plugin;
-}
+CNR_PLUGIN("import-onnx", "1.0", "reads and writes ONNX models", "MIT", init)

@@ -57,7 +57,7 @@ static cnr_status measure(const cnr_tensor *t, const cnr_attr *const *a, packed_
 static cnr_status encode_size(const cnr_tensor *dense, const cnr_attr *const *a, uint64_t *bytes,
                               cnr_error *err) {
     packed_header head;
-    INT8_TRY(measure(dense, a, &head, err));
+    CNR_TRY(measure(dense, a, &head, err));
     *bytes = packed_bytes(head.count, head.bits);
     return CNR_OK;
 }
@@ -65,7 +65,7 @@ static cnr_status encode_size(const cnr_tensor *dense, const cnr_attr *const *a,
 static cnr_status encode(const cnr_tensor *dense, const cnr_attr *const *a, void *out,
                          uint64_t bytes, cnr_error *err) {
     packed_header head;
-    INT8_TRY(measure(dense, a, &head, err));
+    CNR_TRY(measure(dense, a, &head, err));
     if (bytes != packed_bytes(head.count, head.bits))
         return int8_host->fail(err, CNR_E_ARG, "int8", "the room does not fit the data");
     const float *v = dense->data;

@@ -27,7 +27,7 @@ const int8_ukernels *int8_choose_isa(void) {
 }
 
 static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
-    const struct { int32_t kind; const void *descriptor; } brought[] = {
+    static const cnr_item items[] = {
         {CNR_KIND_OPERATOR, &int8_qlinear_dense},
         {CNR_KIND_KERNEL, &int8_conv},
         {CNR_KIND_KERNEL, &int8_dense},
@@ -41,24 +41,8 @@ static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cn
     (void)err;
     int8_host = host;
     int8_uk = int8_choose_isa();
-    for (size_t i = 0; i < sizeof brought / sizeof brought[0]; i++)
-        INT8_TRY(host->add(registrar, brought[i].kind, brought[i].descriptor));
-    return CNR_OK;
+    return cnr_add_all(host, registrar, items, CNR_ROWS(items));
 }
 
-static const cnr_plugin plugin = {
-    .size = sizeof plugin,
-    .magic = CNR_PLUGIN_MAGIC,
-    .abi = CNR_ABI,
-    .signature = CNR_SIGNATURE,
-    .name = "int8",
-    .version = "1.0",
-    .summary = "quantised layers: calibrated rewriting, exact kernels, compressed weights",
-    .licence = "MIT",
-    .init = init,
-};
-
-CNR_PLUGIN_ENTRY {
-    (void)host_abi;
-    return &plugin;
-}
+CNR_PLUGIN("int8", "1.0",
+           "quantised layers: calibrated rewriting, exact kernels, compressed weights", "MIT", init)

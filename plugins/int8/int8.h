@@ -4,7 +4,7 @@
 
 #include "ukernel/ukernel.h"
 
-#include <cnnrun/plugin.h>
+#include <cnnrun/kit.h>
 #include <cnnrun/window.h>
 
 extern const cnr_host *int8_host;    /* set by init */
@@ -18,38 +18,14 @@ extern const cnr_encoding int8_encoding;
 /* The best microkernels that this processor runs. CNNRUN_CPU_ISA may name a lesser set. */
 const int8_ukernels *int8_choose_isa(void);
 
-#define INT8_TRY(call)                         \
-    do {                                       \
-        const cnr_status status_ = (call);     \
-        if (status_ != CNR_OK) return status_; \
-    } while (0)
-
-static inline int64_t int8_min(int64_t a, int64_t b) { return a < b ? a : b; }
-static inline int64_t int8_max(int64_t a, int64_t b) { return a > b ? a : b; }
-static inline int64_t int8_div_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-static inline int64_t int8_round_up(int64_t a, int64_t b) { return int8_div_up(a, b) * b; }
-
 static inline int int8_is_byte(const cnr_tensor *t) {
     return t->dtype == CNR_u8 || t->dtype == CNR_i8;
 }
-static inline const cnr_tensor *int8_in(const cnr_node *node, int32_t i) {
-    return i < node->n_inputs ? node->inputs[i] : NULL;
-}
-static inline void int8_parallel(cnr_stream *stream, int64_t n,
-                                 void (*fn)(void *arg, int64_t i, int32_t thread), void *arg) {
-    if (stream->parallel) stream->parallel(stream, n, fn, arg);
-    else
-        for (int64_t i = 0; i < n; i++) fn(arg, i, 0);
-}
-/* Fills the answer: plain layouts, `score`. */
-void int8_accept(const cnr_node *node, cnr_accept *out, int32_t score);
 /* One number known at planning, dense. */
 int int8_is_scalar(const cnr_tensor *t, uint32_t dtypes);
 int32_t int8_byte_at(const cnr_tensor *t, int64_t i); /* of i8 or u8 */
 /* The range of stored values less `zero`: what rounding is kept in. */
 void int8_bounds(int32_t dtype, int32_t zero, double *low, double *high);
-/* The same window with axes of extent 1 in front, up to three. */
-cnr_window int8_three_axes(const cnr_window *own);
 /* An unplan that frees a single block. */
 void int8_free_state(const cnr_device *device, void *state);
 

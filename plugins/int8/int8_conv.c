@@ -28,7 +28,7 @@ static const char *window_of(const cnr_node *node, cnr_window *out) {
     if (x->rank < 3 || w->rank != x->rank) return "ranks differ";
     const char *why = cnr_window_resolve(node, x, w->dim + 2, &own);
     if (why) return why;
-    *out = int8_three_axes(&own);
+    *out = cnr_window_three(&own);
     double bytes = (double)x->dim[1];
     for (int32_t i = 0; i < 3; i++) {
         if (out->out[i] < 0) return "unknown size";
@@ -41,22 +41,22 @@ static const char *window_of(const cnr_node *node, cnr_window *out) {
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_window w;
     (void)device;
-    out->why = int8_layer_fits(node);
-    if (!out->why) out->why = window_of(node, &w);
-    if (out->why) return CNR_OK;
-    int8_accept(node, out, 300);
-    out->prepared = 0xfe | (int8_in(node, INT8_BIAS) ? 1u << INT8_BIAS : 0);
+    const char *why = int8_layer_fits(node);
+    if (!why) why = window_of(node, &w);
+    if (why) return cnr_refuse(out, why);
+    cnr_take(node, out, 300);
+    out->prepared = 0xfe | (cnr_own_input(node, INT8_BIAS) ? 1u << INT8_BIAS : 0);
     return CNR_OK;
 }
 
 /* ---- weights: each group's rows in panels of INT8_MR, [k / 4][INT8_MR][4] ---- */
 
 static int64_t panel_rows(const cnr_node *node) { /* of a group, rounded up */
-    return int8_round_up(node->inputs[INT8_W]->dim[0] / group_of(node), INT8_MR);
+    return cnr_round_up(node->inputs[INT8_W]->dim[0] / group_of(node), INT8_MR);
 }
 static int64_t k4_of(const cnr_node *node) {
     const cnr_tensor *w = node->inputs[INT8_W];
-    return int8_div_up(cnr_span(w, 1, w->rank), 4);
+    return cnr_div_up(cnr_span(w, 1, w->rank), 4);
 }
 
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
@@ -115,24 +115,23 @@ static void fill_taps(conv_state *s) {
 
 /* Enough tasks for all threads, each with as much reuse of its weights as that leaves. */
 static void share_out(conv_state *s, int64_t pictures, int64_t threads) {
-    const int64_t all = int8_max(1, s->panels * int8_max(1, pictures) * s->groups);
+    const int64_t all = cnr_max(1, s->panels * cnr_max(1, pictures) * s->groups);
     const int64_t fit = PANEL_BYTES / (s->k4 * 4 * INT8_NR);
-    s->per_task = int8_max(1, int8_min(int8_min(fit, MOST_PANELS), all / (4 * threads)));
-    const int64_t row_panels = int8_div_up(s->rows, INT8_MR);
+    s->per_task = cnr_max(1, cnr_min(cnr_min(fit, MOST_PANELS), all / (4 * threads)));
+    const int64_t row_panels = cnr_div_up(s->rows, INT8_MR);
     s->row_parts = threads > 1 && all < 2 * threads
-                       ? int8_min(int8_div_up(2 * threads, all), row_panels) : 1;
-    s->row_step = int8_div_up(row_panels, s->row_parts) * INT8_MR;
-    s->row_parts = int8_div_up(s->rows, s->row_step);
-    s->room = int8_round_up(s->per_task * s->k4 * 4 * INT8_NR, 64);
+                       ? cnr_min(cnr_div_up(2 * threads, all), row_panels) : 1;
+    s->row_step = cnr_div_up(row_panels, s->row_parts) * INT8_MR;
+    s->row_parts = cnr_div_up(s->rows, s->row_step);
+    s->room = cnr_round_up(s->per_task * s->k4 * 4 * INT8_NR, 64);
 }
 
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     const cnr_tensor *x = node->inputs[INT8_X], *w = node->inputs[INT8_W];
-    const int64_t depth = cnr_span(w, 1, w->rank), threads = int8_max(1, device->concurrency);
-    conv_state *s = int8_host->alloc(sizeof *s + (size_t)depth * sizeof s->tap[0]);
-    if (!s) return int8_host->fail(err, CNR_E_MEMORY, node->name, "no memory for a plan");
-    memset(s, 0, sizeof *s);
+    const int64_t depth = cnr_span(w, 1, w->rank), threads = cnr_max(1, device->concurrency);
+    conv_state *s = cnr_state(int8_host, node, sizeof *s + (size_t)depth * sizeof s->tap[0], err);
+    if (!s) return CNR_E_MEMORY;
     window_of(node, &s->w);
     s->groups = group_of(node);
     s->channels = w->dim[1];
@@ -143,17 +142,17 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     s->points = s->w.out[0] * s->w.out[1] * s->w.out[2];
     s->plane = 1;
     for (int i = 0; i < 3; i++) {
-        s->extent[i] = int8_max(0, (s->w.out[i] - 1) * s->w.stride[i]) +
+        s->extent[i] = cnr_max(0, (s->w.out[i] - 1) * s->w.stride[i]) +
                        (s->w.kernel[i] - 1) * s->w.dilation[i] + 1;
         s->plane *= s->extent[i];
     }
-    s->panels = int8_div_up(s->points, INT8_NR);
+    s->panels = cnr_div_up(s->points, INT8_NR);
     fill_taps(s);
     int64_t bytes = 0;
     if (!in_place(node, &s->w)) {
         const int64_t picture = x->dim[1] * s->plane;
-        s->chunk = int8_max(1, int8_min(x->dim[0], CHUNK_BYTES / int8_max(1, picture)));
-        bytes = int8_round_up(s->chunk * picture + SLACK, 64);
+        s->chunk = cnr_max(1, cnr_min(x->dim[0], CHUNK_BYTES / cnr_max(1, picture)));
+        bytes = cnr_round_up(s->chunk * picture + SLACK, 64);
     }
     share_out(s, s->chunk ? s->chunk : x->dim[0], threads);
     workspace->alignment = 64;
@@ -183,9 +182,9 @@ static void pad_plane(void *arg, int64_t index, int32_t thread) {
     const uint8_t *from = (const uint8_t *)j->run->node->inputs[INT8_X]->data +
                           (j->picture * channels + index) * s->in;
     uint8_t *to = (uint8_t *)j->run->workspace_data + index * s->plane;
-    const int64_t begin = int8_min(s->extent[2], int8_max(0, w->pad_begin[2]));
-    const int64_t skip = int8_max(0, -w->pad_begin[2]);
-    const int64_t n = int8_max(0, int8_min(s->extent[2] - begin, w->in[2] - skip));
+    const int64_t begin = cnr_min(s->extent[2], cnr_max(0, w->pad_begin[2]));
+    const int64_t skip = cnr_max(0, -w->pad_begin[2]);
+    const int64_t n = cnr_max(0, cnr_min(s->extent[2] - begin, w->in[2] - skip));
     (void)thread;
     for (int64_t z = 0; z < s->extent[0]; z++)
         for (int64_t y = 0; y < s->extent[1]; y++, to += s->extent[2]) {
@@ -210,7 +209,7 @@ static void find_columns(const conv_state *s, int64_t first, columns *c) {
     const cnr_window *w = &s->w;
     int64_t x = first % w->out[2], y = first / w->out[2] % w->out[1];
     int64_t z = first / w->out[2] / w->out[1];
-    c->n = int8_min(INT8_NR, s->points - first);
+    c->n = cnr_min(INT8_NR, s->points - first);
     c->runs = 0;
     for (int64_t i = 0; i < c->n; i++) {
         c->at[i] = (z * w->stride[0] * s->extent[1] + y * w->stride[1]) * s->extent[2] +
@@ -266,14 +265,14 @@ static void pack(const conv_state *s, const uint8_t *base, int64_t first, uint8_
 static void one_task(void *arg, int64_t index, int32_t thread) {
     const conv_job *j = arg;
     const conv_state *s = j->s;
-    const int64_t blocks = int8_div_up(s->panels, s->per_task);
+    const int64_t blocks = cnr_div_up(s->panels, s->per_task);
     const int64_t part = index % s->row_parts, block = index / s->row_parts % blocks;
     const int64_t group = index / s->row_parts / blocks % s->groups;
     const int64_t picture = index / s->row_parts / blocks / s->groups;
-    const int64_t p0 = block * s->per_task, p1 = int8_min(s->panels, p0 + s->per_task);
-    const int64_t panel = s->k4 * 4 * INT8_NR, r1 = int8_min(s->rows, (part + 1) * s->row_step);
+    const int64_t p0 = block * s->per_task, p1 = cnr_min(s->panels, p0 + s->per_task);
+    const int64_t panel = s->k4 * 4 * INT8_NR, r1 = cnr_min(s->rows, (part + 1) * s->row_step);
     const int8_t *weights =
-        int8_weights(j->blob) + group * int8_round_up(s->rows, INT8_MR) * s->k4 * 4;
+        int8_weights(j->blob) + group * cnr_round_up(s->rows, INT8_MR) * s->k4 * 4;
     const uint8_t *base = j->x + (picture * s->groups + group) * s->channels * s->plane;
     uint8_t *packed = j->packed + thread * s->room;
     int8_requant how = {0, 0, j->blob->layer.low, j->blob->layer.high, j->blob->layer.y_zero};
@@ -291,7 +290,7 @@ static void one_task(void *arg, int64_t index, int32_t thread) {
                 how.offset = int8_offsets(j->blob)[row];
                 how.scale = int8_scales(j->blob)[row];
                 int8_uk->requantize(sums + i * INT8_NR,
-                                    int8_min(INT8_NR, s->points - p * INT8_NR), &how, y);
+                                    cnr_min(INT8_NR, s->points - p * INT8_NR), &how, y);
             }
         }
 }
@@ -301,18 +300,18 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[INT8_X];
     const int64_t pictures = x->dim[0], channels = s->channels * s->groups;
     const int64_t chunk = s->chunk ? s->chunk : pictures;
-    const int64_t blocks = int8_div_up(s->panels, s->per_task);
+    const int64_t blocks = cnr_div_up(s->panels, s->per_task);
     conv_job j = {.run = run, .s = s, .blob = run->blob_data, .x = x->data,
                   .packed = run->workspace_data};
     (void)err;
     if (s->chunk) {
         j.x = run->workspace_data;
-        j.packed += int8_round_up(s->chunk * channels * s->plane + SLACK, 64);
+        j.packed += cnr_round_up(s->chunk * channels * s->plane + SLACK, 64);
     }
     for (; j.picture < pictures; j.picture += chunk) {
-        const int64_t n = int8_min(chunk, pictures - j.picture);
-        if (s->chunk) int8_parallel(run->stream, n * channels, pad_plane, &j);
-        int8_parallel(run->stream, n * s->groups * blocks * s->row_parts, one_task, &j);
+        const int64_t n = cnr_min(chunk, pictures - j.picture);
+        if (s->chunk) cnr_parallel(run->stream, n * channels, pad_plane, &j);
+        cnr_parallel(run->stream, n * s->groups * blocks * s->row_parts, one_task, &j);
     }
     return CNR_OK;
 }

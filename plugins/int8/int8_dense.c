@@ -4,10 +4,10 @@
 enum { ROWS = 16 }; /* a task */
 
 static int64_t depth_of(const cnr_node *node) {
-    return int8_round_up(node->inputs[INT8_W]->dim[1], INT8_DOT_STEP);
+    return cnr_round_up(node->inputs[INT8_W]->dim[1], INT8_DOT_STEP);
 }
 static int64_t rows_of(const cnr_node *node) {
-    return int8_round_up(node->inputs[INT8_W]->dim[0], INT8_MR);
+    return cnr_round_up(node->inputs[INT8_W]->dim[0], INT8_MR);
 }
 /* The samples as they are can be read in whole steps. */
 static int direct(const cnr_node *node) {
@@ -17,10 +17,10 @@ static int direct(const cnr_node *node) {
 
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
-    out->why = int8_layer_fits(node);
-    if (out->why) return CNR_OK;
-    int8_accept(node, out, 300);
-    out->prepared = 0xfe | (int8_in(node, INT8_BIAS) ? 1u << INT8_BIAS : 0);
+    const char *why = int8_layer_fits(node);
+    if (why) return cnr_refuse(out, why);
+    cnr_take(node, out, 300);
+    out->prepared = 0xfe | (cnr_own_input(node, INT8_BIAS) ? 1u << INT8_BIAS : 0);
     return CNR_OK;
 }
 
@@ -78,7 +78,7 @@ static void copy_sample(void *arg, int64_t n, int32_t thread) {
 
 static void some_rows(void *arg, int64_t index, int32_t thread) {
     const dense_job *j = arg;
-    const int64_t end = int8_min(j->outputs, (index + 1) * ROWS);
+    const int64_t end = cnr_min(j->outputs, (index + 1) * ROWS);
     uint8_t *y = j->run->outputs[0]->data;
     int8_requant how = {0, 0, j->blob->layer.low, j->blob->layer.high, j->blob->layer.y_zero};
     (void)thread;
@@ -103,10 +103,10 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
                    .outputs = run->outputs[0]->dim[1]};
     (void)err;
     if (!direct(node)) {
-        int8_parallel(run->stream, j.samples, copy_sample, &j);
+        cnr_parallel(run->stream, j.samples, copy_sample, &j);
         j.x = run->workspace_data;
     }
-    int8_parallel(run->stream, int8_div_up(j.outputs, ROWS), some_rows, &j);
+    cnr_parallel(run->stream, cnr_div_up(j.outputs, ROWS), some_rows, &j);
     return CNR_OK;
 }
 

@@ -10,41 +10,41 @@ typedef struct linear_state {
 
 /* The operator's name says which way; the tensors' types must agree. */
 static int fits(const cnr_node *node, const cnr_tensor *real, const cnr_tensor *small) {
-    const cnr_tensor *zero = int8_in(node, 2);
+    const cnr_tensor *zero = cnr_own_input(node, 2);
     return real->dtype == CNR_f32 && int8_is_byte(small) && !node->inputs[0]->encoding &&
            int8_is_scalar(node->inputs[1], REAL) && cnr_attr_int(node, "block_size") == 0 &&
            (!zero || (int8_is_scalar(zero, BYTES) && zero->dtype == small->dtype));
 }
 
-static void answer(const cnr_node *node, cnr_accept *out) {
-    int8_accept(node, out, 300);
-    out->prepared = 1u << 1 | (int8_in(node, 2) ? 1u << 2 : 0);
+static cnr_status answer(const cnr_node *node, const cnr_tensor *real, const cnr_tensor *small,
+                         cnr_accept *out) {
+    if (!fits(node, real, small)) return cnr_refuse(out, "f32, bytes and one scale are wanted");
+    out->prepared = 1u << 1 | (cnr_own_input(node, 2) ? 1u << 2 : 0);
+    return cnr_take(node, out, 300);
 }
 
 static cnr_status quantize_accepts(const cnr_device *device, const cnr_node *node,
                                    cnr_accept *out) {
     (void)device;
-    if (fits(node, node->inputs[0], node->outputs[0])) answer(node, out);
-    return CNR_OK;
+    return answer(node, node->inputs[0], node->outputs[0], out);
 }
 
 static cnr_status dequantize_accepts(const cnr_device *device, const cnr_node *node,
                                      cnr_accept *out) {
     (void)device;
-    if (fits(node, node->outputs[0], node->inputs[0])) answer(node, out);
-    return CNR_OK;
+    return answer(node, node->outputs[0], node->inputs[0], out);
 }
 
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
-    const cnr_tensor *zero = int8_in(node, 2);
+    const cnr_tensor *zero = cnr_own_input(node, 2);
     const int quantizes = node->outputs[0]->dtype != CNR_f32;
     const int32_t small = (quantizes ? node->outputs : node->inputs)[0]->dtype;
     double low, high;
     (void)device;
     (void)workspace;
-    linear_state *s = int8_host->alloc(sizeof *s);
-    if (!s) return int8_host->fail(err, CNR_E_MEMORY, node->name, "no memory for a plan");
+    linear_state *s = cnr_state(int8_host, node, sizeof *s, err);
+    if (!s) return CNR_E_MEMORY;
     *s = (linear_state){.scale = *(const float *)node->inputs[1]->data,
                         .zero = zero ? int8_byte_at(zero, 0) : 0,
                         .is_signed = small == CNR_i8, .quantizes = quantizes};
@@ -58,7 +58,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
 static void one_chunk(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const linear_state *s = run->state;
-    const int64_t at = i * CHUNK, n = int8_min(CHUNK, cnr_count(run->outputs[0]) - at);
+    const int64_t at = i * CHUNK, n = cnr_min(CHUNK, cnr_count(run->outputs[0]) - at);
     const void *x = run->node->inputs[0]->data;
     void *y = run->outputs[0]->data;
     (void)thread;
@@ -72,7 +72,7 @@ static void one_chunk(void *arg, int64_t i, int32_t thread) {
 
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     (void)err;
-    int8_parallel(run->stream, int8_div_up(cnr_count(run->outputs[0]), CHUNK), one_chunk,
+    cnr_parallel(run->stream, cnr_div_up(cnr_count(run->outputs[0]), CHUNK), one_chunk,
                   (void *)run);
     return CNR_OK;
 }

@@ -8,15 +8,12 @@ typedef struct pool_state {
 
 static const char *window_of(const cnr_node *node, cnr_window *out) {
     const cnr_tensor *x = node->inputs[0];
-    int64_t n;
-    const int64_t *kernel = cnr_attr_ints(node, "kernel_shape", &n);
     cnr_window own;
-    if (x->rank < 3 || n != x->rank - 2) return "kernel_shape and rank differ";
-    const char *why = cnr_window_resolve(node, x, kernel, &own);
+    const char *why = cnr_window_pool(node, x, &own);
     if (why) return why;
     for (int32_t i = 0; i < own.spatial; i++)
         if (own.out[i] != node->outputs[0]->dim[2 + i]) return "shapes differ";
-    *out = int8_three_axes(&own);
+    *out = cnr_window_three(&own);
     return NULL;
 }
 
@@ -35,24 +32,24 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     const cnr_tensor *x = node->inputs[0];
     cnr_window w;
     (void)device;
-    if (!int8_is_byte(x) || x->encoding || node->n_outputs != 1 || window_of(node, &w) ||
-        !all_inside(&w))
-        return CNR_OK;
-    int8_accept(node, out, 300);
-    return CNR_OK;
+    if (!int8_is_byte(x) || x->encoding || node->n_outputs != 1)
+        return cnr_refuse(out, "bytes, and no indices, are wanted");
+    const char *why = window_of(node, &w);
+    if (!why && !all_inside(&w)) why = "a window lies in the padding alone";
+    return why ? cnr_refuse(out, why) : cnr_take(node, out, 300);
 }
 
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
-    pool_state *s = int8_host->alloc(sizeof *s);
-    if (!s) return int8_host->fail(err, CNR_E_MEMORY, node->name, "no memory for a plan");
+    pool_state *s = cnr_state(int8_host, node, sizeof *s, err);
+    if (!s) return CNR_E_MEMORY;
     window_of(node, &s->w);
     s->in = s->w.in[0] * s->w.in[1] * s->w.in[2];
     s->out = s->w.out[0] * s->w.out[1] * s->w.out[2];
     const int64_t reach = (s->w.out[2] - 1) * s->w.stride[2] +
                           (s->w.kernel[2] - 1) * s->w.dilation[2] + 1;
-    s->room = int8_round_up(int8_max(s->w.in[2] + s->w.pad_begin[2], reach), 64);
-    workspace->bytes = (uint64_t)(int8_max(1, device->concurrency) * s->room);
+    s->room = cnr_round_up(cnr_max(s->w.in[2] + s->w.pad_begin[2], reach), 64);
+    workspace->bytes = (uint64_t)(cnr_max(1, device->concurrency) * s->room);
     *state = s;
     return CNR_OK;
 }
@@ -94,7 +91,7 @@ static void one_plane(void *arg, int64_t index, int32_t thread) {
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
     (void)err;
-    int8_parallel(run->stream, x->dim[0] * x->dim[1], one_plane, (void *)run);
+    cnr_parallel(run->stream, x->dim[0] * x->dim[1], one_plane, (void *)run);
     return CNR_OK;
 }
 

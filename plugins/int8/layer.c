@@ -6,34 +6,13 @@
 /* The largest sum of that many products fits 32 bits. */
 enum { MOST_DEPTH = INT32_MAX / (255 * 128) };
 
-void int8_accept(const cnr_node *node, cnr_accept *out, int32_t score) {
-    out->score = score;
-    for (int32_t i = 0; i < node->n_inputs; i++) out->in_block[i] = 0;
-    for (int32_t i = 0; i < node->n_outputs; i++) out->out_block[i] = 0;
-}
-
-cnr_window int8_three_axes(const cnr_window *own) {
-    cnr_window w = {.spatial = 3};
-    for (int32_t i = 0; i < 3; i++) {
-        const int32_t j = i - (3 - own->spatial);
-        w.in[i] = j < 0 ? 1 : own->in[j];
-        w.out[i] = j < 0 ? 1 : own->out[j];
-        w.kernel[i] = j < 0 ? 1 : own->kernel[j];
-        w.stride[i] = j < 0 ? 1 : own->stride[j];
-        w.dilation[i] = j < 0 ? 1 : own->dilation[j];
-        w.pad_begin[i] = j < 0 ? 0 : own->pad_begin[j];
-    }
-    return w;
-}
-
 void int8_free_state(const cnr_device *device, void *state) {
     (void)device;
     int8_host->free(state);
 }
 
 static int known(const cnr_tensor *t, uint32_t dtypes) {
-    return t && (dtypes >> t->dtype & 1) && !t->encoding && t->data &&
-           (t->flags & CNR_TENSOR_CONST) && !(t->flags & CNR_TENSOR_VARIABLE);
+    return cnr_is_constant(t) && cnr_is_plain(t, dtypes);
 }
 
 int int8_is_scalar(const cnr_tensor *t, uint32_t dtypes) {
@@ -63,7 +42,8 @@ static double factor(const cnr_node *node, int64_t row) {
 const char *int8_layer_fits(const cnr_node *node) {
     const uint32_t bytes = 1u << CNR_u8 | 1u << CNR_i8, real = 1u << CNR_f32;
     if (node->n_inputs <= INT8_Y_ZERO) return "inputs are missing";
-    const cnr_tensor *const *in = node->inputs, *w = in[INT8_W], *bias = int8_in(node, INT8_BIAS);
+    const cnr_tensor *const *in = node->inputs, *w = in[INT8_W];
+    const cnr_tensor *bias = cnr_own_input(node, INT8_BIAS);
     if (!in[INT8_X] || !int8_is_byte(in[INT8_X]) || in[INT8_X]->encoding) return "x is not bytes";
     if (!known(w, bytes)) return "w must be a constant of bytes";
     if (!known(in[INT8_W_ZERO], bytes)) return "w_zero_point must be a constant of bytes";
@@ -94,12 +74,12 @@ static void layer_of(const cnr_node *node, int8_layer *out) {
 }
 
 int64_t int8_blob_head(int64_t rows) {
-    return int8_round_up((int64_t)sizeof(int8_blob) + 2 * rows * (int64_t)sizeof(double), 64);
+    return cnr_round_up((int64_t)sizeof(int8_blob) + 2 * rows * (int64_t)sizeof(double), 64);
 }
 
 /* sum (x - x_zero) w + bias = sum x w + offset, all exact. */
 void int8_blob_fill(const cnr_node *node, int64_t rows, int8_blob *blob) {
-    const cnr_tensor *w = node->inputs[INT8_W], *bias = int8_in(node, INT8_BIAS);
+    const cnr_tensor *w = node->inputs[INT8_W], *bias = cnr_own_input(node, INT8_BIAS);
     const int64_t depth = cnr_span(w, 1, w->rank);
     layer_of(node, &blob->layer);
     blob->rows = rows;

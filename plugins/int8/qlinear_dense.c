@@ -47,7 +47,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     if (node->n_inputs <= INT8_Y_ZERO) return wrong(err, node, "eight inputs are wanted");
     for (int32_t i = 0; i <= INT8_Y_ZERO; i++)
         if (!t[i]) return wrong(err, node, "only the bias may be left out");
-    const cnr_tensor *x = t[INT8_X], *w = t[INT8_W], *bias = int8_in(node, INT8_BIAS);
+    const cnr_tensor *x = t[INT8_X], *w = t[INT8_W], *bias = cnr_own_input(node, INT8_BIAS);
     if (!int8_is_byte(x) || x->rank < 1 || x->encoding)
         return wrong(err, node, "input x: want u8 or i8");
     if (!int8_is_byte(w) || w->rank != 2 || w->encoding)
@@ -64,10 +64,8 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
         {INT8_X_SCALE, CNR_f32, 1}, {INT8_X_ZERO, x->dtype, 1}, {INT8_W_SCALE, CNR_f32, m},
         {INT8_W_ZERO, w->dtype, m}, {INT8_Y_SCALE, CNR_f32, 1},
         {INT8_Y_ZERO, t[INT8_Y_ZERO]->dtype, 1}};
-    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
-        const cnr_status status = want_each(node, wanted[i].port, wanted[i].dtype, wanted[i].m, err);
-        if (status != CNR_OK) return status;
-    }
+    for (int32_t i = 0; i < CNR_ROWS(wanted); i++)
+        CNR_TRY(want_each(node, wanted[i].port, wanted[i].dtype, wanted[i].m, err));
     if (bias && (bias->dtype != CNR_i32 || bias->rank != 1 || bias->encoding ||
                  (bias->dim[0] >= 0 && m >= 0 && bias->dim[0] != m)))
         return int8_host->fail(err, CNR_E_SHAPE, node->name,
@@ -98,7 +96,7 @@ static uint8_t stored(int32_t dtype, double v) {
 
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *const *t = run->node->inputs, *y = run->outputs[0];
-    const cnr_tensor *x = t[INT8_X], *w = t[INT8_W], *bias = int8_in(run->node, INT8_BIAS);
+    const cnr_tensor *x = t[INT8_X], *w = t[INT8_W], *bias = cnr_own_input(run->node, INT8_BIAS);
     const int64_t k = w->dim[1], m = w->dim[0], x_zero = int8_byte_at(t[INT8_X_ZERO], 0);
     const int64_t y_zero = int8_byte_at(t[INT8_Y_ZERO], 0);
     const int one_x = cnr_count(x) == 1, one_w = cnr_count(w) == 1;
@@ -118,17 +116,11 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 }
 
 const cnr_op int8_qlinear_dense = {
-    .size = sizeof(cnr_op),
-    .version = 1,
+    CNR_OP_SIZES,
     .name = "qlinear_dense",
     .summary = "A dense layer of quantised numbers into quantised numbers.",
     .flags = CNR_OP_PURE,
-    .attr_spec_size = sizeof(cnr_attr_spec),
-    .port_size = sizeof(cnr_port),
-    .n_inputs = sizeof in / sizeof in[0],
-    .n_outputs = 1,
-    .inputs = in,
-    .outputs = out,
+    CNR_OP_PORTS(in, out),
     .infer = infer,
     .cost = cost,
     .reference = reference,

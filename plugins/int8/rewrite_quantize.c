@@ -43,7 +43,7 @@ static int constant_f32(const cnr_tensor *t, int32_t rank) {
 
 /* alpha A B + beta C with A as it is and C one number a column. */
 static int gemm_is_dense(const cnr_node *node) {
-    const cnr_tensor *x = node->inputs[0], *w = node->inputs[1], *c = int8_in(node, 2);
+    const cnr_tensor *x = node->inputs[0], *w = node->inputs[1], *c = cnr_own_input(node, 2);
     return x && x->rank == 2 && constant_f32(w, 2) && !cnr_attr_int(node, "transA") &&
            cnr_attr_float(node, "alpha") == 1 && (!c || cnr_attr_float(node, "beta") == 1) &&
            (!c || c->dim[0] == w->dim[cnr_attr_int(node, "transB") ? 0 : 1]);
@@ -52,7 +52,7 @@ static int gemm_is_dense(const cnr_node *node) {
 static int can_quantise(const cnr_node *node) {
     const int conv = graph_is(node, "conv"), gemm = graph_is(node, "gemm");
     if (!conv && !gemm && !graph_is(node, "dense")) return 0;
-    const cnr_tensor *x = node->inputs[0], *w = int8_in(node, 1), *b = int8_in(node, 2);
+    const cnr_tensor *x = node->inputs[0], *w = cnr_own_input(node, 1), *b = cnr_own_input(node, 2);
     if (!x || x->dtype != CNR_f32 || !constant_f32(w, conv ? -1 : 2)) return 0;
     if (b && !constant_f32(b, 1)) return 0;
     if (gemm && !gemm_is_dense(node)) return 0;
@@ -71,7 +71,7 @@ static int32_t find(work *w, cnr_value v) {
 static void unite(work *w, cnr_value a, cnr_value b) {
     a = find(w, a);
     b = find(w, b);
-    w->of[int8_max(a, b)] = (int32_t)int8_min(a, b);
+    w->of[cnr_max(a, b)] = (int32_t)cnr_min(a, b);
 }
 
 /* The layer whose output, moved about at most, is all that this relu reads and nobody else does. */
@@ -207,7 +207,7 @@ static void quantise_row(const weights *q, int64_t r) {
 }
 
 static void weights_of(const cnr_node *node, weights *q) {
-    const cnr_tensor *w = node->inputs[1], *b = int8_in(node, 2);
+    const cnr_tensor *w = node->inputs[1], *b = cnr_own_input(node, 2);
     const int turned = graph_is(node, "gemm") && !cnr_attr_int(node, "transB");
     q->w = w->data;
     q->bias = b ? b->data : NULL;
@@ -270,8 +270,8 @@ static cnr_status quantise(work *w, int32_t index) {
     if (real < 0) return CNR_E_STATE;
     const value_group *group = &w->groups[find(w, y)];
     const double zero_point = group->zero, step = (double)group->scale;
-    INT8_TRY(int8_host->graph_quantised(w->g, y, stored, step, zero_point, -zero_point * step));
-    INT8_TRY(int8_host->graph_replace(w->g, y, real));
+    CNR_TRY(int8_host->graph_quantised(w->g, y, stored, step, zero_point, -zero_point * step));
+    CNR_TRY(int8_host->graph_replace(w->g, y, real));
     return int8_host->graph_remove(w->g, index + 3);
 }
 
@@ -302,12 +302,12 @@ static int32_t quantise_all(work *w, cnr_error *err) {
 static int32_t count_values(const graph *g) {
     int32_t most = -1;
     for (int32_t i = 0; i < int8_host->graph_input_count(g); i++)
-        most = (int32_t)int8_max(most, int8_host->graph_input_at(g, i));
+        most = (int32_t)cnr_max(most, int8_host->graph_input_at(g, i));
     for (int32_t i = 0; i < int8_host->graph_node_count(g); i++) {
         const cnr_value *in, *out;
         const cnr_node *node = int8_host->graph_node_at(g, i, &in, &out);
-        for (int32_t k = 0; k < node->n_inputs; k++) most = (int32_t)int8_max(most, in[k]);
-        for (int32_t k = 0; k < node->n_outputs; k++) most = (int32_t)int8_max(most, out[k]);
+        for (int32_t k = 0; k < node->n_inputs; k++) most = (int32_t)cnr_max(most, in[k]);
+        for (int32_t k = 0; k < node->n_outputs; k++) most = (int32_t)cnr_max(most, out[k]);
     }
     return most + 1;
 }

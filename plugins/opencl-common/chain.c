@@ -17,35 +17,22 @@ int ocl_mentions(const char *text, char word) {
     return 0;
 }
 
-static int has_shape(const cnr_tensor *t, int32_t rank, const int64_t *dim) {
-    return t->dtype == CNR_f32 && !t->encoding && t->block <= 1 && t->rank == rank &&
-           memcmp(t->dim, dim, (size_t)rank * sizeof *dim) == 0;
-}
-
 static int formula_of(const cnr_node *node, char formula[MOST_FORMULA]) {
-    if (!(node->desc->flags & CNR_OP_ELEMENTWISE) || !OCL_HAS(node->desc, expression)) return 0;
+    if (!(node->desc->flags & CNR_OP_ELEMENTWISE) || !CNR_HAS(node->desc, expression)) return 0;
     const int32_t n = node->desc->expression(node, formula, MOST_FORMULA);
     return n > 0 && n < MOST_FORMULA;
 }
 
-static int link_accepted(const cnr_node *host, const cnr_epilogue *e, int32_t rank,
-                         const int64_t *dim) {
-    const cnr_node *node = e->node;
+/* Without an operand, the formula is of x alone, or it may be of y where x is the only input. */
+static int has_formula(const cnr_epilogue *e) {
     char formula[MOST_FORMULA];
-    if (node->n_outputs != 1 || !has_shape(node->outputs[0], rank, dim)) return 0;
-    if (!formula_of(node, formula) || e->chain_port < 0 || e->chain_port > 1) return 0;
-    if (e->operand < 0)
-        return e->chain_port == 0 && (!ocl_mentions(formula, 'y') || node->n_inputs == 1);
-    return node->n_inputs == 2 && e->operand < host->n_inputs && host->inputs[e->operand] &&
-           has_shape(host->inputs[e->operand], rank, dim);
+    if (!formula_of(e->node, formula)) return 0;
+    return e->operand >= 0 ||
+           (e->chain_port == 0 && (!ocl_mentions(formula, 'y') || e->node->n_inputs == 1));
 }
 
 int32_t ocl_chain_accepts(const cnr_node *node, int32_t rank, const int64_t *dim) {
-    int32_t n = 0;
-    while (n < node->n_epilogue && n < OCL_MAX_CHAIN &&
-           link_accepted(node, node->epilogue[n], rank, dim))
-        n++;
-    return n;
+    return cnr_chain_length(node, rank, dim, OCL_MAX_CHAIN, has_formula);
 }
 
 typedef struct text {

@@ -13,7 +13,7 @@
 
 #include "api.h"
 
-#include <cnnrun/plugin.h>
+#include <cnnrun/kit.h>
 #include <cnnrun/window.h>
 
 #include <pthread.h>
@@ -112,28 +112,28 @@ void ocl_event_free(const cnr_device *device, void *event);
 int64_t ocl_elapsed(const cnr_device *device, void *from, void *to);
 void ocl_flush(cnr_stream *stream);
 
-#define OCL_CLASS_HOOKS                                                                        \
-    .size = sizeof(cnr_device_class), .family = "opencl", .count = ocl_count,                   \
-    .close = ocl_device_close, .alloc = ocl_alloc, .free = ocl_free, .map = ocl_map,            \
-    .unmap = ocl_unmap, .write = ocl_write, .read = ocl_read, .copy = ocl_copy,                 \
-    .stream_open = ocl_stream_open, .stream_close = ocl_stream_close, .sync = ocl_sync,         \
-    .record = ocl_record, .wait = ocl_wait, .await = ocl_await, .event_free = ocl_event_free,   \
+#define OCL_CLASS_HOOKS                                                                       \
+    .size = sizeof(cnr_device_class), .family = "opencl", .count = ocl_count,                 \
+    .close = ocl_device_close, .alloc = ocl_alloc, .free = ocl_free, .map = ocl_map,          \
+    .unmap = ocl_unmap, .write = ocl_write, .read = ocl_read, .copy = ocl_copy,               \
+    .stream_open = ocl_stream_open, .stream_close = ocl_stream_close, .sync = ocl_sync,       \
+    .record = ocl_record, .wait = ocl_wait, .await = ocl_await, .event_free = ocl_event_free, \
     .elapsed = ocl_elapsed, .flush = ocl_flush
 
 /* What a plugin exports that registers `device_class` and the kernels for it. */
-#define OCL_PLUGIN(device_class, plugin_name, text)                                            \
-    static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar,               \
-                           cnr_error *err) {                                                    \
-        (void)err;                                                                              \
-        return ocl_register(host, registrar, &device_class);                                    \
-    }                                                                                           \
-    static const cnr_plugin plugin = {                                                          \
-        .size = sizeof(cnr_plugin), .magic = CNR_PLUGIN_MAGIC, .abi = CNR_ABI,                  \
-        .signature = CNR_SIGNATURE, .name = plugin_name, .version = "0.1.0", .summary = text,   \
-        .licence = "MIT", .init = init, .fini = ocl_forget};                                    \
-    CNR_PLUGIN_ENTRY {                                                                          \
-        (void)host_abi;                                                                         \
-        return &plugin;                                                                         \
+#define OCL_PLUGIN(device_class, plugin_name, text)                               \
+    static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, \
+                           cnr_error *err) {                                      \
+        (void)err;                                                                \
+        return ocl_register(host, registrar, &device_class);                      \
+    }                                                                             \
+    CNR_PLUGIN_ENTRY {                                                            \
+        static const cnr_plugin plugin = {                                        \
+            .size = sizeof plugin, .magic = CNR_PLUGIN_MAGIC, .abi = CNR_ABI,     \
+            .signature = CNR_SIGNATURE, .name = plugin_name, .version = "0.1.0",  \
+            .summary = text, .licence = "MIT", .init = init, .fini = ocl_forget}; \
+        (void)host_abi;                                                           \
+        return &plugin;                                                           \
     }
 
 /* ---- program.c, cache.c ---- */

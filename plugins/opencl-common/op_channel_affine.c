@@ -23,15 +23,14 @@ static int is_affine(const cnr_node *node) {
 }
 
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
-    const cnr_tensor *x = ocl_input(node, 0);
-    const int32_t own = ocl_own_inputs(node);
+    const cnr_tensor *x = cnr_own_input(node, 0);
+    const int32_t own = cnr_own_inputs(node);
     (void)device;
-    if (!OCL_HAS(node->desc, channel_affine) || !x || !ocl_plain(node)) return CNR_OK;
-    if (x->rank < 2 || !cnr_same_shape(x, node->outputs[0])) return CNR_OK;
-    for (int32_t i = 1; i < own; i++)
-        if (node->inputs[i] && !ocl_constant(node->inputs[i])) return CNR_OK;
-    if (own > 31 || !is_affine(node)) return CNR_OK;
-    ocl_accept(node, out, 400);
+    if (!x || !ocl_plain(node)) return cnr_refuse(out, OCL_WANTS_F32);
+    if (!CNR_HAS(node->desc, channel_affine) || x->rank < 2 ||
+        !cnr_same_shape(x, node->outputs[0]) || !ocl_rest_is_constant(node) || !is_affine(node))
+        return cnr_refuse(out, "a constant factor and shift a channel are wanted");
+    cnr_take(node, out, 400);
     out->epilogue = ocl_chain_accepts(node, x->rank, x->dim);
     out->ranges = x->dim[0] == 1 ? 1 << 0 | 1 << 1 : 1 << 0;
     for (int32_t i = 1; i < own; i++)
@@ -60,7 +59,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     char head[OCL_HEAD_BYTES];
     const cnr_tensor *x = node->inputs[0];
     (void)workspace;
-    affine_state *s = ocl_state(sizeof *s, node, err);
+    affine_state *s = cnr_state(ocl_host, node, sizeof *s, err);
     if (!s) return CNR_E_MEMORY;
     s->channels = channels_of(x);
     s->inner = cnr_span(x, 2, x->rank);

@@ -15,29 +15,36 @@ typedef struct conv_state {
 } conv_state;
 
 /* The window, if this library's kernels compute the node at all. */
-static int window_of(const cnr_node *node, cnr_window *w, const char **why) {
-    const cnr_tensor *x = ocl_input(node, 0), *weight = ocl_input(node, 1);
-    if (!x || !weight || !ocl_plain(node)) return 0;
-    if (x->rank < 3 || weight->rank != x->rank) return 0;
-    if ((*why = cnr_window_resolve(node, x, weight->dim + 2, w))) return 0;
-    return 1;
+/* NULL, or why it is none. */
+static const char *window_of(const cnr_node *node, cnr_window *w) {
+    const cnr_tensor *x = cnr_own_input(node, 0), *weight = cnr_own_input(node, 1);
+    if (!x || !weight || !ocl_plain(node)) return OCL_WANTS_F32;
+    if (x->rank < 3 || weight->rank != x->rank) return "ranks differ";
+    return cnr_window_resolve(node, x, weight->dim + 2, w);
 }
 
-static int64_t group_of(const cnr_node *node) { return ocl_max(1, cnr_attr_int(node, "group")); }
+static int64_t group_of(const cnr_node *node) { return cnr_max(1, cnr_attr_int(node, "group")); }
 
-static int take(const cnr_node *node, cnr_accept *out, int32_t score) {
+static cnr_status take(const cnr_node *node, cnr_accept *out, int32_t score) {
     cnr_window w;
-    if (score <= 0 || !window_of(node, &w, &out->why)) return 0;
-    ocl_accept(node, out, score);
+    const char *why = score > 0 ? window_of(node, &w) : "this device is better without";
+    if (why) return cnr_refuse(out, why);
     out->epilogue = ocl_chain_accepts(node, node->inputs[0]->rank, node->outputs[0]->dim);
     out->ranges = 1 << 0 | 1 << 1 | 1 << 2;
-    return 1;
+    return cnr_take(node, out, score);
+}
+
+/* The same where prepare takes the weight over. */
+static cnr_status take_packed(const cnr_node *node, cnr_accept *out, int32_t score) {
+    if (!ocl_weight(cnr_own_input(node, 1))) return cnr_refuse(out, "the weight changes");
+    out->prepared = 1 << 1;
+    return take(node, out, score);
 }
 
 /* ---- packed weights: [group][block of 4][channel in][tap][4] ---- */
 
 static int64_t blocks_of(const cnr_node *node) {
-    return ocl_div_up(node->inputs[1]->dim[0] / group_of(node), 4);
+    return cnr_div_up(node->inputs[1]->dim[0] / group_of(node), 4);
 }
 
 static int64_t pixels_in_row(const cnr_node *node) {
@@ -45,24 +52,16 @@ static int64_t pixels_in_row(const cnr_node *node) {
 }
 
 static cnr_status accepts_buffer(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
-    const cnr_tensor *weight = ocl_input(node, 1);
-    if (!ocl_weight(weight) || !take(node, out, ocl_of(device)->tune->conv_buffer)) return CNR_OK;
-    out->prepared = 1 << 1;
-    return CNR_OK;
+    return take_packed(node, out, ocl_of(device)->tune->conv_buffer);
 }
 
 static cnr_status accepts_image(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const ocl_device *d = ocl_of(device);
-    const cnr_tensor *weight = ocl_input(node, 1);
-    if (d->n_memory <= OCL_IMAGE || !ocl_weight(weight)) return CNR_OK;
-    if (!take(node, out, d->tune->conv_image)) return CNR_OK;
-    if (pixels_in_row(node) > d->memory[OCL_IMAGE].max_width ||
-        blocks_of(node) * group_of(node) > d->memory[OCL_IMAGE].max_height) {
-        out->score = 0;
-        out->why = "the weights do not fit an image";
-        return CNR_OK;
-    }
-    out->prepared = 1 << 1;
+    if (d->n_memory <= OCL_IMAGE) return cnr_refuse(out, "the device has no images");
+    take_packed(node, out, d->tune->conv_image);
+    if (out->score > 0 && (pixels_in_row(node) > d->memory[OCL_IMAGE].max_width ||
+                           blocks_of(node) * group_of(node) > d->memory[OCL_IMAGE].max_height))
+        return cnr_refuse(out, "the weights do not fit an image");
     return CNR_OK;
 }
 
@@ -109,15 +108,14 @@ static cnr_status plan_with(const cnr_device *device, const cnr_node *node,
                             void **out, cnr_error *err) {
     cnr_window w;
     char head[OCL_HEAD_BYTES], options[512] = "";
-    const char *why = NULL;
-    if (!window_of(node, &w, &why))
-        return ocl_host->fail(err, CNR_E_SHAPE, node->name, "%s", why ? why : "not for this one");
-    conv_state *s = ocl_state(sizeof *s, node, err);
+    const char *why = window_of(node, &w);
+    if (why) return ocl_host->fail(err, CNR_E_SHAPE, node->name, "%s", why);
+    conv_state *s = cnr_state(ocl_host, node, sizeof *s, err);
     if (!s) return CNR_E_MEMORY;
     ocl_shape_of(&w, node->inputs[0], node->outputs[0], group_of(node), flat, &s->shape);
     s->blocks = blocks_of(node);
     s->line = ocl_of(device)->tune->line;
-    s->has_bias = ocl_input(node, 2) != NULL;
+    s->has_bias = cnr_own_input(node, 2) != NULL;
     if (windowed) ocl_window_options(&s->shape, options, sizeof options);
     cnr_status status = ocl_chain_plan(node, &s->chain, head, err);
     if (status == CNR_OK)
@@ -156,7 +154,7 @@ static cnr_status run_packed(const cnr_run *run, int image, int64_t wide, cnr_er
     ocl_shape_args(&call, &s->shape, &box, s->blocks, first, wide, s->has_bias);
     ocl_chain_args(&call, &s->chain, run->node);
     const int64_t rows = (box.end[2] - box.begin[2]) * (box.end[3] - box.begin[3]);
-    return ocl_launch(&call, rows * ocl_div_up(box.end[4] - box.begin[4], wide), end - first,
+    return ocl_launch(&call, rows * cnr_div_up(box.end[4] - box.begin[4], wide), end - first,
                       box.end[0] - box.begin[0], s->line, err);
 }
 
@@ -173,7 +171,7 @@ static cnr_status run_stored(const cnr_run *run, int windowed, int64_t wide, cnr
     if (!windowed) ocl_window_args(&call, &s->shape);
     ocl_chain_args(&call, &s->chain, run->node);
     const int64_t rows = (box.end[2] - box.begin[2]) * (box.end[3] - box.begin[3]);
-    return ocl_launch(&call, rows * ocl_div_up(box.end[4] - box.begin[4], wide),
+    return ocl_launch(&call, rows * cnr_div_up(box.end[4] - box.begin[4], wide),
                       box.end[1] - box.begin[1], box.end[0] - box.begin[0], s->line, err);
 }
 
@@ -204,17 +202,16 @@ static cnr_status run_plain(const cnr_run *run, cnr_error *err) {
 
 static cnr_status accepts_depthwise(const cnr_device *device, const cnr_node *node,
                                     cnr_accept *out) {
-    const cnr_tensor *weight = ocl_input(node, 1);
+    const cnr_tensor *weight = cnr_own_input(node, 1);
     (void)device;
-    if (weight && weight->rank > 2 && weight->dim[1] == 1 && group_of(node) > 1)
-        take(node, out, 700);
-    return CNR_OK;
+    if (!weight || weight->rank < 3 || weight->dim[1] != 1 || group_of(node) < 2)
+        return cnr_refuse(out, "a group for each channel is wanted");
+    return take(node, out, 700);
 }
 
 static cnr_status accepts_plain(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
-    take(node, out, 100);
-    return CNR_OK;
+    return take(node, out, 100);
 }
 
 const cnr_kernel ocl_conv_buffer = {

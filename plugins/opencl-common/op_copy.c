@@ -12,7 +12,7 @@ typedef struct copy_state {
 
 static cnr_status plan_copy(const cnr_device *device, const cnr_node *node, int32_t axis,
                             void **state, cnr_error *err) {
-    copy_state *s = ocl_state(sizeof *s, node, err);
+    copy_state *s = cnr_state(ocl_host, node, sizeof *s, err);
     if (!s) return CNR_E_MEMORY;
     s->axis = axis;
     s->line = ocl_of(device)->tune->line;
@@ -25,26 +25,23 @@ static cnr_status plan_copy(const cnr_device *device, const cnr_node *node, int3
 /* 4-byte elements that a kernel can count. */
 static int countable(const cnr_tensor *t) {
     const int64_t n = cnr_count(t);
-    return cnr_dtype_bits(t->dtype) == 32 && !t->encoding && !(t->flags & CNR_TENSOR_DYNAMIC) &&
-           n >= 0 && n < INT32_MAX;
+    return cnr_dtype_bits(t->dtype) == 32 && cnr_is_plain(t, ~0u) && n >= 0 && n < INT32_MAX;
 }
 
 /* ---- concat ---- */
 
 static int32_t axis_of(const cnr_node *node) {
-    const int64_t axis = cnr_attr_int(node, "axis");
-    return (int32_t)(axis < 0 ? axis + node->outputs[0]->rank : axis);
+    return cnr_axis(cnr_attr_int(node, "axis"), node->outputs[0]->rank);
 }
 
 static cnr_status accepts_concat(const cnr_device *device, const cnr_node *node,
                                  cnr_accept *out) {
-    const int32_t own = ocl_own_inputs(node);
+    static const char wanted[] = "dense elements of 4 bytes are wanted, of sizes that fit an int";
+    const int32_t own = cnr_own_inputs(node);
     (void)device;
     for (int32_t i = 0; i < own; i++)
-        if (!node->inputs[i] || !countable(node->inputs[i])) return CNR_OK;
-    if (!countable(node->outputs[0])) return CNR_OK;
-    ocl_accept(node, out, 500);
-    return CNR_OK;
+        if (!node->inputs[i] || !countable(node->inputs[i])) return cnr_refuse(out, wanted);
+    return countable(node->outputs[0]) ? cnr_take(node, out, 500) : cnr_refuse(out, wanted);
 }
 
 static cnr_status plan_concat(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
@@ -85,19 +82,21 @@ const cnr_kernel ocl_concat = {
 
 static cnr_status accepts_view(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_alias alias[4];
-    const int32_t own = ocl_own_inputs(node);
+    const int32_t own = cnr_own_inputs(node);
     (void)device;
-    if (!OCL_HAS(node->desc, aliases_of) || node->n_outputs != 1 || own < 1) return CNR_OK;
+    if (!CNR_HAS(node->desc, aliases_of) || node->n_outputs != 1 || own < 1)
+        return cnr_refuse(out, "it is no view of one input");
     const cnr_tensor *x = node->inputs[0], *y = node->outputs[0];
-    if (!x || x->encoding || (x->flags & CNR_TENSOR_DYNAMIC) || own > 31) return CNR_OK;
+    if (!x || !cnr_is_plain(x, ~0u)) return cnr_refuse(out, "a dense input is wanted");
     int32_t n = node->desc->aliases_of(node, alias, 4);
     while (n > 0 && (alias[n - 1].kind != CNR_ALIAS_VIEW || alias[n - 1].input != 0 ||
                      alias[n - 1].offset != 0))
         n--;
-    if (n <= 0 || cnr_dense_bytes(x) != cnr_dense_bytes(y)) return CNR_OK;
-    for (int32_t i = 1; i < own; i++) /* a shape, which inference has read */
-        if (node->inputs[i] && !ocl_constant(node->inputs[i])) return CNR_OK;
-    ocl_accept(node, out, 300);
+    if (n <= 0 || cnr_dense_bytes(x) != cnr_dense_bytes(y))
+        return cnr_refuse(out, "it is no view of all of its input");
+    /* the rest is a shape, which inference has read */
+    if (!ocl_rest_is_constant(node)) return cnr_refuse(out, "its shape is not constant");
+    cnr_take(node, out, 300);
     for (int32_t i = 1; i < own; i++)
         if (node->inputs[i]) out->prepared |= 1u << i;
     return CNR_OK;

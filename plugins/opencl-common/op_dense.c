@@ -15,18 +15,19 @@ typedef struct product {
 } product;
 
 static int dense_product(const cnr_node *node, product *p) {
-    const cnr_tensor *x = ocl_input(node, 0), *weight = ocl_input(node, 1);
+    const cnr_tensor *x = cnr_own_input(node, 0), *weight = cnr_own_input(node, 1);
     if (weight->rank != 2 || x->rank < 1 || cnr_span(x, 1, x->rank) != weight->dim[1]) return 0;
     p->m = x->dim[0];
     p->k = p->a_row = p->b_column = weight->dim[1];
     p->n = weight->dim[0];
     p->a_step = p->b_step = p->c_column = 1;
-    p->c = ocl_input(node, 2);
+    p->c = cnr_own_input(node, 2);
     return !p->c || cnr_count(p->c) == p->n;
 }
 
 static int gemm_product(const cnr_node *node, product *p) {
-    const cnr_tensor *a = ocl_input(node, 0), *b = ocl_input(node, 1), *c = ocl_input(node, 2);
+    const cnr_tensor *a = cnr_own_input(node, 0), *b = cnr_own_input(node, 1);
+    const cnr_tensor *c = cnr_own_input(node, 2);
     const int ta = cnr_attr_int(node, "transA") != 0, tb = cnr_attr_int(node, "transB") != 0;
     if (a->rank != 2 || b->rank != 2 || (c && c->rank > 2)) return 0;
     p->m = a->dim[ta ? 1 : 0];
@@ -53,8 +54,9 @@ static int batch_of(const cnr_tensor *t, const cnr_tensor *y, int64_t batch, int
 }
 
 static int matmul_product(const cnr_node *node, product *p) {
-    const cnr_tensor *a = ocl_input(node, 0), *b = ocl_input(node, 1), *y = node->outputs[0];
-    if (a->rank < 2 || b->rank < 2 || ocl_own_inputs(node) != 2) return 0;
+    const cnr_tensor *a = cnr_own_input(node, 0), *b = cnr_own_input(node, 1);
+    const cnr_tensor *y = node->outputs[0];
+    if (a->rank < 2 || b->rank < 2 || cnr_own_inputs(node) != 2) return 0;
     p->m = a->dim[a->rank - 2];
     p->k = a->dim[a->rank - 1];
     p->n = b->dim[b->rank - 1];
@@ -67,7 +69,7 @@ static int matmul_product(const cnr_node *node, product *p) {
 
 static int product_of(const cnr_node *node, product *p) {
     *p = (product){.batch = 1, .alpha = 1, .beta = 1};
-    if (!ocl_input(node, 0) || !ocl_input(node, 1) || !ocl_plain(node)) return 0;
+    if (!cnr_own_input(node, 0) || !cnr_own_input(node, 1) || !ocl_plain(node)) return 0;
     if (strcmp(node->desc->name, "gemm") == 0) return gemm_product(node, p);
     if (strcmp(node->desc->name, "matmul") == 0) return matmul_product(node, p);
     return dense_product(node, p);
@@ -75,7 +77,7 @@ static int product_of(const cnr_node *node, product *p) {
 
 /* What the packed kernels compute: rows of a as they lie, one matrix b, a bias. */
 static int packs(const cnr_node *node, product *p) {
-    if (!ocl_weight(ocl_input(node, 1)) || !product_of(node, p)) return 0;
+    if (!ocl_weight(cnr_own_input(node, 1)) || !product_of(node, p)) return 0;
     if (p->b_batch != 0 || node->inputs[1]->rank != 2) return 0;
     if (p->a_batch != 0 || p->batch == 1) p->m *= p->batch; /* one after another */
     else return 0;
@@ -91,35 +93,35 @@ typedef struct dense_state {
     int32_t line;
 } dense_state;
 
-static void take(const cnr_node *node, cnr_accept *out, int32_t score) {
+static cnr_status take(const cnr_node *node, cnr_accept *out, int32_t score) {
     const cnr_tensor *y = node->outputs[0];
-    ocl_accept(node, out, score);
     out->epilogue = ocl_chain_accepts(node, y->rank, y->dim);
     if (y->rank == 2) out->ranges = 1 << 0 | 1 << 1;
+    return cnr_take(node, out, score);
 }
 
 /* ---- packed ---- */
 
+static const char unfit[] = "it is no plain product of dense f32, or the weight changes";
+
 static cnr_status accepts_buffer(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     product p;
-    if (ocl_of(device)->tune->dense_buffer <= 0 || !packs(node, &p)) return CNR_OK;
-    take(node, out, ocl_of(device)->tune->dense_buffer);
+    const int32_t score = ocl_of(device)->tune->dense_buffer;
+    if (score <= 0 || !packs(node, &p)) return cnr_refuse(out, unfit);
     out->prepared = 1 << 1;
-    return CNR_OK;
+    return take(node, out, score);
 }
 
 static cnr_status accepts_image(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const ocl_device *d = ocl_of(device);
     product p;
-    if (d->n_memory <= OCL_IMAGE || d->tune->dense_image <= 0 || !packs(node, &p)) return CNR_OK;
-    if (ocl_div_up(p.n, 4) > d->memory[OCL_IMAGE].max_width ||
-        p.k > d->memory[OCL_IMAGE].max_height) {
-        out->why = "the weights do not fit an image";
-        return CNR_OK;
-    }
-    take(node, out, d->tune->dense_image);
+    if (d->n_memory <= OCL_IMAGE) return cnr_refuse(out, "the device has no images");
+    if (d->tune->dense_image <= 0 || !packs(node, &p)) return cnr_refuse(out, unfit);
+    if (cnr_div_up(p.n, 4) > d->memory[OCL_IMAGE].max_width ||
+        p.k > d->memory[OCL_IMAGE].max_height)
+        return cnr_refuse(out, "the weights do not fit an image");
     out->prepared = 1 << 1;
-    return CNR_OK;
+    return take(node, out, d->tune->dense_image);
 }
 
 static cnr_status size_of_weights(const cnr_node *node, int32_t memory_class, cnr_space *out,
@@ -127,10 +129,10 @@ static cnr_status size_of_weights(const cnr_node *node, int32_t memory_class, cn
     product p;
     if (!packs(node, &p))
         return ocl_host->fail(err, CNR_E_STATE, node->name, "its weights are not constant");
-    out->bytes = (uint64_t)ocl_div_up(p.n, 4) * (uint64_t)p.k * 4 * sizeof(float);
+    out->bytes = (uint64_t)cnr_div_up(p.n, 4) * (uint64_t)p.k * 4 * sizeof(float);
     out->memory_class = memory_class;
     if (memory_class == OCL_IMAGE) {
-        out->width = ocl_div_up(p.n, 4);
+        out->width = cnr_div_up(p.n, 4);
         out->height = p.k;
     }
     return CNR_OK;
@@ -156,7 +158,7 @@ static cnr_status pack(const cnr_device *device, const cnr_node *node, void *blo
     if (!packs(node, &p))
         return ocl_host->fail(err, CNR_E_STATE, node->name, "its weights are not constant");
     const float *from = node->inputs[1]->data;
-    const int64_t padded = ocl_div_up(p.n, 4) * 4;
+    const int64_t padded = cnr_div_up(p.n, 4) * 4;
     for (int64_t k = 0; k < p.k; k++)
         for (int64_t j = 0; j < padded; j++)
             *to++ = j < p.n ? from[k * p.b_step + j * p.b_column] : 0.0f;
@@ -167,7 +169,7 @@ static cnr_status plan_packed(const cnr_device *device, const cnr_node *node,
                               const ocl_source *source, const char *kernel, void **out,
                               cnr_error *err) {
     char head[OCL_HEAD_BYTES];
-    dense_state *s = ocl_state(sizeof *s, node, err);
+    dense_state *s = cnr_state(ocl_host, node, sizeof *s, err);
     if (!s) return CNR_E_MEMORY;
     cnr_status status = CNR_OK;
     if (!packs(node, &s->p))
@@ -227,7 +229,7 @@ static cnr_status run_packed(const cnr_run *run, int image, cnr_error *err) {
     ocl_arg_ints(&call, range, 8);
     ocl_arg_ints(&call, shape, 4);
     ocl_chain_args(&call, &s->chain, node);
-    return ocl_launch(&call, ocl_div_up(column[1], 4) - first, ocl_div_up(row[1] - row[0], s->rows),
+    return ocl_launch(&call, cnr_div_up(column[1], 4) - first, cnr_div_up(row[1] - row[0], s->rows),
                       1, s->line, err);
 }
 
@@ -239,8 +241,7 @@ static cnr_status run_image(const cnr_run *run, cnr_error *err) { return run_pac
 static cnr_status accepts_plain(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     product p;
     (void)device;
-    if (product_of(node, &p)) take(node, out, 100);
-    return CNR_OK;
+    return product_of(node, &p) ? take(node, out, 100) : cnr_refuse(out, unfit);
 }
 
 static cnr_status plan_plain(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
@@ -248,7 +249,7 @@ static cnr_status plan_plain(const cnr_device *device, const cnr_node *node, cnr
     static const ocl_source source = OCL_SOURCE("common/matrix.cl", matrix_cl);
     char head[OCL_HEAD_BYTES];
     (void)workspace;
-    dense_state *s = ocl_state(sizeof *s, node, err);
+    dense_state *s = cnr_state(ocl_host, node, sizeof *s, err);
     if (!s) return CNR_E_MEMORY;
     cnr_status status = CNR_OK;
     if (!product_of(node, &s->p))
@@ -291,16 +292,16 @@ static cnr_status run_plain(const cnr_run *run, cnr_error *err) {
     return ocl_launch(&call, column[1] - column[0], row[1] - row[0], p->batch, s->line, err);
 }
 
-#define ROWS(op_name)                                                                            \
-    const cnr_kernel ocl_##op_name##_buffer = {                                                  \
+#define ROWS(op_name)                                                                             \
+    const cnr_kernel ocl_##op_name##_buffer = {                                                   \
         .size = sizeof(cnr_kernel), .version = 1, .name = #op_name "_f32_buffer", .op = #op_name, \
-        .accepts = accepts_buffer, .prepare_size = buffer_size, .prepare = pack,                 \
-        .plan = plan_buffer, .unplan = ocl_free_state, .run = run_buffer};                       \
-    const cnr_kernel ocl_##op_name##_image = {                                                   \
+        .accepts = accepts_buffer, .prepare_size = buffer_size, .prepare = pack,                  \
+        .plan = plan_buffer, .unplan = ocl_free_state, .run = run_buffer};                        \
+    const cnr_kernel ocl_##op_name##_image = {                                                    \
         .size = sizeof(cnr_kernel), .version = 1, .name = #op_name "_f32_image", .op = #op_name,  \
-        .accepts = accepts_image, .prepare_size = image_size, .prepare = pack,                   \
-        .plan = plan_image, .unplan = ocl_free_state, .run = run_image};                         \
-    const cnr_kernel ocl_##op_name##_plain = {                                                   \
+        .accepts = accepts_image, .prepare_size = image_size, .prepare = pack,                    \
+        .plan = plan_image, .unplan = ocl_free_state, .run = run_image};                          \
+    const cnr_kernel ocl_##op_name##_plain = {                                                    \
         .size = sizeof(cnr_kernel), .version = 1, .name = #op_name "_f32_plain", .op = #op_name,  \
         .accepts = accepts_plain, .plan = plan_plain, .unplan = ocl_free_state, .run = run_plain};
 ROWS(dense)

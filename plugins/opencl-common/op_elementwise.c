@@ -10,32 +10,24 @@ typedef struct elementwise_state {
     const ocl_code *code;
     ocl_chain chain;
     int32_t rank, binary, line;
-    int64_t count;
     cl_int dim[8], x_step[8], y_step[8]; /* merged axes, the last one first */
 } elementwise_state;
-
-static int broadcasts(const cnr_tensor *t, const cnr_tensor *y) {
-    if (t->rank > y->rank) return 0;
-    for (int32_t i = 0; i < t->rank; i++)
-        if (t->dim[i] != 1 && t->dim[i] != y->dim[y->rank - t->rank + i]) return 0;
-    return 1;
-}
 
 /* 1 or 2 operands; 0: not for this kernel. Inputs that the formula does not mention are constants
  * which it has in itself. */
 static int operands_of(const cnr_node *node, char *formula, size_t room) {
-    const int32_t own = ocl_own_inputs(node);
-    if (!(node->desc->flags & CNR_OP_ELEMENTWISE) || !OCL_HAS(node->desc, expression)) return 0;
-    if (own < 1 || own > 31 || !ocl_input(node, 0) || !ocl_plain(node)) return 0;
+    const int32_t own = cnr_own_inputs(node);
+    int64_t step[CNR_MAX_RANK];
+    if (!(node->desc->flags & CNR_OP_ELEMENTWISE) || !CNR_HAS(node->desc, expression)) return 0;
+    if (own < 1 || own > 31 || !cnr_own_input(node, 0) || !ocl_plain(node)) return 0;
     const int32_t n = node->desc->expression(node, formula, room);
     if (n <= 0 || (size_t)n >= room) return 0;
     const cnr_tensor *y = node->outputs[0];
-    if (!broadcasts(node->inputs[0], y)) return 0;
+    if (!cnr_strides(node->inputs[0], y, step)) return 0;
     if (own == 2 && node->inputs[1] && ocl_mentions(formula, 'y'))
-        return broadcasts(node->inputs[1], y) ? 2 : 0;
-    for (int32_t i = 1; i < own; i++)
-        if (node->inputs[i] && !ocl_constant(node->inputs[i])) return 0;
-    return !ocl_mentions(formula, 'y') && cnr_same_shape(node->inputs[0], y);
+        return cnr_strides(node->inputs[1], y, step) ? 2 : 0;
+    return ocl_rest_is_constant(node) && !ocl_mentions(formula, 'y') &&
+           cnr_same_shape(node->inputs[0], y);
 }
 
 #define FORMULA 768
@@ -44,26 +36,17 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     char formula[FORMULA];
     (void)device;
     const int operands = operands_of(node, formula, sizeof formula);
-    if (operands == 0) return CNR_OK;
+    if (operands == 0) return cnr_refuse(out, "one or two f32 operands and a formula are wanted");
     const cnr_tensor *y = node->outputs[0];
-    ocl_accept(node, out, 400);
+    cnr_take(node, out, 400);
     out->epilogue = ocl_chain_accepts(node, y->rank, y->dim);
     for (int32_t axis = 0; axis < y->rank; axis++) { /* ranges that are consecutive */
         out->ranges |= 1u << axis;
         if (y->dim[axis] != 1) break;
     }
-    for (int32_t i = operands; i < ocl_own_inputs(node); i++)
+    for (int32_t i = operands; i < cnr_own_inputs(node); i++)
         if (node->inputs[i]) out->prepared |= 1u << i;
     return CNR_OK;
-}
-
-static void steps_of(const cnr_tensor *t, const cnr_tensor *y, int64_t *step) {
-    int64_t at = 1;
-    for (int32_t i = y->rank - 1; i >= 0; i--) {
-        const int32_t own = i - (y->rank - t->rank);
-        step[i] = own < 0 || t->dim[own] == 1 ? 0 : at;
-        if (own >= 0) at *= t->dim[own];
-    }
 }
 
 /* Neighbouring axes that both operands walk alike are one. */
@@ -107,13 +90,12 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     const int operands = operands_of(node, formula, sizeof formula);
     if (operands == 0)
         return ocl_host->fail(err, CNR_E_STATE, node->name, "not for this kernel");
-    elementwise_state *s = ocl_state(sizeof *s, node, err);
+    elementwise_state *s = cnr_state(ocl_host, node, sizeof *s, err);
     if (!s) return CNR_E_MEMORY;
     s->binary = operands == 2;
-    s->count = cnr_count(node->outputs[0]);
     s->line = ocl_of(device)->tune->line;
-    steps_of(node->inputs[0], node->outputs[0], x_step);
-    steps_of(node->inputs[s->binary], node->outputs[0], y_step);
+    cnr_strides(node->inputs[0], node->outputs[0], x_step);
+    cnr_strides(node->inputs[s->binary], node->outputs[0], y_step);
     merge_axes(s, node->outputs[0], x_step, s->binary ? y_step : x_step);
     const cnr_status status = build(device, node, formula, s, err);
     if (status == CNR_OK) *state = s;
@@ -124,24 +106,19 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const elementwise_state *s = run->state;
     const cnr_tensor *out = run->outputs[0];
-    int64_t begin = 0, end = s->count;
+    const cnr_pieces piece = cnr_pieces_of(run); /* the only one: see accepts */
     ocl_call call;
-    if (run->range_axis >= 0) {
-        const int64_t each = cnr_span(out, run->range_axis + 1, out->rank);
-        begin = run->range_begin * each;
-        end = run->range_end * each;
-    }
     ocl_begin(&call, run->stream, s->code);
     ocl_arg_buffer(&call, &run->node->inputs[0]->mem);
     ocl_arg_buffer(&call, &run->node->inputs[s->binary]->mem);
     ocl_arg_buffer(&call, &out->mem);
-    ocl_arg_int(&call, begin);
-    ocl_arg_int(&call, end);
+    ocl_arg_int(&call, piece.first);
+    ocl_arg_int(&call, piece.first + piece.length);
     ocl_arg_ints(&call, s->dim, 8);
     ocl_arg_ints(&call, s->x_step, 8);
     ocl_arg_ints(&call, s->y_step, 8);
     ocl_chain_args(&call, &s->chain, run->node);
-    return ocl_launch(&call, end - begin, 1, 1, s->line, err);
+    return ocl_launch(&call, piece.length, 1, 1, s->line, err);
 }
 
 const cnr_kernel ocl_elementwise = {

@@ -12,8 +12,9 @@ typedef struct mean_state {
 
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
-    if (!ocl_input(node, 0) || node->inputs[0]->rank < 2 || !ocl_plain(node)) return CNR_OK;
-    ocl_accept(node, out, 500);
+    if (!cnr_own_input(node, 0) || !ocl_plain(node)) return cnr_refuse(out, OCL_WANTS_F32);
+    if (node->inputs[0]->rank < 2) return cnr_refuse(out, "channels are wanted");
+    cnr_take(node, out, 500);
     out->epilogue = ocl_chain_accepts(node, node->inputs[0]->rank, node->outputs[0]->dim);
     out->ranges = node->inputs[0]->dim[0] == 1 ? 1 << 0 | 1 << 1 : 1 << 0;
     return CNR_OK;
@@ -26,7 +27,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     char head[OCL_HEAD_BYTES];
     const cnr_tensor *x = node->inputs[0];
     (void)workspace;
-    mean_state *s = ocl_state(sizeof *s, node, err);
+    mean_state *s = cnr_state(ocl_host, node, sizeof *s, err);
     if (!s) return CNR_E_MEMORY;
     s->channels = x->dim[1];
     s->planes = x->dim[0] * x->dim[1];

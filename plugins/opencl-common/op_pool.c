@@ -10,18 +10,13 @@ typedef struct pool_state {
     int32_t line, max, include;
 } pool_state;
 
-static int window_of(const cnr_node *node, cnr_window *w) {
-    int64_t n, kernel[CNR_MAX_SPATIAL] = {0};
-    const int64_t *given = cnr_attr_ints(node, "kernel_shape", &n);
-    for (int64_t i = 0; i < n && i < CNR_MAX_SPATIAL; i++) kernel[i] = given[i];
-    return !cnr_window_resolve(node, node->inputs[0], kernel, w);
-}
-
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     cnr_window w;
     (void)device;
-    if (!ocl_input(node, 0) || !ocl_plain(node) || !window_of(node, &w)) return CNR_OK;
-    ocl_accept(node, out, 500);
+    if (!cnr_own_input(node, 0) || !ocl_plain(node)) return cnr_refuse(out, OCL_WANTS_F32);
+    const char *why = cnr_window_pool(node, node->inputs[0], &w);
+    if (why) return cnr_refuse(out, why);
+    cnr_take(node, out, 500);
     out->epilogue = ocl_chain_accepts(node, node->inputs[0]->rank, node->outputs[0]->dim);
     out->ranges = 1 << 0 | 1 << 1 | 1 << 2;
     return CNR_OK;
@@ -33,9 +28,9 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     char head[OCL_HEAD_BYTES];
     cnr_window w;
     (void)workspace;
-    if (!window_of(node, &w))
-        return ocl_host->fail(err, CNR_E_SHAPE, node->name, "the window does not fit");
-    pool_state *s = ocl_state(sizeof *s, node, err);
+    const char *why = cnr_window_pool(node, node->inputs[0], &w);
+    if (why) return ocl_host->fail(err, CNR_E_SHAPE, node->name, "%s", why);
+    pool_state *s = cnr_state(ocl_host, node, sizeof *s, err);
     if (!s) return CNR_E_MEMORY;
     ocl_shape_of(&w, node->inputs[0], node->outputs[0], 1, 0, &s->shape);
     s->line = ocl_of(device)->tune->line;

@@ -10,16 +10,15 @@ typedef struct softmax_state {
 } softmax_state;
 
 static int32_t axis_of(const cnr_node *node) {
-    const int64_t axis = cnr_attr_int(node, "axis");
-    return (int32_t)(axis < 0 ? axis + node->inputs[0]->rank : axis);
+    return cnr_axis(cnr_attr_int(node, "axis"), node->inputs[0]->rank);
 }
 
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
-    if (!ocl_input(node, 0) || !ocl_plain(node)) return CNR_OK;
+    if (!cnr_own_input(node, 0) || !ocl_plain(node)) return cnr_refuse(out, OCL_WANTS_F32);
     const int32_t axis = axis_of(node);
-    if (axis < 0 || axis >= node->inputs[0]->rank) return CNR_OK;
-    ocl_accept(node, out, 500);
+    if (axis < 0) return cnr_refuse(out, "the axis is none of x");
+    cnr_take(node, out, 500);
     if (axis > 0) out->ranges = 1 << 0;
     return CNR_OK;
 }
@@ -30,7 +29,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     const cnr_tensor *x = node->inputs[0];
     const int32_t axis = axis_of(node);
     (void)workspace;
-    softmax_state *s = ocl_state(sizeof *s, node, err);
+    softmax_state *s = cnr_state(ocl_host, node, sizeof *s, err);
     if (!s) return CNR_E_MEMORY;
     s->n = x->dim[axis];
     s->step = cnr_span(x, axis + 1, x->rank);

@@ -3,47 +3,23 @@
 
 #include <stdio.h>
 
-int32_t ocl_own_inputs(const cnr_node *node) {
-    int32_t n = node->n_inputs;
-    for (int32_t i = 0; i < node->n_epilogue; i++) {
-        const int32_t operand = node->epilogue[i]->operand;
-        if (operand >= 0 && operand < n) n = operand;
-    }
-    return n;
-}
-
-const cnr_tensor *ocl_input(const cnr_node *node, int32_t i) {
-    return i < ocl_own_inputs(node) ? node->inputs[i] : NULL;
-}
-
 static int plain_tensor(const cnr_tensor *t) {
     const int64_t n = cnr_count(t);
-    return t->dtype == CNR_f32 && !t->encoding && !(t->flags & CNR_TENSOR_DYNAMIC) && n > 0 &&
-           n < INT32_MAX;
+    return cnr_is_plain(t, 1u << CNR_f32) && n > 0 && n < INT32_MAX;
 }
 
 int ocl_plain(const cnr_node *node) {
-    const int32_t n = ocl_own_inputs(node);
+    const int32_t n = cnr_own_inputs(node);
     for (int32_t i = 0; i < n; i++)
         if (node->inputs[i] && !plain_tensor(node->inputs[i])) return 0;
     return node->n_outputs == 1 && node->outputs[0] && plain_tensor(node->outputs[0]);
 }
 
-int ocl_constant(const cnr_tensor *t) {
-    return t && (t->flags & CNR_TENSOR_CONST) && !(t->flags & CNR_TENSOR_VARIABLE) && t->data;
-}
-
-void ocl_accept(const cnr_node *node, cnr_accept *out, int32_t score) {
-    out->score = score;
-    for (int32_t i = 0; i < node->n_inputs; i++) out->in_block[i] = out->in_class[i] = 0;
-    for (int32_t i = 0; i < node->n_outputs; i++) out->out_block[i] = out->out_class[i] = 0;
-}
-
-void *ocl_state(size_t bytes, const cnr_node *node, cnr_error *err) {
-    void *state = ocl_host->alloc(bytes);
-    if (state) memset(state, 0, bytes);
-    else ocl_host->fail(err, CNR_E_MEMORY, node->name, "no memory for a plan");
-    return state;
+int ocl_rest_is_constant(const cnr_node *node) {
+    const int32_t own = cnr_own_inputs(node);
+    for (int32_t i = 1; i < own; i++)
+        if (node->inputs[i] && !cnr_is_constant(node->inputs[i])) return 0;
+    return own < 32;
 }
 
 void ocl_free_state(const cnr_device *device, void *state) {
@@ -63,16 +39,15 @@ void ocl_shape_of(const cnr_window *w, const cnr_tensor *x, const cnr_tensor *y,
                   int flat, ocl_shape *s) {
     *s = (ocl_shape){.n = x->dim[0], .c = x->dim[1], .m = y->dim[1], .group = group,
                      .spatial = w->spatial};
-    const int32_t absent = 3 - w->spatial;
+    const cnr_window all = cnr_window_three(w);
     for (int32_t i = 0; i < 3; i++) {
-        const int32_t j = i - absent;
-        s->in[i] = j < 0 ? 1 : w->in[j];
-        s->out[i] = j < 0 ? 1 : w->out[j];
-        s->k[i] = j < 0 ? 1 : w->kernel[j];
-        s->stride[i] = j < 0 ? 1 : w->stride[j];
-        s->dilation[i] = j < 0 ? 1 : w->dilation[j];
-        s->begin[i] = j < 0 ? 0 : w->pad_begin[j];
-        s->end[i] = j < 0 ? 0 : w->pad_end[j];
+        s->in[i] = all.in[i];
+        s->out[i] = all.out[i];
+        s->k[i] = all.kernel[i];
+        s->stride[i] = all.stride[i];
+        s->dilation[i] = all.dilation[i];
+        s->begin[i] = all.pad_begin[i];
+        s->end[i] = all.pad_end[i];
     }
     if (!flat || !pointwise(w)) return;
     s->in[2] = s->out[2] = s->in[0] * s->in[1] * s->in[2];
@@ -106,7 +81,7 @@ void ocl_shape_args(ocl_call *call, const ocl_shape *s, const ocl_box *box, int6
                                s->begin[1], s->begin[2], has_bias, 0};
     const int64_t range[16] = {box->begin[2], box->begin[3], box->begin[4],
                                box->end[2] - box->begin[2], box->end[3] - box->begin[3],
-                               ocl_div_up(box->end[4] - box->begin[4], wide), box->end[4],
+                               cnr_div_up(box->end[4] - box->begin[4], wide), box->end[4],
                                box->begin[1], box->end[1], box->begin[0], first_block};
     cl_int a[16], b[16];
     for (int32_t i = 0; i < 16; i++) {

@@ -4,33 +4,19 @@
 
 #include "ocl.h"
 
-/* `field` lies within the size that `object` was built with, and is set. */
-#define OCL_HAS(object, field)                                                                   \
-    ((object)->size >= offsetof(__typeof__(*(object)), field) + sizeof((object)->field) &&       \
-     (object)->field)
-
-static inline int64_t ocl_max(int64_t a, int64_t b) { return a > b ? a : b; }
-static inline int64_t ocl_div_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static inline const ocl_device *ocl_of(const cnr_device *device) { return device->state; }
 
-/* Inputs that are the operator's own; those of its epilogue come after. */
-int32_t ocl_own_inputs(const cnr_node *node);
-/* Own input `i`, or NULL when it is omitted. */
-const cnr_tensor *ocl_input(const cnr_node *node, int32_t i);
-/* Own inputs from `first` on and output 0, the only one, are dense f32 of sizes that kernels count
+/* All own inputs that are there, and output 0, the only one, are dense f32 of sizes that kernels count
  * in int. */
 int ocl_plain(const cnr_node *node);
-/* Data that prepare may see, and that no one changes later. */
-int ocl_constant(const cnr_tensor *t);
+#define OCL_WANTS_F32 "dense f32 is wanted, of sizes that fit an int, and no input missing"
+/* All own inputs but the first are left out or constant, and few enough for `prepared`. */
+int ocl_rest_is_constant(const cnr_node *node);
 /* What prepare may take over if it is a weight at all (the planner sees to that): nothing that
  * training changes. Its data may be yet to come, when a plan is only looked at. */
 static inline int ocl_weight(const cnr_tensor *t) {
     return t && !(t->flags & CNR_TENSOR_VARIABLE);
 }
-/* Fills the answer: plain layouts, buffers, `score`. */
-void ocl_accept(const cnr_node *node, cnr_accept *out, int32_t score);
-/* A zeroed state; NULL and *err. */
-void *ocl_state(size_t bytes, const cnr_node *node, cnr_error *err);
 void ocl_free_state(const cnr_device *device, void *state);
 
 /* ---- chain.c: epilogues ---- */

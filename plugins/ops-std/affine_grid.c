@@ -13,8 +13,8 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     const cnr_tensor *theta = node->inputs[0];
     cnr_tensor *y = outputs[0];
     kit_list size;
-    KIT_TRY(ops_want(node, 0, OPS_FLOATS, 3, 3, err));
-    KIT_TRY(kit_ints(node, 1, NULL, &size, err));
+    CNR_TRY(ops_want(node, 0, OPS_FLOATS, 3, 3, err));
+    CNR_TRY(kit_ints(node, 1, NULL, &size, err));
     if (size.n != 4 && size.n != 5)
         return ops_fail(err, CNR_E_SHAPE, node, "size must be N C H W or N C D H W");
     const int64_t axes = size.n - 2;
@@ -43,7 +43,7 @@ OPS_INLINE void fill(const cnr_run *run, int32_t dtype, int32_t axes) {
     const void *theta = run->node->inputs[0]->data;
     const int align = cnr_attr_int(run->node, "align_corners") != 0;
     int64_t lo[CNR_MAX_RANK], hi[CNR_MAX_RANK], to;
-    ops_range(run, lo, hi);
+    cnr_range_of(run, lo, hi);
     const int64_t pixels = cnr_span(y, 1, y->rank - 1);
     for (int64_t n = lo[0]; n < hi[0]; n++)
         for (int64_t i = 0; i < pixels; i++) {
@@ -72,12 +72,12 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 }
 
 const cnr_op ops_affine_grid = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "affine_grid",
     .summary = "For each pixel the position that an affine map sends it to, for grid_sample.",
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
-    OPS_ATTRS(attrs),
-    OPS_PORTS(in, out),
+    CNR_OP_ATTRS(attrs),
+    CNR_OP_PORTS(in, out),
     .infer = infer,
     .cost = kit_cost_flops,
     .split_axes = ops_split_first,

@@ -14,8 +14,8 @@ static cnr_status arg_infer(const cnr_node *node, cnr_tensor *const *outputs, cn
     const cnr_tensor *x = node->inputs[0];
     cnr_tensor *y = outputs[0];
     int32_t axis;
-    KIT_TRY(ops_want(node, 0, OPS_NUMBERS, 1, CNR_MAX_RANK, err));
-    KIT_TRY(ops_axis(node, "axis", x->rank, 0, &axis, err));
+    CNR_TRY(ops_want(node, 0, OPS_NUMBERS, 1, CNR_MAX_RANK, err));
+    CNR_TRY(ops_axis(node, "axis", x->rank, 0, &axis, err));
     if (x->dim[axis] == 0) return ops_fail(err, CNR_E_SHAPE, node, "axis %d is empty", (int)axis);
     y->dtype = CNR_i64;
     for (int32_t a = 0; a < x->rank; a++) {
@@ -43,7 +43,7 @@ static cnr_status arg_find(const cnr_run *run, int largest, cnr_error *err) {
     const int last = cnr_attr_int(run->node, "select_last_index") != 0;
     const elem_domain domain = elem_domain_of(x->dtype);
     int32_t axis;
-    KIT_TRY(ops_axis(run->node, "axis", x->rank, 0, &axis, err));
+    CNR_TRY(ops_axis(run->node, "axis", x->rank, 0, &axis, err));
     const int64_t outer = cnr_span(x, 0, axis), n = x->dim[axis];
     const int64_t inner = cnr_span(x, axis + 1, x->rank);
     int64_t *y = run->outputs[0]->data;
@@ -74,10 +74,10 @@ static cnr_status arg_min_reference(const cnr_run *run, cnr_error *err) {
 static const char *const arg_max_aliases[] = {"argmax", NULL};
 static const char *const arg_min_aliases[] = {"argmin", NULL};
 
-#define ARG_OP(NAME, SUMMARY)                                                               \
-    const cnr_op ops_##NAME = {                                                             \
-        OPS_SIZES, .name = #NAME, .summary = SUMMARY, .aliases = NAME##_aliases,            \
-        .flags = CNR_OP_PURE, OPS_ATTRS(arg_attrs), OPS_PORTS(arg_in, arg_out),             \
+#define ARG_OP(NAME, SUMMARY)                                                         \
+    const cnr_op ops_##NAME = {                                                       \
+        CNR_OP_SIZES, .name = #NAME, .summary = SUMMARY, .aliases = NAME##_aliases,   \
+        .flags = CNR_OP_PURE, CNR_OP_ATTRS(arg_attrs), CNR_OP_PORTS(arg_in, arg_out), \
         .infer = arg_infer, .cost = in_cost, .reference = NAME##_reference}
 ARG_OP(arg_max, "Where along an axis the largest element is.");
 ARG_OP(arg_min, "Where along an axis the smallest element is.");
@@ -102,9 +102,9 @@ static cnr_status top_infer(const cnr_node *node, cnr_tensor *const *outputs, cn
     const cnr_tensor *x = node->inputs[0];
     int32_t axis;
     int known;
-    KIT_TRY(ops_want(node, 0, OPS_NUMBERS, 1, CNR_MAX_RANK, err));
-    KIT_TRY(kit_want(node, 1, OPS_INTS, 0, 1, err));
-    KIT_TRY(ops_axis(node, "axis", x->rank, 0, &axis, err));
+    CNR_TRY(ops_want(node, 0, OPS_NUMBERS, 1, CNR_MAX_RANK, err));
+    CNR_TRY(kit_want(node, 1, OPS_INTS, 0, 1, err));
+    CNR_TRY(ops_axis(node, "axis", x->rank, 0, &axis, err));
     const double k = kit_scalar(node, 1, "k", &known);
     const int64_t dim = x->dim[axis];
     if (known && (k < 0 || (dim >= 0 && k > (double)dim)))
@@ -163,19 +163,14 @@ static void select_line(const top_line *l, int64_t n, int64_t *heap, int64_t k) 
     }
 }
 
-static int32_t top_axis(const cnr_node *node) {
-    const int64_t axis = cnr_attr_int(node, "axis");
-    return (int32_t)(axis < 0 ? axis + node->inputs[0]->rank : axis);
-}
-
 static uint64_t top_workspace(const cnr_node *node) {
-    return (uint64_t)node->outputs[0]->dim[top_axis(node)] * sizeof(int64_t);
+    return (uint64_t)node->outputs[0]->dim[ops_axis_of(node, node->inputs[0])] * sizeof(int64_t);
 }
 
 static cnr_status top_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *values = run->outputs[0];
     const cnr_tensor *indices = run->node->n_outputs > 1 ? run->outputs[1] : NULL;
-    const int32_t axis = top_axis(run->node);
+    const int32_t axis = ops_axis_of(run->node, run->node->inputs[0]);
     const int64_t outer = cnr_span(x, 0, axis), inner = cnr_span(x, axis + 1, x->rank);
     const int64_t n = x->dim[axis], k = values->dim[axis];
     const size_t size = ops_size(x->dtype);
@@ -197,12 +192,12 @@ static cnr_status top_reference(const cnr_run *run, cnr_error *err) {
 }
 
 const cnr_op ops_top_k = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "top_k",
     .summary = "The largest or smallest elements along an axis, in order.",
     .flags = CNR_OP_PURE,
-    OPS_ATTRS(top_attrs),
-    OPS_PORTS(top_in, top_out),
+    CNR_OP_ATTRS(top_attrs),
+    CNR_OP_PORTS(top_in, top_out),
     .infer = top_infer,
     .cost = in_cost,
     .reference = top_reference,
@@ -233,9 +228,9 @@ static cnr_status cum_axis(const cnr_node *node, int32_t *axis, cnr_error *err) 
 
 static cnr_status cum_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     int32_t axis;
-    KIT_TRY(ops_want(node, 0, OPS_NUMBERS, 1, CNR_MAX_RANK, err));
-    KIT_TRY(kit_want(node, 1, OPS_INTS, 0, 1, err));
-    KIT_TRY(cum_axis(node, &axis, err));
+    CNR_TRY(ops_want(node, 0, OPS_NUMBERS, 1, CNR_MAX_RANK, err));
+    CNR_TRY(kit_want(node, 1, OPS_INTS, 0, 1, err));
+    CNR_TRY(cum_axis(node, &axis, err));
     ops_like(outputs[0], node->inputs[0]);
     return CNR_OK;
 }
@@ -246,7 +241,7 @@ static cnr_status cum_reference(const cnr_run *run, cnr_error *err) {
     const int reverse = cnr_attr_int(run->node, "reverse") != 0;
     const int is_float = ops_is_float(x->dtype);
     int32_t axis;
-    KIT_TRY(cum_axis(run->node, &axis, err));
+    CNR_TRY(cum_axis(run->node, &axis, err));
     const int64_t outer = cnr_span(x, 0, axis), n = x->dim[axis];
     const int64_t inner = cnr_span(x, axis + 1, x->rank);
     for (int64_t o = 0; o < outer; o++)
@@ -269,12 +264,12 @@ static cnr_status cum_reference(const cnr_run *run, cnr_error *err) {
 }
 
 const cnr_op ops_cum_sum = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "cum_sum",
     .summary = "Sums of all elements up to each one along an axis.",
     .flags = CNR_OP_PURE,
-    OPS_ATTRS(cum_attrs),
-    OPS_PORTS(cum_in, cum_out),
+    CNR_OP_ATTRS(cum_attrs),
+    CNR_OP_PORTS(cum_in, cum_out),
     .infer = cum_infer,
     .cost = in_cost,
     .reference = cum_reference,

@@ -6,7 +6,7 @@ const cnr_attr_spec ops_average_pool_attrs[] = {
     {.name = "count_include_pad", .type = CNR_ATTR_BOOL,
      .help = "divide by the window's part that lies in the input or its padding (Caffe's rule), "
              "not by the part in the input alone"}};
-_Static_assert(OPS_ROWS(ops_average_pool_attrs) == OPS_AVERAGE_POOL_N_ATTRS, "the schema's length");
+_Static_assert(CNR_ROWS(ops_average_pool_attrs) == OPS_AVERAGE_POOL_N_ATTRS, "the schema's length");
 
 static const cnr_port in[] = {{.name = "x", .help = "N C and one to three spatial axes"}};
 static const cnr_port out[] = {{.name = "y", .help = "the mean of each window"}};
@@ -56,14 +56,14 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
 }
 
 const cnr_op ops_average_pool = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "average_pool",
     .summary = "The mean of each window.",
     .aliases = aliases,
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
     .n_attrs = OPS_AVERAGE_POOL_N_ATTRS,
     .attrs = ops_average_pool_attrs,
-    OPS_PORTS(in, out),
+    CNR_OP_PORTS(in, out),
     .infer = infer,
     .cost = ops_pool_cost,
     .split_axes = ops_split_all,

@@ -18,10 +18,10 @@ static const cnr_port out[] = {{.name = "y", .help = "the same shape"}};
 static const char *const aliases[] = {"batch_norm", NULL};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
-    KIT_TRY(ops_want(node, 0, OPS_FLOATS, 1, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want(node, 0, OPS_FLOATS, 1, CNR_MAX_RANK, err));
     const cnr_tensor *x = node->inputs[0];
     const int64_t channels = x->rank > 1 ? x->dim[1] : 1;
-    for (int32_t p = 1; p < 5; p++) KIT_TRY(ops_want_vector(node, p, channels, err));
+    for (int32_t p = 1; p < 5; p++) CNR_TRY(ops_want_vector(node, p, channels, err));
     ops_like(outputs[0], x);
     return CNR_OK;
 }
@@ -35,7 +35,7 @@ static void affine(const cnr_node *node, int64_t c, double *scale, double *shift
 
 static int32_t channel_affine(const cnr_node *node, int64_t channels, float *scale, float *shift) {
     for (int32_t p = 1; p < 5; p++)
-        if (!ops_in(node, p) || !node->inputs[p]->data || node->inputs[p]->encoding ||
+        if (!cnr_own_input(node, p) || !node->inputs[p]->data || node->inputs[p]->encoding ||
             cnr_count(node->inputs[p]) != channels)
             return 0;
     for (int64_t c = 0; c < channels; c++) {
@@ -61,17 +61,17 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
     const cnr_value zero = ops_grad_vector(host, graph, node->inputs[3]->dtype, channels, 0);
     if (want[0]) {
         const cnr_value list[] = {dy, inputs[1], zero, zero, inputs[4]};
-        KIT_TRY(ops_grad_node(host, graph, node, "batch_normalization", list, 5, node->attrs,
+        CNR_TRY(ops_grad_node(host, graph, node, "batch_normalization", list, 5, node->attrs,
                               node->n_attrs, &grad_in[0], err));
     }
     if (want[1]) {
         const cnr_value one = ops_grad_vector(host, graph, node->inputs[1]->dtype, channels, 1);
         const cnr_value list[] = {inputs[0], one, zero, inputs[3], inputs[4]};
         cnr_value pair[2] = {dy, -1}, product;
-        KIT_TRY(ops_grad_node(host, graph, node, "batch_normalization", list, 5, node->attrs,
+        CNR_TRY(ops_grad_node(host, graph, node, "batch_normalization", list, 5, node->attrs,
                               node->n_attrs, &pair[1], err));
-        KIT_TRY(ops_grad_node(host, graph, node, "mul", pair, 2, NULL, 0, &product, err));
-        KIT_TRY(ops_grad_sum(host, graph, node, product, axes, x->rank - 1, &grad_in[1], err));
+        CNR_TRY(ops_grad_node(host, graph, node, "mul", pair, 2, NULL, 0, &product, err));
+        CNR_TRY(ops_grad_sum(host, graph, node, product, axes, x->rank - 1, &grad_in[1], err));
     }
     if (want[2]) return ops_grad_sum(host, graph, node, dy, axes, x->rank - 1, &grad_in[2], err);
     return CNR_OK;
@@ -81,7 +81,7 @@ OPS_INLINE void body(const cnr_run *run, int32_t dtype) {
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     const int64_t channels = x->rank > 1 ? x->dim[1] : 1;
     const int64_t inner = x->rank > 2 ? cnr_span(x, 2, x->rank) : 1;
-    const ops_runs runs = ops_runs_of(run);
+    const cnr_pieces runs = cnr_pieces_of(run);
     double scale = 0, shift = 0;
     int64_t channel = -1;
     for (int64_t r = 0; r < runs.n; r++)
@@ -116,13 +116,13 @@ static cnr_status training(const cnr_host *host, struct cnr_graph *graph, const 
 }
 
 const cnr_op ops_batch_normalization = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "batch_normalization",
     .summary = "(x - mean) / sqrt(var + epsilon) * scale + b, with each channel's own numbers.",
     .aliases = aliases,
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
-    OPS_ATTRS(attrs),
-    OPS_PORTS(in, out),
+    CNR_OP_ATTRS(attrs),
+    CNR_OP_PORTS(in, out),
     .infer = infer,
     .cost = ops_norm_cost,
     .aliases_of = ops_alias_inplace,

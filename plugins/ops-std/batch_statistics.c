@@ -4,9 +4,9 @@
 
 enum { X, SCALE, B, MEAN, VAR };
 
-#define EPSILON_ROW                                                                          \
-    {.name = "epsilon", .type = CNR_ATTR_FLOAT, .flags = CNR_ATTR_BOUNDED, .alias = "eps",     \
-     .min = 0, .max = 1e6, .default_f = 1e-5,                                                  \
+#define EPSILON_ROW                                                                        \
+    {.name = "epsilon", .type = CNR_ATTR_FLOAT, .flags = CNR_ATTR_BOUNDED, .alias = "eps", \
+     .min = 0, .max = 1e6, .default_f = 1e-5,                                              \
      .help = "added to the variance, against division by zero"}
 static const cnr_attr_spec attrs[] = {
     EPSILON_ROW,
@@ -38,9 +38,9 @@ static int64_t channels_of(const cnr_tensor *x) { return x->rank > 1 ? x->dim[1]
 static int64_t inner_of(const cnr_tensor *x) { return x->rank > 2 ? cnr_span(x, 2, x->rank) : 1; }
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
-    KIT_TRY(ops_want(node, X, OPS_FLOATS, 1, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want(node, X, OPS_FLOATS, 1, CNR_MAX_RANK, err));
     const cnr_tensor *x = node->inputs[X];
-    for (int32_t p = SCALE; p <= VAR; p++) KIT_TRY(ops_want_vector(node, p, channels_of(x), err));
+    for (int32_t p = SCALE; p <= VAR; p++) CNR_TRY(ops_want_vector(node, p, channels_of(x), err));
     ops_like(outputs[0], x);
     for (int32_t i = 1; i < node->n_outputs; i++)
         ops_like(outputs[i], node->inputs[i == 1 || i == 3 ? MEAN : VAR]);
@@ -106,13 +106,13 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 /* ---- the gradient ---- */
 
 static cnr_status grad_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
-    KIT_TRY(ops_want(node, 1, OPS_FLOATS, 1, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want(node, 1, OPS_FLOATS, 1, CNR_MAX_RANK, err));
     const cnr_tensor *x = node->inputs[1];
-    KIT_TRY(ops_want(node, 0, 1u << x->dtype, x->rank, x->rank, err));
+    CNR_TRY(ops_want(node, 0, 1u << x->dtype, x->rank, x->rank, err));
     for (int32_t a = 0; a < x->rank; a++)
         if (!ops_dims_agree(x->dim[a], node->inputs[0]->dim[a]))
             return ops_fail(err, CNR_E_SHAPE, node, "dy: want the shape of x");
-    for (int32_t p = 2; p < 5; p++) KIT_TRY(ops_want_vector(node, p, channels_of(x), err));
+    for (int32_t p = 2; p < 5; p++) CNR_TRY(ops_want_vector(node, p, channels_of(x), err));
     ops_like(outputs[0], x);
     for (int32_t i = 1; i < node->n_outputs; i++) ops_like(outputs[i], node->inputs[2]);
     return CNR_OK;
@@ -176,12 +176,12 @@ static void grad_cost(const cnr_node *node, cnr_cost *c) {
 }
 
 const cnr_op ops_batch_statistics = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "batch_statistics",
     .summary = "Batch normalisation in training: by the mean and variance of the batch.",
     .flags = CNR_OP_PURE,
-    OPS_ATTRS(attrs),
-    OPS_PORTS(in, out),
+    CNR_OP_ATTRS(attrs),
+    CNR_OP_PORTS(in, out),
     .infer = infer,
     .cost = ops_norm_cost,
     .aliases_of = aliases_of,
@@ -191,12 +191,12 @@ const cnr_op ops_batch_statistics = {
 };
 
 const cnr_op ops_batch_statistics_grad = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "batch_statistics_grad",
     .summary = "The gradients of batch_statistics.",
     .flags = CNR_OP_PURE,
-    OPS_ATTRS(grad_attrs),
-    OPS_PORTS(grad_in_ports, grad_out_ports),
+    CNR_OP_ATTRS(grad_attrs),
+    CNR_OP_PORTS(grad_in_ports, grad_out_ports),
     .infer = grad_infer,
     .cost = grad_cost,
     .reference = grad_reference,

@@ -94,22 +94,22 @@ static cnr_status div_gradient(OPS_GRADIENT_ARGS) {
  * symbol, name, summary, types, y as double and float F, as signed I, as unsigned U, gradient,
  * OpenCL, flags. OP_PAIR: two operands; OP_MANY: one or more. */
 #define SIGNED_WRAP(op) (int64_t)((uint64_t)x op (uint64_t)y)
-#define FOLDS(PAIR, MANY)                                                                       \
-    PAIR(add, "add", "a + b", OPS_NUMBERS, x + y, SIGNED_WRAP(+), x + y, add_gradient, "x + y", \
-         0)                                                                                     \
-    PAIR(sub, "sub", "a - b", OPS_NUMBERS, x - y, SIGNED_WRAP(-), x - y, sub_gradient, "x - y", \
-         0)                                                                                     \
+#define FOLDS(PAIR, MANY)                                                                        \
+    PAIR(add, "add", "a + b", OPS_NUMBERS, x + y, SIGNED_WRAP(+), x + y, add_gradient, "x + y",  \
+         0)                                                                                      \
+    PAIR(sub, "sub", "a - b", OPS_NUMBERS, x - y, SIGNED_WRAP(-), x - y, sub_gradient, "x - y",  \
+         0)                                                                                      \
     PAIR(mul_op, "mul", "a b", OPS_NUMBERS, x * y, SIGNED_WRAP(*), x * y, mul_gradient, "x * y", \
-         CNR_OP_MULTIPLIES)                                                                     \
-    PAIR(div, "div", "a / b; whole numbers towards zero", OPS_NUMBERS, x / y, divide(x, y),     \
-         y ? x / y : 0, div_gradient, "x / y", 0)                                               \
-    MANY(max, "max", "the largest of the operands", OPS_NUMBERS, LARGER(x, y), LARGER(x, y),    \
-         LARGER(x, y), NULL, "fmax(x, y)", 0, 0)                                                \
-    MANY(min, "min", "the smallest of the operands", OPS_NUMBERS, LESSER(x, y), LESSER(x, y),   \
-         LESSER(x, y), NULL, "fmin(x, y)", 0, 0)                                                \
-    MANY(sum, "sum", "the sum of the operands", OPS_NUMBERS, x + y, SIGNED_WRAP(+), x + y,      \
+         CNR_OP_MULTIPLIES)                                                                      \
+    PAIR(div, "div", "a / b; whole numbers towards zero", OPS_NUMBERS, x / y, divide(x, y),      \
+         y ? x / y : 0, div_gradient, "x / y", 0)                                                \
+    MANY(max, "max", "the largest of the operands", OPS_NUMBERS, LARGER(x, y), LARGER(x, y),     \
+         LARGER(x, y), NULL, "fmax(x, y)", 0, 0)                                                 \
+    MANY(min, "min", "the smallest of the operands", OPS_NUMBERS, LESSER(x, y), LESSER(x, y),    \
+         LESSER(x, y), NULL, "fmin(x, y)", 0, 0)                                                 \
+    MANY(sum, "sum", "the sum of the operands", OPS_NUMBERS, x + y, SIGNED_WRAP(+), x + y,       \
          add_gradient, "x + y", 0, CNR_OP_ADDS)                                                  \
-    MANY(mean, "mean", "the mean of the operands", OPS_FLOATS, x + y, x, x, mean_gradient,      \
+    MANY(mean, "mean", "the mean of the operands", OPS_FLOATS, x + y, x, x, mean_gradient,       \
          NULL, 1, 0)
 
 /* symbol and name, summary, types, formula for F, I and U alike */
@@ -138,32 +138,32 @@ static cnr_status div_gradient(OPS_GRADIENT_ARGS) {
         return fold_reference(run, &SYMBOL##_row, err);                                      \
     }
 
-#define DESCRIPTOR(SYMBOL, NAME, SUMMARY, PORTS, FLAGS, ...)                                 \
-    const cnr_op ops_##SYMBOL = {                                                            \
-        OPS_SIZES, .name = NAME, .summary = SUMMARY,                                         \
-        .flags = CNR_OP_ELEMENTWISE | CNR_OP_PURE | CNR_OP_RANGES | (FLAGS),                 \
-        OPS_PORTS(PORTS, result),                                                            \
-        .infer = SYMBOL##_infer, .cost = fold_cost, .reference = SYMBOL##_reference,         \
+#define DESCRIPTOR(SYMBOL, NAME, SUMMARY, PORTS, FLAGS, ...)                         \
+    const cnr_op ops_##SYMBOL = {                                                    \
+        CNR_OP_SIZES, .name = NAME, .summary = SUMMARY,                              \
+        .flags = CNR_OP_ELEMENTWISE | CNR_OP_PURE | CNR_OP_RANGES | (FLAGS),         \
+        CNR_OP_PORTS(PORTS, result),                                                 \
+        .infer = SYMBOL##_infer, .cost = fold_cost, .reference = SYMBOL##_reference, \
         __VA_ARGS__};
 
-#define ARITHMETIC(SYMBOL, DTYPES, F, I, U, OPENCL, MEAN)                                    \
-    FOLD_LOOP(double, SYMBOL##_f64, F)                                                       \
-    FOLD_LOOP(float, SYMBOL##_f32, F)                                                        \
-    FOLD_LOOP(int64_t, SYMBOL##_i64, I)                                                      \
-    FOLD_LOOP(uint64_t, SYMBOL##_u64, U)                                                     \
-    static const fold_row SYMBOL##_row = {                                                   \
-        .dtypes = DTYPES, .f64 = SYMBOL##_f64, .f32 = SYMBOL##_f32, .i64 = SYMBOL##_i64,      \
-        .u64 = SYMBOL##_u64, .opencl = OPENCL, .mean = MEAN};                                \
-    HOOKS(SYMBOL)                                                                            \
-    static void SYMBOL##_apply(const cnr_node *node, const float *x, const float *y,         \
-                               float *out, int64_t n) {                                      \
-        (void)node;                                                                          \
-        if (y) SYMBOL##_row.f32(x, y, out, n);                                               \
-        else if (out != x) memcpy(out, x, (size_t)n * sizeof *x);                            \
-    }                                                                                        \
-    static int32_t SYMBOL##_expression(const cnr_node *node, char *text, size_t bytes) {     \
-        (void)node;                                                                          \
-        return fold_expression(&SYMBOL##_row, text, bytes);                                  \
+#define ARITHMETIC(SYMBOL, DTYPES, F, I, U, OPENCL, MEAN)                                \
+    FOLD_LOOP(double, SYMBOL##_f64, F)                                                   \
+    FOLD_LOOP(float, SYMBOL##_f32, F)                                                    \
+    FOLD_LOOP(int64_t, SYMBOL##_i64, I)                                                  \
+    FOLD_LOOP(uint64_t, SYMBOL##_u64, U)                                                 \
+    static const fold_row SYMBOL##_row = {                                               \
+        .dtypes = DTYPES, .f64 = SYMBOL##_f64, .f32 = SYMBOL##_f32, .i64 = SYMBOL##_i64, \
+        .u64 = SYMBOL##_u64, .opencl = OPENCL, .mean = MEAN};                            \
+    HOOKS(SYMBOL)                                                                        \
+    static void SYMBOL##_apply(const cnr_node *node, const float *x, const float *y,     \
+                               float *out, int64_t n) {                                  \
+        (void)node;                                                                      \
+        if (y) SYMBOL##_row.f32(x, y, out, n);                                           \
+        else if (out != x) memcpy(out, x, (size_t)n * sizeof *x);                        \
+    }                                                                                    \
+    static int32_t SYMBOL##_expression(const cnr_node *node, char *text, size_t bytes) { \
+        (void)node;                                                                      \
+        return fold_expression(&SYMBOL##_row, text, bytes);                              \
     }
 
 #define PAIR(SYMBOL, NAME, SUMMARY, DTYPES, F, I, U, GRADIENT, OPENCL, FLAGS)                \
@@ -178,23 +178,23 @@ static cnr_status div_gradient(OPS_GRADIENT_ARGS) {
                .expression = MEAN ? NULL : SYMBOL##_expression)
 FOLDS(PAIR, MANY)
 
-#define TEST(SYMBOL, SUMMARY, DTYPES, FORMULA)                                               \
-    FOLD_LOOP(double, SYMBOL##_f64, FORMULA)                                                 \
-    FOLD_LOOP(int64_t, SYMBOL##_i64, FORMULA)                                                \
-    FOLD_LOOP(uint64_t, SYMBOL##_u64, FORMULA)                                               \
-    static const fold_row SYMBOL##_row = {                                                   \
-        .dtypes = DTYPES, .to_bool = 1, .f64 = SYMBOL##_f64, .i64 = SYMBOL##_i64,             \
-        .u64 = SYMBOL##_u64};                                                                \
-    HOOKS(SYMBOL)                                                                            \
+#define TEST(SYMBOL, SUMMARY, DTYPES, FORMULA)                                    \
+    FOLD_LOOP(double, SYMBOL##_f64, FORMULA)                                      \
+    FOLD_LOOP(int64_t, SYMBOL##_i64, FORMULA)                                     \
+    FOLD_LOOP(uint64_t, SYMBOL##_u64, FORMULA)                                    \
+    static const fold_row SYMBOL##_row = {                                        \
+        .dtypes = DTYPES, .to_bool = 1, .f64 = SYMBOL##_f64, .i64 = SYMBOL##_i64, \
+        .u64 = SYMBOL##_u64};                                                     \
+    HOOKS(SYMBOL)                                                                 \
     DESCRIPTOR(SYMBOL, #SYMBOL, SUMMARY, pair, 0, .aliases = NULL)
 TESTS(TEST)
 
-#define BIT(SYMBOL, NAME, SUMMARY, DTYPES, FORMULA)                                          \
-    FOLD_LOOP(int64_t, SYMBOL##_i64, FORMULA)                                                \
-    FOLD_LOOP(uint64_t, SYMBOL##_u64, FORMULA)                                               \
-    static const fold_row SYMBOL##_row = {                                                   \
-        .dtypes = DTYPES, .i64 = SYMBOL##_i64, .u64 = SYMBOL##_u64};                          \
-    HOOKS(SYMBOL)                                                                            \
+#define BIT(SYMBOL, NAME, SUMMARY, DTYPES, FORMULA)                  \
+    FOLD_LOOP(int64_t, SYMBOL##_i64, FORMULA)                        \
+    FOLD_LOOP(uint64_t, SYMBOL##_u64, FORMULA)                       \
+    static const fold_row SYMBOL##_row = {                           \
+        .dtypes = DTYPES, .i64 = SYMBOL##_i64, .u64 = SYMBOL##_u64}; \
+    HOOKS(SYMBOL)                                                    \
     DESCRIPTOR(SYMBOL, NAME, SUMMARY, pair, 0, .aliases = NULL)
 BITS(BIT)
 
@@ -202,7 +202,7 @@ BITS(BIT)
 
 static cnr_status pow_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     for (int32_t i = 0; i < 2; i++)
-        KIT_TRY(ops_want(node, i, OPS_NUMBERS, 0, CNR_MAX_RANK, err));
+        CNR_TRY(ops_want(node, i, OPS_NUMBERS, 0, CNR_MAX_RANK, err));
     out[0]->dtype = node->inputs[0]->dtype;
     return kit_broadcast(node, 0, 2, out[0], err);
 }
@@ -311,7 +311,7 @@ static cnr_status mod_reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-DESCRIPTOR(mod, "mod", "the remainder of a / b", pair, 0, OPS_ATTRS(mod_attrs))
+DESCRIPTOR(mod, "mod", "the remainder of a / b", pair, 0, CNR_OP_ATTRS(mod_attrs))
 
 /* ---- bit_shift ---- */
 
@@ -355,4 +355,4 @@ static cnr_status bit_shift_reference(const cnr_run *run, cnr_error *err) {
 }
 
 DESCRIPTOR(bit_shift, "bit_shift", "a with its bits moved b places", pair, 0,
-           OPS_ATTRS(bit_shift_attrs))
+           CNR_OP_ATTRS(bit_shift_attrs))

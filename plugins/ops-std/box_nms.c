@@ -4,7 +4,7 @@
 static const cnr_port in[] = {{.name = "x", .help = "..., boxes, numbers a box"}};
 static const cnr_port out[] = {
     {.name = "y", .help = "the rows that stay, best first, then rows of -1"}};
-#define INDEX(NAME, VALUE, TEXT) \
+#define INDEX(NAME, VALUE, TEXT)                                                               \
     {.name = NAME, .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = -1, .max = 1 << 30, \
      .default_i = VALUE, .help = TEXT}
 static const cnr_attr_spec attrs[] = {
@@ -23,7 +23,7 @@ static const cnr_attr_spec attrs[] = {
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
-    KIT_TRY(ops_want(node, 0, OPS_FLOATS, 2, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want(node, 0, OPS_FLOATS, 2, CNR_MAX_RANK, err));
     const int64_t k = x->dim[x->rank - 1], box = cnr_attr_int(node, "coord_start");
     const int64_t score = cnr_attr_int(node, "score_index"), id = cnr_attr_int(node, "id_index");
     if (box < 0 || score < 0 || (k >= 0 && (box + 4 > k || score >= k || id >= k)))
@@ -107,12 +107,12 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 }
 
 const cnr_op ops_box_nms = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "box_nms",
     .summary = "Rows of boxes, best first, without those that overlap a better one.",
     .flags = CNR_OP_PURE,
-    OPS_ATTRS(attrs),
-    OPS_PORTS(in, out),
+    CNR_OP_ATTRS(attrs),
+    CNR_OP_PORTS(in, out),
     .infer = infer,
     .reference = reference,
     .reference_workspace = workspace,

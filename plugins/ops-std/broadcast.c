@@ -47,7 +47,7 @@ int broadcast_begin(broadcast_walk *w, const cnr_run *run, const cnr_tensor *con
     w->n = n;
     w->rank = y->rank;
     w->left = 1;
-    ops_range(run, lo, hi);
+    cnr_range_of(run, lo, hi);
     for (int32_t a = 0; a < y->rank; a++) {
         w->dim[a] = hi[a] - lo[a];
         w->left *= w->dim[a];
@@ -55,7 +55,7 @@ int broadcast_begin(broadcast_walk *w, const cnr_run *run, const cnr_tensor *con
     for (int32_t k = 0; k <= n; k++) {
         const cnr_tensor *t = k < n ? operands[k] : y;
         memset(w->stride[k], 0, sizeof w->stride[k]);
-        if (t) kit_strides(t, y, w->stride[k]);
+        if (t) cnr_strides(t, y, w->stride[k]);
         w->at[k] = 0;
         for (int32_t a = 0; a < y->rank; a++) w->at[k] += lo[a] * w->stride[k][a];
     }
@@ -90,7 +90,7 @@ cnr_status fold_infer(const cnr_node *node, const fold_row *row, cnr_tensor *con
     if (node->n_inputs > BROADCAST_MAX)
         return ops_fail(err, CNR_E_LIMIT, node, "more than %d operands", BROADCAST_MAX);
     for (int32_t i = 0; i < node->n_inputs; i++) {
-        KIT_TRY(ops_want(node, i, row->dtypes, 0, CNR_MAX_RANK, err));
+        CNR_TRY(ops_want(node, i, row->dtypes, 0, CNR_MAX_RANK, err));
         if (node->inputs[i]->dtype != node->inputs[0]->dtype)
             return ops_fail(err, CNR_E_SHAPE, node, "operands are %s and %s, want one type",
                             cnr_dtype_name(node->inputs[0]->dtype),

@@ -5,7 +5,7 @@ static const cnr_port one[] = {{.name = "x", .help = "any shape"}};
 static const cnr_port two[] = {{.name = "x", .help = "any shape"},
                                {.name = "like", .help = "gives the data type"}};
 static const cnr_port out[] = {{.name = "y", .help = "the shape of x"}};
-#define SATURATE \
+#define SATURATE                                                \
     {.name = "saturate", .type = CNR_ATTR_BOOL, .default_i = 1, \
      .help = "of 8-bit floats only: no effect on the types here"}
 static const cnr_attr_spec cast_attrs[] = {
@@ -15,7 +15,7 @@ static const cnr_attr_spec cast_attrs[] = {
 static const cnr_attr_spec cast_like_attrs[] = {SATURATE};
 
 static cnr_status infer_as(const cnr_node *node, cnr_tensor *y, int32_t dtype, cnr_error *err) {
-    KIT_TRY(ops_want(node, 0, OPS_WHOLE | ELEM_NIBBLES, 0, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want(node, 0, OPS_WHOLE | ELEM_NIBBLES, 0, CNR_MAX_RANK, err));
     if (!elem_in(dtype, OPS_WHOLE | ELEM_NIBBLES))
         return ops_fail(err, CNR_E_UNSUPPORTED, node, "no cast to %s", cnr_dtype_name(dtype));
     ops_like(y, node->inputs[0]);
@@ -56,12 +56,12 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
 }
 
 const cnr_op ops_cast = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "cast",
     .summary = "The same numbers as another data type.",
     .flags = CNR_OP_ELEMENTWISE | CNR_OP_PURE | CNR_OP_RANGES,
-    OPS_ATTRS(cast_attrs),
-    OPS_PORTS(one, out),
+    CNR_OP_ATTRS(cast_attrs),
+    CNR_OP_PORTS(one, out),
     .infer = cast_infer,
     .cost = kit_cost_flops,
     .gradient = gradient,
@@ -69,12 +69,12 @@ const cnr_op ops_cast = {
 };
 
 const cnr_op ops_cast_like = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "cast_like",
     .summary = "The same numbers as the data type of another tensor.",
     .flags = CNR_OP_PURE,
-    OPS_ATTRS(cast_like_attrs),
-    OPS_PORTS(two, out),
+    CNR_OP_ATTRS(cast_like_attrs),
+    CNR_OP_PORTS(two, out),
     .infer = cast_like_infer,
     .cost = kit_cost_flops,
     .gradient = gradient,

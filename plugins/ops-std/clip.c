@@ -11,10 +11,10 @@ static const cnr_attr_spec attrs[] = {
     {.name = "max", .type = CNR_ATTR_FLOAT, .default_f = INFINITY, .help = "largest value"}};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
-    KIT_TRY(ops_want(node, 0, OPS_NUMBERS, 0, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want(node, 0, OPS_NUMBERS, 0, CNR_MAX_RANK, err));
     for (int32_t i = 1; i < 3; i++) {
-        const cnr_tensor *limit = ops_in(node, i);
-        KIT_TRY(kit_want(node, i, 1u << node->inputs[0]->dtype, 0, 1, err));
+        const cnr_tensor *limit = cnr_own_input(node, i);
+        CNR_TRY(kit_want(node, i, 1u << node->inputs[0]->dtype, 0, 1, err));
         if (limit && limit->rank == 1 && !ops_dims_agree(limit->dim[0], 1))
             return ops_fail(err, CNR_E_SHAPE, node, "a limit has %lld numbers, not 1",
                             (long long)limit->dim[0]);
@@ -24,7 +24,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
 }
 
 static int has(const cnr_node *node, int32_t port) {
-    const cnr_tensor *t = ops_in(node, port);
+    const cnr_tensor *t = cnr_own_input(node, port);
     return t && t->data && cnr_count(t) > 0;
 }
 
@@ -73,7 +73,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 /* As an epilogue the limits are constants, or one of them is the other operand. */
 static void apply(const cnr_node *node, const float *x, const float *y, float *to, int64_t n) {
     const float low = (float)limit_f(node, 1, "min"), high = (float)limit_f(node, 2, "max");
-    const int y_is_min = y && ops_in(node, 1), y_is_max = y && !y_is_min;
+    const int y_is_min = y && cnr_own_input(node, 1), y_is_max = y && !y_is_min;
     for (int64_t i = 0; i < n; i++) {
         const float least = y_is_min ? y[i] : low, most = y_is_max ? y[i] : high;
         float v = x[i];
@@ -89,7 +89,7 @@ static int32_t expression(const cnr_node *node, char *text, size_t bytes) {
     static const int last[2] = {31, 55}; /* where the last digits stand */
     if (bytes < sizeof formula) return -1;
     for (int i = 1; i < 3; i++)
-        if (ops_in(node, i) && !has(node, i)) return -1;
+        if (cnr_own_input(node, i) && !has(node, i)) return -1;
     memcpy(text, formula, sizeof formula);
     for (int k = 0; k < 2; k++) {
         uint32_t bits;
@@ -117,12 +117,12 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
 }
 
 const cnr_op ops_clip = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "clip",
     .summary = "x, but no less than min and no more than max.",
     .flags = CNR_OP_ELEMENTWISE | CNR_OP_EPILOGUE | CNR_OP_PURE | CNR_OP_RANGES,
-    OPS_ATTRS(attrs),
-    OPS_PORTS(in, out),
+    CNR_OP_ATTRS(attrs),
+    CNR_OP_PORTS(in, out),
     .infer = infer,
     .cost = kit_cost_flops,
     .gradient = gradient,

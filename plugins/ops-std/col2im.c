@@ -41,9 +41,9 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     kit_list image, block;
     cnr_window w;
     int64_t elements = 1, count = 1;
-    KIT_TRY(ops_want(node, 0, OPS_FLOATS, 3, 3, err));
-    KIT_TRY(kit_ints(node, 1, NULL, &image, err));
-    KIT_TRY(kit_ints(node, 2, NULL, &block, err));
+    CNR_TRY(ops_want(node, 0, OPS_FLOATS, 3, 3, err));
+    CNR_TRY(kit_ints(node, 1, NULL, &image, err));
+    CNR_TRY(kit_ints(node, 2, NULL, &block, err));
     if (image.n != block.n || image.n < 1 || image.n > CNR_MAX_SPATIAL)
         return ops_fail(err, CNR_E_SHAPE, node, "image and block must have the same 1 to %d axes",
                         CNR_MAX_SPATIAL);
@@ -52,11 +52,11 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     y->dim[0] = x->dim[0];
     for (int32_t i = 1; i < y->rank; i++) y->dim[i] = CNR_DIM_UNKNOWN;
     if (!image.known || !block.known) return CNR_OK;
-    KIT_TRY(windows(node, &image, &block, &w, err));
+    CNR_TRY(windows(node, &image, &block, &w, err));
     for (int32_t i = 0; i < w.spatial; i++) {
         y->dim[2 + i] = w.in[i];
-        KIT_TRY(kit_mul(node, elements, w.kernel[i], &elements, err));
-        KIT_TRY(kit_mul(node, count, w.out[i], &count, err));
+        CNR_TRY(kit_mul(node, elements, w.kernel[i], &elements, err));
+        CNR_TRY(kit_mul(node, count, w.out[i], &count, err));
     }
     if (x->dim[1] >= 0 && x->dim[1] % elements)
         return ops_fail(err, CNR_E_SHAPE, node, "%lld rows for windows of %lld",
@@ -105,21 +105,21 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     kit_list image, block;
     cnr_window w;
     ops_geometry g;
-    KIT_TRY(kit_ints(run->node, 1, NULL, &image, err));
-    KIT_TRY(kit_ints(run->node, 2, NULL, &block, err));
-    KIT_TRY(windows(run->node, &image, &block, &w, err));
+    CNR_TRY(kit_ints(run->node, 1, NULL, &image, err));
+    CNR_TRY(kit_ints(run->node, 2, NULL, &block, err));
+    CNR_TRY(windows(run->node, &image, &block, &w, err));
     ops_geometry_of(&w, run->outputs[0], run, &g);
     OPS_SPECIALISE(run->outputs[0]->dtype, body(run, &g, dtype));
     return CNR_OK;
 }
 
 const cnr_op ops_col2im = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "col2im",
     .summary = "Windows' columns added up to the pictures that they were cut out of.",
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
-    OPS_ATTRS(attrs),
-    OPS_PORTS(in, out),
+    CNR_OP_ATTRS(attrs),
+    CNR_OP_PORTS(in, out),
     .infer = infer,
     .cost = kit_cost_flops,
     .split_axes = ops_split_first,

@@ -9,28 +9,23 @@ static const cnr_attr_spec attrs[] = {OPS_AXIS_ROW(1, "along which the inputs ar
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     cnr_tensor *y = outputs[0];
     int32_t axis;
-    KIT_TRY(ops_want(node, 0, OPS_WHOLE, 1, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want(node, 0, OPS_WHOLE, 1, CNR_MAX_RANK, err));
     ops_like(y, node->inputs[0]);
-    KIT_TRY(ops_axis(node, "axis", y->rank, 0, &axis, err));
+    CNR_TRY(ops_axis(node, "axis", y->rank, 0, &axis, err));
     for (int32_t i = 1; i < node->n_inputs; i++) {
-        KIT_TRY(ops_want(node, i, 1u << y->dtype, y->rank, y->rank, err));
+        CNR_TRY(ops_want(node, i, 1u << y->dtype, y->rank, y->rank, err));
         for (int32_t a = 0; a < y->rank; a++) {
             const int64_t dim = node->inputs[i]->dim[a];
-            if (a == axis) KIT_TRY(kit_add(node, y->dim[a], dim, &y->dim[a], err));
-            else KIT_TRY(kit_same(node, y->dim[a], dim, &y->dim[a], err));
+            if (a == axis) CNR_TRY(kit_add(node, y->dim[a], dim, &y->dim[a], err));
+            else CNR_TRY(kit_same(node, y->dim[a], dim, &y->dim[a], err));
         }
     }
     return CNR_OK;
 }
 
-static int32_t axis_of(const cnr_node *node) {
-    const int64_t axis = cnr_attr_int(node, "axis");
-    return (int32_t)(axis < 0 ? axis + node->outputs[0]->rank : axis);
-}
-
 /* Where everything before the axis is 1, each input is one piece of the output. */
 static int32_t aliases_of(const cnr_node *node, cnr_alias *alias, int32_t max) {
-    const int32_t axis = axis_of(node);
+    const int32_t axis = ops_axis_of(node, node->outputs[0]);
     uint64_t offset = 0;
     int32_t n = 0;
     for (int32_t a = 0; a < axis; a++)
@@ -45,7 +40,7 @@ static int32_t aliases_of(const cnr_node *node, cnr_alias *alias, int32_t max) {
 static int32_t split_axes(const cnr_node *node, cnr_split_axis *split, int32_t max) {
     int32_t n = 0;
     for (int32_t a = 0; a < node->outputs[0]->rank && n < max; a++)
-        if (a != axis_of(node)) split[n++] = (cnr_split_axis){a, 1};
+        if (a != ops_axis_of(node, node->outputs[0])) split[n++] = (cnr_split_axis){a, 1};
     return n;
 }
 
@@ -57,7 +52,7 @@ static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t en
 
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *y = run->outputs[0];
-    const int32_t axis = axis_of(run->node);
+    const int32_t axis = ops_axis_of(run->node, run->node->outputs[0]);
     const size_t size = ops_size(y->dtype);
     int64_t to[CNR_MAX_RANK], from[CNR_MAX_RANK], at = 0;
     (void)err;
@@ -79,7 +74,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 
 static cnr_status gradient(OPS_GRADIENT_ARGS) {
     kit_build b = {host, graph, CNR_OK};
-    const int64_t axis = axis_of(node);
+    const int64_t axis = ops_axis_of(node, node->outputs[0]);
     int64_t from = 0;
     (void)inputs, (void)outputs;
     for (int32_t i = 0; grad_out[0] >= 0 && i < node->n_inputs; i++) {
@@ -95,13 +90,13 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
 static const char *const aliases[] = {"concatenate", NULL};
 
 const cnr_op ops_concat = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "concat",
     .summary = "The inputs one after another along an axis.",
     .aliases = aliases,
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
-    OPS_ATTRS(attrs),
-    OPS_PORTS(in, out),
+    CNR_OP_ATTRS(attrs),
+    CNR_OP_PORTS(in, out),
     .infer = infer,
     .aliases_of = aliases_of,
     .split_axes = split_axes,

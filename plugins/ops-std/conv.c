@@ -2,7 +2,7 @@
 #include "ops_window.h"
 
 const cnr_attr_spec ops_conv_attrs[] = {OPS_CONV_ROWS, OPS_WINDOW_ROWS};
-_Static_assert(OPS_ROWS(ops_conv_attrs) == OPS_CONV_N_ATTRS, "the schema's length");
+_Static_assert(CNR_ROWS(ops_conv_attrs) == OPS_CONV_N_ATTRS, "the schema's length");
 
 static const cnr_port in[] = {
     {.name = "x", .help = "N C and one to three spatial axes"},
@@ -74,7 +74,7 @@ cnr_status ops_conv_parameters(const cnr_node *node, int32_t port, int transpose
     const cnr_status status = ops_want(node, 0, OPS_FLOATS, 3, 2 + CNR_MAX_SPATIAL, err);
     if (status != CNR_OK) return status;
     if (port == 2 && !cnr_attr_int(node, "bias")) return CNR_E_NOT_FOUND;
-    const cnr_tensor *x = node->inputs[0], *weight = ops_in(node, 1);
+    const cnr_tensor *x = node->inputs[0], *weight = cnr_own_input(node, 1);
     t->dtype = x->dtype;
     if (port == 2) {
         t->rank = 1;
@@ -117,7 +117,7 @@ static void cost(const cnr_node *node, cnr_cost *c) {
     const uint64_t outputs = ops_elements(node->outputs[0]);
     const int64_t taps = ops_span(weight, 1, weight->rank);
     c->macs = ops_mul(outputs, taps < 0 ? 0 : (uint64_t)taps);
-    c->flops = ops_in(node, 2) ? outputs : 0;
+    c->flops = cnr_own_input(node, 2) ? outputs : 0;
 }
 
 cnr_status ops_conv_grad_infer(const cnr_node *node, const cnr_tensor *x, const cnr_tensor *weight,
@@ -220,7 +220,7 @@ OPS_INLINE double element(const ops_geometry *g, int32_t dtype, const void *x, c
 
 OPS_INLINE void body(const cnr_run *run, const ops_geometry *g, int32_t dtype) {
     const cnr_tensor *x = run->node->inputs[0], *weight = run->node->inputs[1];
-    const cnr_tensor *bias = ops_in(run->node, 2), *y = run->outputs[0];
+    const cnr_tensor *bias = cnr_own_input(run->node, 2), *y = run->outputs[0];
     const int64_t each = weight->dim[0] / cnr_attr_int(run->node, "group"), c = weight->dim[1];
     const int64_t size = (int64_t)ops_size(dtype);
     int64_t o[3];
@@ -253,13 +253,13 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 }
 
 const cnr_op ops_conv = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "conv",
     .summary = "Convolution over one to three spatial axes; with groups, dilation and padding.",
     .aliases = aliases,
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
-    OPS_ATTRS(ops_conv_attrs),
-    OPS_PORTS(in, out),
+    CNR_OP_ATTRS(ops_conv_attrs),
+    CNR_OP_PORTS(in, out),
     .infer = infer,
     .cost = cost,
     .split_axes = split_axes,

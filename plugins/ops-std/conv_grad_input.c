@@ -33,13 +33,13 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 }
 
 const cnr_op ops_conv_grad_input = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "conv_grad_input",
     .summary = "The gradient of a convolution's input; the convolution's own attributes.",
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
     .n_attrs = OPS_CONV_N_ATTRS,
     .attrs = ops_conv_attrs,
-    OPS_PORTS(in, out),
+    CNR_OP_PORTS(in, out),
     .infer = infer,
     .cost = cost,
     .split_axes = ops_split_first,

@@ -67,8 +67,8 @@ static cnr_status window_of(const cnr_node *node, cnr_window *w, cnr_error *err)
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     cnr_window w;
-    KIT_TRY(ops_want(node, 0, OPS_FLOATS, 3, 2 + CNR_MAX_SPATIAL, err));
-    KIT_TRY(ops_want(node, 1, OPS_FLOATS, 3, 2 + CNR_MAX_SPATIAL, err));
+    CNR_TRY(ops_want(node, 0, OPS_FLOATS, 3, 2 + CNR_MAX_SPATIAL, err));
+    CNR_TRY(ops_want(node, 1, OPS_FLOATS, 3, 2 + CNR_MAX_SPATIAL, err));
     const cnr_tensor *x = node->inputs[0], *weight = node->inputs[1];
     const int64_t group = cnr_attr_int(node, "group"), wish = cnr_attr_int(node, "out");
     if (weight->rank != x->rank || weight->dtype != x->dtype)
@@ -79,12 +79,12 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     if (weight->dim[0] >= 0 && weight->dim[0] % group != 0)
         return ops_fail(err, CNR_E_SHAPE, node, "%lld channels do not fall into %lld groups",
                         (long long)weight->dim[0], (long long)group);
-    KIT_TRY(window_of(node, &w, err));
+    CNR_TRY(window_of(node, &w, err));
     const int64_t many = weight->dim[1] < 0 ? CNR_DIM_UNKNOWN : weight->dim[1] * group;
     if (wish > 0 && !ops_dims_agree(many, wish))
         return ops_fail(err, CNR_E_SHAPE, node, "out is %lld, the weight has %lld",
                         (long long)wish, (long long)many);
-    KIT_TRY(ops_want_shape(node, 2, x->dtype, 1, &many, err));
+    CNR_TRY(ops_want_shape(node, 2, x->dtype, 1, &many, err));
     ops_like(outputs[0], x);
     outputs[0]->dim[1] = many;
     for (int32_t i = 0; i < w.spatial; i++) outputs[0]->dim[2 + i] = w.in[i];
@@ -100,7 +100,7 @@ static void cost(const cnr_node *node, cnr_cost *c) {
     const cnr_tensor *weight = node->inputs[1];
     const int64_t taps = ops_span(weight, 1, weight->rank);
     c->macs = ops_mul(ops_elements(node->inputs[0]), taps < 0 ? 0 : (uint64_t)taps);
-    c->flops = ops_in(node, 2) ? ops_elements(node->outputs[0]) : 0;
+    c->flops = cnr_own_input(node, 2) ? ops_elements(node->outputs[0]) : 0;
 }
 
 static int32_t split_axes(const cnr_node *node, cnr_split_axis *axes, int32_t max) {
@@ -149,7 +149,7 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
     cnr_status status = CNR_OK;
     (void)outputs;
     if (grad_out[0] < 0) return CNR_OK;
-    KIT_TRY(window_of(node, &w, err));
+    CNR_TRY(window_of(node, &w, err));
     for (int32_t i = 0; i < spatial; i++) {
         const int64_t reach = (w.kernel[i] - 1) * w.dilation[i] + 1;
         pads[i] = w.pad_begin[i];
@@ -181,21 +181,21 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     cnr_window w;
     ops_geometry g;
-    KIT_TRY(window_of(run->node, &w, err));
+    CNR_TRY(window_of(run->node, &w, err));
     ops_geometry_of(&w, run->node->inputs[0], run, &g);
     ops_transposed(run, &g, cnr_attr_int(run->node, "group"), run->node->inputs[0],
-                   run->node->inputs[1], ops_in(run->node, 2));
+                   run->node->inputs[1], cnr_own_input(run->node, 2));
     return CNR_OK;
 }
 
 const cnr_op ops_conv_transpose = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "conv_transpose",
     .summary = "Transposed convolution: every input element spreads a window over the output.",
     .aliases = aliases,
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
-    OPS_ATTRS(attrs),
-    OPS_PORTS(in, out),
+    CNR_OP_ATTRS(attrs),
+    CNR_OP_PORTS(in, out),
     .infer = infer,
     .cost = cost,
     .split_axes = split_axes,

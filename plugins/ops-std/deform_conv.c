@@ -19,9 +19,9 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     const int64_t parts = cnr_attr_int(node, "offset_group");
     cnr_window w;
     for (int32_t p = 0; p < 3; p++)
-        KIT_TRY(ops_want(node, p, OPS_FLOATS, 3, 2 + CNR_MAX_SPATIAL, err));
+        CNR_TRY(ops_want(node, p, OPS_FLOATS, 3, 2 + CNR_MAX_SPATIAL, err));
     const cnr_tensor *x = node->inputs[0], *weight = node->inputs[1];
-    KIT_TRY(ops_conv_check(node, x, weight, &w, err));
+    CNR_TRY(ops_conv_check(node, x, weight, &w, err));
     if (x->dim[1] >= 0 && x->dim[1] % parts != 0)
         return ops_fail(err, CNR_E_SHAPE, node, "%lld channels do not fall into %lld offset groups",
                         (long long)x->dim[1], (long long)parts);
@@ -30,10 +30,10 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     if (dim[1] > OPS_MAX_DIM / parts)
         return ops_fail(err, CNR_E_LIMIT, node, "too many offsets");
     if (dim[1] >= 0) dim[1] *= parts;
-    KIT_TRY(ops_want_shape(node, 4, x->dtype, x->rank, dim, err));
+    CNR_TRY(ops_want_shape(node, 4, x->dtype, x->rank, dim, err));
     if (dim[1] >= 0) dim[1] *= w.spatial;
-    KIT_TRY(ops_want_shape(node, 2, x->dtype, x->rank, dim, err));
-    KIT_TRY(ops_want_shape(node, 3, x->dtype, 1, weight->dim, err));
+    CNR_TRY(ops_want_shape(node, 2, x->dtype, x->rank, dim, err));
+    CNR_TRY(ops_want_shape(node, 3, x->dtype, 1, weight->dim, err));
     ops_like(outputs[0], x);
     outputs[0]->dim[1] = weight->dim[0];
     for (int32_t i = 0; i < w.spatial; i++) outputs[0]->dim[2 + i] = w.out[i];
@@ -94,7 +94,7 @@ typedef struct shape {
 /* Tap k of the window at o (of sample n, offset group `part`): where it reads, and its factor. */
 OPS_INLINE double tap(const cnr_run *run, const ops_geometry *g, const shape *s, int32_t dtype,
                       int64_t n, int64_t part, int64_t k, const int64_t *o, double *place) {
-    const cnr_tensor *mask = ops_in(run->node, 4);
+    const cnr_tensor *mask = cnr_own_input(run->node, 4);
     const int64_t volume = ops_volume(g->out), at = (o[0] * g->out[1] + o[1]) * g->out[2] + o[2];
     const int64_t first = (n * s->parts + part) * s->taps + k;
     const int64_t step[3] = {k / g->k[2] / g->k[1], k / g->k[2] % g->k[1], k % g->k[2]};
@@ -112,7 +112,7 @@ OPS_INLINE double element(const cnr_run *run, const ops_geometry *g, const shape
                           int64_t n, int64_t m, const int64_t *o) {
     const cnr_node *node = run->node;
     const int64_t first = m / s->each * s->c, per_part = g->c / s->parts;
-    double sum = ops_in(node, 3) ? ops_get(dtype, node->inputs[3]->data, m) : 0;
+    double sum = cnr_own_input(node, 3) ? ops_get(dtype, node->inputs[3]->data, m) : 0;
     for (int64_t c = 0; c < s->c; c++)
         for (int64_t k = 0; k < s->taps; k++) {
             double place[3];
@@ -143,7 +143,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *weight = run->node->inputs[1];
     cnr_window w;
     ops_geometry g;
-    KIT_TRY(ops_conv_check(run->node, x, weight, &w, err));
+    CNR_TRY(ops_conv_check(run->node, x, weight, &w, err));
     ops_geometry_of(&w, x, run, &g);
     shape s = {.group = cnr_attr_int(run->node, "group"),
                .parts = cnr_attr_int(run->node, "offset_group"), .taps = ops_volume(g.k),
@@ -154,12 +154,12 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 }
 
 const cnr_op ops_deform_conv = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "deform_conv",
     .summary = "Convolution whose taps are moved by offsets from place to place.",
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
-    OPS_ATTRS(attrs),
-    OPS_PORTS(in, out),
+    CNR_OP_ATTRS(attrs),
+    CNR_OP_PORTS(in, out),
     .infer = infer,
     .cost = cost,
     .split_axes = ops_split_all,

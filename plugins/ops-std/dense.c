@@ -14,13 +14,13 @@ static const cnr_port out[] = {{.name = "y", .help = "N out"}};
 static const char *const aliases[] = {"linear", "fully_connected", NULL};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
-    KIT_TRY(ops_want(node, 0, OPS_FLOATS, 1, CNR_MAX_RANK, err));
-    KIT_TRY(ops_want(node, 1, OPS_FLOATS, 2, 2, err));
+    CNR_TRY(ops_want(node, 0, OPS_FLOATS, 1, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want(node, 1, OPS_FLOATS, 2, 2, err));
     const cnr_tensor *x = node->inputs[0], *weight = node->inputs[1];
     const int64_t wish = cnr_attr_int(node, "out");
     const int64_t dim[2] = {wish > 0 ? wish : -1, ops_span(x, 1, x->rank)};
-    KIT_TRY(ops_want_shape(node, 1, x->dtype, 2, dim, err));
-    KIT_TRY(ops_want_shape(node, 2, x->dtype, 1, weight->dim, err));
+    CNR_TRY(ops_want_shape(node, 1, x->dtype, 2, dim, err));
+    CNR_TRY(ops_want_shape(node, 2, x->dtype, 1, weight->dim, err));
     outputs[0]->dtype = x->dtype;
     outputs[0]->rank = 2;
     outputs[0]->dim[0] = x->dim[0];
@@ -30,9 +30,9 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
 
 static cnr_status parameters(const cnr_node *node, int32_t port, cnr_tensor *t, cnr_init *init,
                              cnr_error *err) {
-    KIT_TRY(ops_want(node, 0, OPS_FLOATS, 1, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want(node, 0, OPS_FLOATS, 1, CNR_MAX_RANK, err));
     if (port == 2 && !cnr_attr_int(node, "bias")) return CNR_E_NOT_FOUND;
-    const cnr_tensor *x = node->inputs[0], *weight = ops_in(node, 1);
+    const cnr_tensor *x = node->inputs[0], *weight = cnr_own_input(node, 1);
     const int64_t inputs = ops_span(x, 1, x->rank);
     t->dtype = x->dtype;
     t->dim[0] = weight && weight->rank > 0 ? weight->dim[0] : cnr_attr_int(node, "out");
@@ -55,7 +55,7 @@ static void cost(const cnr_node *node, cnr_cost *c) {
     const uint64_t outputs = ops_elements(node->outputs[0]);
     const int64_t inputs = node->inputs[1]->dim[1];
     c->macs = ops_mul(outputs, inputs < 0 ? 0 : (uint64_t)inputs);
-    c->flops = ops_in(node, 2) ? outputs : 0;
+    c->flops = cnr_own_input(node, 2) ? outputs : 0;
 }
 
 static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
@@ -93,7 +93,7 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
 }
 
 OPS_INLINE void body(const cnr_run *run, const int64_t *lo, const int64_t *hi, int32_t dtype) {
-    const cnr_tensor *weight = run->node->inputs[1], *bias = ops_in(run->node, 2);
+    const cnr_tensor *weight = run->node->inputs[1], *bias = cnr_own_input(run->node, 2);
     const int64_t k = weight->dim[1], m = weight->dim[0], size = (int64_t)ops_size(dtype);
     for (int64_t n = lo[0]; n < hi[0]; n++) {
         const char *x = (const char *)run->node->inputs[0]->data + n * k * size;
@@ -110,19 +110,19 @@ OPS_INLINE void body(const cnr_run *run, const int64_t *lo, const int64_t *hi, i
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     int64_t lo[CNR_MAX_RANK], hi[CNR_MAX_RANK];
     (void)err;
-    ops_range(run, lo, hi);
+    cnr_range_of(run, lo, hi);
     OPS_SPECIALISE(run->outputs[0]->dtype, body(run, lo, hi, dtype));
     return CNR_OK;
 }
 
 const cnr_op ops_dense = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "dense",
     .summary = "Every output from every input of a sample: x, flattened from axis 1, by weight.",
     .aliases = aliases,
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
-    OPS_ATTRS(attrs),
-    OPS_PORTS(in, out),
+    CNR_OP_ATTRS(attrs),
+    CNR_OP_PORTS(in, out),
     .infer = infer,
     .cost = cost,
     .split_axes = ops_split_two,

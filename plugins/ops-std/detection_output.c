@@ -9,8 +9,8 @@ static const cnr_port out[] = {
     {.name = "y", .help = "1 1 found 7: picture, class, score, x0 y0 x1 y1 from 0 to 1"}};
 static const char *const codes[] = {"CORNER", "CENTER_SIZE", "CORNER_SIZE", NULL};
 enum { CORNER, CENTER_SIZE, CORNER_SIZE };
-#define COUNT(NAME, DEFAULT, TEXT)                                                              \
-    {.name = NAME, .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = -1, .max = 1 << 30,   \
+#define COUNT(NAME, DEFAULT, TEXT)                                                             \
+    {.name = NAME, .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = -1, .max = 1 << 30, \
      .default_i = DEFAULT, .help = TEXT}
 static const cnr_attr_spec attrs[] = {
     {.name = "num_classes", .type = CNR_ATTR_INT, .flags = CNR_ATTR_REQUIRED | CNR_ATTR_BOUNDED,
@@ -42,11 +42,11 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     const int64_t keep = cnr_attr_int(node, "keep_top_k");
     cnr_tensor *y = outputs[0];
     int64_t n;
-    KIT_TRY(ops_want(node, 0, OPS_FLOATS, 2, CNR_MAX_RANK, err));
-    KIT_TRY(ops_want(node, 1, OPS_FLOATS, 2, CNR_MAX_RANK, err));
-    KIT_TRY(ops_want(node, 2, OPS_FLOATS, 3, 3, err));
+    CNR_TRY(ops_want(node, 0, OPS_FLOATS, 2, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want(node, 1, OPS_FLOATS, 2, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want(node, 2, OPS_FLOATS, 3, 3, err));
     const cnr_tensor *loc = node->inputs[0], *conf = node->inputs[1], *prior = node->inputs[2];
-    KIT_TRY(kit_same(node, loc->dim[0], conf->dim[0], &n, err));
+    CNR_TRY(kit_same(node, loc->dim[0], conf->dim[0], &n, err));
     y->dtype = loc->dtype;
     y->rank = 4;
     y->dim[0] = y->dim[1] = 1;
@@ -198,12 +198,12 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 }
 
 const cnr_op ops_detection_output = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "detection_output",
     .summary = "An SSD net's offsets and scores as the boxes it found.",
     .flags = CNR_OP_PURE,
-    OPS_ATTRS(attrs),
-    OPS_PORTS(in, out),
+    CNR_OP_ATTRS(attrs),
+    CNR_OP_PORTS(in, out),
     .infer = infer,
     .reference = reference,
     .reference_workspace = workspace,

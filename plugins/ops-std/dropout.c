@@ -17,7 +17,7 @@ static const cnr_port out[] = {
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_status status = ops_want(node, 0, OPS_WHOLE, 0, CNR_MAX_RANK, err);
     if (status != CNR_OK) return status;
-    const cnr_tensor *training = ops_in(node, 2);
+    const cnr_tensor *training = cnr_own_input(node, 2);
     if (training && training->data && cnr_count(training) == 1 &&
         ops_get_int(training->dtype, training->data, 0) != 0)
         return ops_fail(err, CNR_E_UNSUPPORTED, node, "training_mode must be false");
@@ -48,8 +48,8 @@ static const cnr_port drawn_out[] = {
     {.name = "y", .help = "x / (1 - ratio) where it is kept, else 0"}};
 
 static cnr_status drawn_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
-    KIT_TRY(ops_want(node, 0, OPS_FLOATS, 0, CNR_MAX_RANK, err));
-    KIT_TRY(ops_want(node, 1, OPS_FLOATS, 0, 0, err));
+    CNR_TRY(ops_want(node, 0, OPS_FLOATS, 0, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want(node, 1, OPS_FLOATS, 0, 0, err));
     ops_like(outputs[0], node->inputs[0]);
     return CNR_OK;
 }
@@ -71,7 +71,7 @@ OPS_INLINE void drawn_body(const cnr_run *run, int32_t dtype) {
     const uint64_t least = (uint64_t)(ratio * 4294967296.0); /* draws below it are dropped */
     const void *x = node->inputs[0]->data;
     void *y = run->outputs[0]->data;
-    const ops_runs runs = ops_runs_of(run);
+    const cnr_pieces runs = cnr_pieces_of(run);
     for (int64_t r = 0; r < runs.n; r++)
         for (int64_t i = 0; i < runs.length; i++) {
             const int64_t at = runs.first + r * runs.pitch + i;
@@ -112,12 +112,12 @@ static cnr_status training(const cnr_host *host, struct cnr_graph *graph, const 
 }
 
 const cnr_op ops_dropout = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "dropout",
     .summary = "Its input, unchanged, at inference.",
     .flags = CNR_OP_PASS | CNR_OP_PURE,
-    OPS_ATTRS(attrs),
-    OPS_PORTS(in, out),
+    CNR_OP_ATTRS(attrs),
+    CNR_OP_PORTS(in, out),
     .infer = infer,
     .aliases_of = ops_alias_view,
     .gradient = ops_gradient_through,
@@ -126,12 +126,12 @@ const cnr_op ops_dropout = {
 };
 
 const cnr_op ops_dropout_drawn = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "dropout_drawn",
     .summary = "Dropout in training: elements that a mask drawn for the step drops become 0.",
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
-    OPS_ATTRS(drawn_attrs),
-    OPS_PORTS(drawn_in, drawn_out),
+    CNR_OP_ATTRS(drawn_attrs),
+    CNR_OP_PORTS(drawn_in, drawn_out),
     .infer = drawn_infer,
     .cost = kit_cost_flops,
     .aliases_of = ops_alias_inplace,

@@ -101,7 +101,7 @@ cnr_status einsum_read(const cnr_node *node, einsum *e, cnr_error *err) {
     if (e->n_terms > EINSUM_TERMS)
         return ops_fail(err, CNR_E_LIMIT, node, "more than %d operands", EINSUM_TERMS);
     for (int32_t k = 0; k < e->n_terms; k++) {
-        KIT_TRY(read_term(node, &at, &terms[k], err));
+        CNR_TRY(read_term(node, &at, &terms[k], err));
         open[k] = node->inputs[k]->rank - terms[k].n;
         if (open[k] < 0 || (open[k] > 0 && terms[k].dots < 0))
             return ops_fail(err, CNR_E_SHAPE, node, "operand %d of rank %d has %d labels", (int)k,
@@ -112,13 +112,13 @@ cnr_status einsum_read(const cnr_node *node, einsum *e, cnr_error *err) {
         if (*at == ',') at++;
     }
     for (int32_t k = 0; k < e->n_terms; k++)
-        KIT_TRY(lay(node, e, k, &terms[k], open[k], most, err));
+        CNR_TRY(lay(node, e, k, &terms[k], open[k], most, err));
     if (strncmp(at, "->", 2) == 0) {
         at += 2;
-        KIT_TRY(read_term(node, &at, &result, err));
-    } else KIT_TRY(implied(node, e, &result, err));
+        CNR_TRY(read_term(node, &at, &result, err));
+    } else CNR_TRY(implied(node, e, &result, err));
     if (*at) return ops_fail(err, CNR_E_ARG, node, "the equation goes on with \"%.8s\"", at);
-    KIT_TRY(lay(node, e, e->n_terms, &result, result.dots < 0 ? 0 : most, most, err));
+    CNR_TRY(lay(node, e, e->n_terms, &result, result.dots < 0 ? 0 : most, most, err));
     uint64_t operands = 0;
     for (int32_t k = 0; k < e->n_terms; k++) operands |= e->used[k];
     if (e->used[e->n_terms] & ~operands)
@@ -134,11 +134,11 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     einsum e;
     cnr_tensor *y = outputs[0];
     for (int32_t k = 0; k < node->n_inputs; k++) {
-        KIT_TRY(ops_want(node, k, DTYPES, 0, CNR_MAX_RANK, err));
+        CNR_TRY(ops_want(node, k, DTYPES, 0, CNR_MAX_RANK, err));
         if (node->inputs[k]->dtype != node->inputs[0]->dtype)
             return ops_fail(err, CNR_E_SHAPE, node, "the operands must have one type");
     }
-    KIT_TRY(einsum_read(node, &e, err));
+    CNR_TRY(einsum_read(node, &e, err));
     y->dtype = node->inputs[0]->dtype;
     y->rank = e.rank[e.n_terms];
     for (int32_t i = 0; i < y->rank; i++) y->dim[i] = e.dim[e.term[e.n_terms][i]];
@@ -234,8 +234,8 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     walk outer = {.n = 0}, inner = {.n = 0};
     int64_t lo[CNR_MAX_RANK], hi[CNR_MAX_RANK], strides[CNR_MAX_RANK];
     einsum e;
-    KIT_TRY(einsum_read(node, &e, err));
-    ops_range(run, lo, hi);
+    CNR_TRY(einsum_read(node, &e, err));
+    cnr_range_of(run, lo, hi);
     kit_dense_strides(y, strides);
     int nothing = 0;
     for (int32_t i = 0; i < y->rank; i++) {
@@ -261,12 +261,12 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 }
 
 const cnr_op ops_einsum = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "einsum",
     .summary = "Sums of products of elements, as an equation of axes' labels says.",
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
-    OPS_ATTRS(attrs),
-    OPS_PORTS(in, out),
+    CNR_OP_ATTRS(attrs),
+    CNR_OP_PORTS(in, out),
     .infer = infer,
     .cost = cost,
     .split_axes = ops_split_all,

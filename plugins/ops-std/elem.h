@@ -9,7 +9,7 @@
 #define ELEM_RUN 256
 
 /* Where arithmetic on a data type happens: i64 and u64 do not fit a double. */
-typedef enum elem_domain { ELEM_F, ELEM_I, ELEM_U } elem_domain;
+typedef enum elem_domain { ELEM_F = CNR_f64, ELEM_I = CNR_i64, ELEM_U = CNR_u64 } elem_domain;
 
 typedef union elem_run {
     double f[ELEM_RUN];
@@ -32,16 +32,29 @@ static inline elem_domain elem_domain_of(int32_t dtype) {
 
 /* n <= ELEM_RUN elements data[first], data[first + stride] ... as `domain`. Floats become integers
  * by truncation, saturated, NaN as 0. */
-void elem_load(int32_t dtype, const void *data, int64_t first, int64_t stride, int64_t n,
-               elem_domain domain, elem_run *out);
-/* The reverse, to data[first] onwards. Integers are cut to the type's bits; bool is "not 0". */
+static inline void elem_load(int32_t dtype, const void *data, int64_t first, int64_t stride,
+                             int64_t n, elem_domain domain, elem_run *out) {
+    ops_host->elements_read(dtype, data, first, stride, n, (int32_t)domain, out);
+}
+/* The reverse, to data[first] onwards. Integers are cut to the type's bits, those too that floats
+ * become (which ONNX leaves open); bool is "not 0". */
 void elem_store(int32_t dtype, void *data, int64_t first, int64_t n, elem_domain domain,
                 const elem_run *in);
 
 /* One element; slow, for small tensors. */
-double elem_f64(const cnr_tensor *t, int64_t index);
-int64_t elem_i64(const cnr_tensor *t, int64_t index);
-void elem_set_f64(const cnr_tensor *t, int64_t index, double value);
-void elem_set_i64(const cnr_tensor *t, int64_t index, int64_t value);
+static inline double elem_f64(const cnr_tensor *t, int64_t index) {
+    double v;
+    ops_host->elements_read(t->dtype, t->data, index, 1, 1, CNR_f64, &v);
+    return v;
+}
+static inline int64_t elem_i64(const cnr_tensor *t, int64_t index) {
+    int64_t v;
+    ops_host->elements_read(t->dtype, t->data, index, 1, 1, CNR_i64, &v);
+    return v;
+}
+static inline void elem_set_i64(const cnr_tensor *t, int64_t index, int64_t value) {
+    ops_host->elements_write(t->dtype, t->data, index, 1, CNR_i64, &value);
+}
+void elem_set_f64(const cnr_tensor *t, int64_t index, double value); /* as elem_store */
 
 #endif

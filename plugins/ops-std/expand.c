@@ -20,8 +20,8 @@ static cnr_status expand_infer(const cnr_node *node, cnr_tensor *const *outputs,
     const cnr_tensor *x = node->inputs[0];
     cnr_tensor *y = outputs[0];
     kit_list shape;
-    KIT_TRY(ops_want(node, 0, OPS_WHOLE, 0, CNR_MAX_RANK, err));
-    KIT_TRY(kit_ints(node, 1, "shape", &shape, err));
+    CNR_TRY(ops_want(node, 0, OPS_WHOLE, 0, CNR_MAX_RANK, err));
+    CNR_TRY(kit_ints(node, 1, "shape", &shape, err));
     if (shape.n < 0 || shape.n > CNR_MAX_RANK)
         return ops_fail(err, CNR_E_SHAPE, node, "the new rank must be known and at most %d",
                         CNR_MAX_RANK);
@@ -56,7 +56,7 @@ static cnr_status expand_reference(const cnr_run *run, cnr_error *err) {
     int64_t from[CNR_MAX_RANK], to[CNR_MAX_RANK];
     move_map m = {.rank = 0};
     (void)err;
-    kit_strides(x, y, from);
+    cnr_strides(x, y, from);
     kit_dense_strides(y, to);
     for (int32_t a = 0; a < y->rank; a++) move_axis(&m, y->dim[a], from[a], to[a]);
     move_run_range(&m, run);
@@ -75,8 +75,8 @@ static cnr_status expand_gradient(OPS_GRADIENT_ARGS) {
 static cnr_status tile_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
     kit_list repeats;
-    KIT_TRY(ops_want(node, 0, OPS_WHOLE, 0, CNR_MAX_RANK, err));
-    KIT_TRY(kit_ints(node, 1, "repeats", &repeats, err));
+    CNR_TRY(ops_want(node, 0, OPS_WHOLE, 0, CNR_MAX_RANK, err));
+    CNR_TRY(kit_ints(node, 1, "repeats", &repeats, err));
     if (repeats.n >= 0 && repeats.n != x->rank)
         return ops_fail(err, CNR_E_SHAPE, node, "%lld repeats for rank %d",
                         (long long)repeats.n, (int)x->rank);
@@ -85,7 +85,7 @@ static cnr_status tile_infer(const cnr_node *node, cnr_tensor *const *outputs, c
         const int64_t times = repeats.known ? repeats.at[a] : CNR_DIM_UNKNOWN;
         if (repeats.known && times < 0)
             return ops_fail(err, CNR_E_ARG, node, "%lld repeats", (long long)times);
-        KIT_TRY(kit_mul(node, x->dim[a], times, &outputs[0]->dim[a], err));
+        CNR_TRY(kit_mul(node, x->dim[a], times, &outputs[0]->dim[a], err));
     }
     return CNR_OK;
 }
@@ -107,12 +107,12 @@ static cnr_status tile_reference(const cnr_run *run, cnr_error *err) {
 }
 
 const cnr_op ops_expand = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "expand",
     .summary = "x broadcast with a shape.",
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
-    OPS_ATTRS(expand_attrs),
-    OPS_PORTS(expand_in, expand_out),
+    CNR_OP_ATTRS(expand_attrs),
+    CNR_OP_PORTS(expand_in, expand_out),
     .infer = expand_infer,
     .split_axes = ops_split_all,
     .region = expand_region,
@@ -121,12 +121,12 @@ const cnr_op ops_expand = {
 };
 
 const cnr_op ops_tile = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "tile",
     .summary = "x repeated along its axes.",
     .flags = CNR_OP_PURE,
-    OPS_ATTRS(tile_attrs),
-    OPS_PORTS(tile_in, tile_out),
+    CNR_OP_ATTRS(tile_attrs),
+    CNR_OP_PORTS(tile_in, tile_out),
     .infer = tile_infer,
     .reference = tile_reference,
 };

@@ -21,12 +21,12 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
 }
 
 const cnr_op ops_flatten = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "flatten",
     .summary = "To a matrix: the axes before `axis` are its rows, the others its columns.",
     .flags = CNR_OP_PURE,
-    OPS_ATTRS(attrs),
-    OPS_PORTS(in, out),
+    CNR_OP_ATTRS(attrs),
+    CNR_OP_PORTS(in, out),
     .infer = infer,
     .aliases_of = ops_alias_view,
     .gradient = ops_gradient_reshape,

@@ -12,7 +12,7 @@ static const cnr_attr_spec nd_attrs[] = {
 #define INDEX_TYPES (1u << CNR_i32 | 1u << CNR_i64)
 
 static cnr_status check(const cnr_node *node, int32_t min_rank, cnr_error *err) {
-    KIT_TRY(ops_want(node, 0, OPS_WHOLE, min_rank, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want(node, 0, OPS_WHOLE, min_rank, CNR_MAX_RANK, err));
     return ops_want(node, 1, INDEX_TYPES, 0, CNR_MAX_RANK, err);
 }
 
@@ -26,17 +26,12 @@ static cnr_status index_at(const cnr_node *node, const cnr_tensor *indices, int6
                     (long long)dim - 1);
 }
 
-static int32_t axis_of(const cnr_node *node) {
-    const int64_t axis = cnr_attr_int(node, "axis");
-    return (int32_t)(axis < 0 ? axis + node->inputs[0]->rank : axis);
-}
-
 static cnr_status gather_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0], *indices = node->inputs[1];
     cnr_tensor *y = outputs[0];
     int32_t axis;
-    KIT_TRY(check(node, 1, err));
-    KIT_TRY(ops_axis(node, "axis", x->rank, 0, &axis, err));
+    CNR_TRY(check(node, 1, err));
+    CNR_TRY(ops_axis(node, "axis", x->rank, 0, &axis, err));
     if (x->rank - 1 + indices->rank > CNR_MAX_RANK)
         return ops_fail(err, CNR_E_LIMIT, node, "the result's rank is above %d", CNR_MAX_RANK);
     y->dtype = x->dtype;
@@ -48,7 +43,7 @@ static cnr_status gather_infer(const cnr_node *node, cnr_tensor *const *outputs,
 
 static cnr_status gather_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *indices = run->node->inputs[1];
-    const int32_t axis = axis_of(run->node);
+    const int32_t axis = ops_axis_of(run->node, run->node->inputs[0]);
     const int64_t outer = cnr_span(x, 0, axis), inner = cnr_span(x, axis + 1, x->rank);
     const int64_t n = cnr_count(indices), dim = x->dim[axis];
     const size_t line = (size_t)inner * ops_size(x->dtype);
@@ -56,7 +51,7 @@ static cnr_status gather_reference(const cnr_run *run, cnr_error *err) {
     for (int64_t o = 0; o < outer; o++)
         for (int64_t i = 0; i < n; i++, to += line) {
             int64_t at;
-            KIT_TRY(index_at(run->node, indices, i, dim, &at, err));
+            CNR_TRY(index_at(run->node, indices, i, dim, &at, err));
             if (line) memcpy(to, (const uint8_t *)x->data + (size_t)(o * dim + at) * line, line);
         }
     return CNR_OK;
@@ -66,8 +61,8 @@ static cnr_status gather_elements_infer(const cnr_node *node, cnr_tensor *const 
                                         cnr_error *err) {
     const cnr_tensor *x = node->inputs[0], *indices = node->inputs[1];
     int32_t axis;
-    KIT_TRY(check(node, 1, err));
-    KIT_TRY(ops_axis(node, "axis", x->rank, 0, &axis, err));
+    CNR_TRY(check(node, 1, err));
+    CNR_TRY(ops_axis(node, "axis", x->rank, 0, &axis, err));
     if (indices->rank != x->rank)
         return ops_fail(err, CNR_E_SHAPE, node, "indices have rank %d, x %d", (int)indices->rank,
                         (int)x->rank);
@@ -81,7 +76,7 @@ static cnr_status gather_elements_infer(const cnr_node *node, cnr_tensor *const 
 
 static cnr_status gather_elements_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *indices = run->node->inputs[1];
-    const int32_t axis = axis_of(run->node);
+    const int32_t axis = ops_axis_of(run->node, run->node->inputs[0]);
     const size_t size = ops_size(x->dtype);
     const int64_t n = cnr_count(indices);
     int64_t strides[CNR_MAX_RANK], index[CNR_MAX_RANK] = {0};
@@ -89,7 +84,7 @@ static cnr_status gather_elements_reference(const cnr_run *run, cnr_error *err) 
     kit_dense_strides(x, strides);
     for (int64_t i = 0; i < n; i++) {
         int64_t from = 0, at;
-        KIT_TRY(index_at(run->node, indices, i, x->dim[axis], &at, err));
+        CNR_TRY(index_at(run->node, indices, i, x->dim[axis], &at, err));
         for (int32_t a = 0; a < x->rank; a++) from += (a == axis ? at : index[a]) * strides[a];
         memcpy(to + (size_t)i * size, (const uint8_t *)x->data + (size_t)from * size, size);
         for (int32_t a = x->rank - 1; a >= 0 && ++index[a] == indices->dim[a]; a--) index[a] = 0;
@@ -102,8 +97,8 @@ static cnr_status gather_nd_infer(const cnr_node *node, cnr_tensor *const *outpu
     const cnr_tensor *x = node->inputs[0], *indices = node->inputs[1];
     const int32_t batch = (int32_t)cnr_attr_int(node, "batch_dims");
     cnr_tensor *y = outputs[0];
-    KIT_TRY(check(node, 1, err));
-    KIT_TRY(ops_want(node, 1, INDEX_TYPES, 1, CNR_MAX_RANK, err));
+    CNR_TRY(check(node, 1, err));
+    CNR_TRY(ops_want(node, 1, INDEX_TYPES, 1, CNR_MAX_RANK, err));
     const int64_t depth = indices->dim[indices->rank - 1];
     if (depth < 1 || batch >= indices->rank || batch + depth > x->rank)
         return ops_fail(err, CNR_E_SHAPE, node,
@@ -113,7 +108,7 @@ static cnr_status gather_nd_infer(const cnr_node *node, cnr_tensor *const *outpu
     y->dtype = x->dtype;
     for (int32_t a = 0; a < indices->rank - 1; a++) {
         int64_t dim = indices->dim[a];
-        if (a < batch) KIT_TRY(kit_same(node, dim, x->dim[a], &dim, err));
+        if (a < batch) CNR_TRY(kit_same(node, dim, x->dim[a], &dim, err));
         y->dim[y->rank++] = dim;
     }
     for (int32_t a = batch + (int32_t)depth; a < x->rank; a++) y->dim[y->rank++] = x->dim[a];
@@ -135,7 +130,7 @@ static cnr_status gather_nd_reference(const cnr_run *run, cnr_error *err) {
             for (int32_t d = 0; d < depth; d++) {
                 const int64_t dim = x->dim[batch + d];
                 int64_t at;
-                KIT_TRY(index_at(run->node, indices, (b * each + i) * depth + d, dim, &at, err));
+                CNR_TRY(index_at(run->node, indices, (b * each + i) * depth + d, dim, &at, err));
                 from = from * dim + at;
             }
             if (line)
@@ -144,10 +139,11 @@ static cnr_status gather_nd_reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-#define GATHER_OP(NAME, SUMMARY, ATTRS)                                                       \
-    const cnr_op ops_##NAME = {                                                               \
-        OPS_SIZES, .name = #NAME, .summary = SUMMARY, .flags = CNR_OP_PURE, OPS_ATTRS(ATTRS),  \
-        OPS_PORTS(in, out), .infer = NAME##_infer, .reference = NAME##_reference}
+#define GATHER_OP(NAME, SUMMARY, ATTRS)                                        \
+    const cnr_op ops_##NAME = {                                                \
+        CNR_OP_SIZES, .name = #NAME, .summary = SUMMARY, .flags = CNR_OP_PURE, \
+        CNR_OP_ATTRS(ATTRS),                                                   \
+        CNR_OP_PORTS(in, out), .infer = NAME##_infer, .reference = NAME##_reference}
 
 GATHER_OP(gather, "Slices of x picked by index along an axis.", axis_attrs);
 GATHER_OP(gather_elements, "Elements of x, each picked by an index along an axis.", axis_attrs);

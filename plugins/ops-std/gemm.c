@@ -16,9 +16,9 @@ static const cnr_port out[] = {{.name = "y", .help = "M N"}};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const int ta = cnr_attr_int(node, "transA") != 0, tb = cnr_attr_int(node, "transB") != 0;
-    KIT_TRY(ops_want(node, 0, DTYPES, 2, 2, err));
-    KIT_TRY(ops_want(node, 1, DTYPES, 2, 2, err));
-    const cnr_tensor *a = node->inputs[0], *b = node->inputs[1], *c = ops_in(node, 2);
+    CNR_TRY(ops_want(node, 0, DTYPES, 2, 2, err));
+    CNR_TRY(ops_want(node, 1, DTYPES, 2, 2, err));
+    const cnr_tensor *a = node->inputs[0], *b = node->inputs[1], *c = cnr_own_input(node, 2);
     cnr_tensor *y = outputs[0];
     if (a->dtype != b->dtype || (c && c->dtype != a->dtype))
         return ops_fail(err, CNR_E_SHAPE, node, "a, b and c must have one type");
@@ -43,7 +43,7 @@ static void cost(const cnr_node *node, cnr_cost *c) {
     const uint64_t outputs = ops_elements(node->outputs[0]);
     const int64_t k = node->inputs[0]->dim[cnr_attr_int(node, "transA") ? 0 : 1];
     c->macs = ops_mul(outputs, k < 0 ? 0 : (uint64_t)k);
-    c->flops = ops_in(node, 2) ? outputs : 0;
+    c->flops = cnr_own_input(node, 2) ? outputs : 0;
 }
 
 static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
@@ -52,14 +52,14 @@ static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t en
     if (port == 0 && axis == 0) *r = (cnr_region){cnr_attr_int(node, "transA") ? 1 : 0, begin, end};
     if (port == 1 && axis == 1) *r = (cnr_region){cnr_attr_int(node, "transB") ? 0 : 1, begin, end};
     if (port == 2) {
-        const cnr_tensor *c = ops_in(node, 2);
+        const cnr_tensor *c = cnr_own_input(node, 2);
         const int32_t own = c ? axis - (2 - c->rank) : -1;
         if (own >= 0 && c->dim[own] != 1) *r = (cnr_region){own, begin, end};
     }
 }
 
 static int32_t linear(const cnr_node *node, cnr_linear *l) {
-    const cnr_tensor *c = ops_in(node, 2);
+    const cnr_tensor *c = cnr_own_input(node, 2);
     if (cnr_attr_float(node, "alpha") != 1 || cnr_attr_float(node, "beta") != 1) return 0;
     if (c && (c->rank != 1 || c->dim[0] != node->outputs[0]->dim[1])) return 0;
     *l = (cnr_linear){.weight_port = 1, .bias_port = 2,
@@ -106,7 +106,7 @@ typedef struct problem {
 static problem problem_of(const cnr_run *run) {
     const cnr_node *node = run->node;
     const int ta = cnr_attr_int(node, "transA") != 0, tb = cnr_attr_int(node, "transB") != 0;
-    const cnr_tensor *a = node->inputs[0], *b = node->inputs[1], *c = ops_in(node, 2);
+    const cnr_tensor *a = node->inputs[0], *b = node->inputs[1], *c = cnr_own_input(node, 2);
     problem p = {.m = a->dim[ta ? 1 : 0], .k = a->dim[ta ? 0 : 1], .n = b->dim[tb ? 0 : 1],
                  .alpha = cnr_attr_float(node, "alpha"), .beta = cnr_attr_float(node, "beta")};
     p.a_row = ta ? 1 : p.k;
@@ -115,13 +115,13 @@ static problem problem_of(const cnr_run *run) {
     p.b_step = tb ? 1 : p.n;
     if (c && c->rank > 0 && c->dim[c->rank - 1] != 1) p.c_column = 1;
     if (c && c->rank == 2 && c->dim[0] != 1) p.c_row = c->dim[1];
-    ops_range(run, p.lo, p.hi);
+    cnr_range_of(run, p.lo, p.hi);
     return p;
 }
 
 OPS_INLINE void body(const cnr_run *run, const problem *p, int32_t dtype) {
     const void *a = run->node->inputs[0]->data, *b = run->node->inputs[1]->data;
-    const cnr_tensor *c = ops_in(run->node, 2);
+    const cnr_tensor *c = cnr_own_input(run->node, 2);
     for (int64_t i = p->lo[0]; i < p->hi[0]; i++) {
         if (ops_cancelled(run)) return;
         for (int64_t j = p->lo[1]; j < p->hi[1]; j++) {
@@ -139,7 +139,7 @@ OPS_INLINE void body(const cnr_run *run, const problem *p, int32_t dtype) {
 /* Integers wrap, as their types do; the sums are unsigned so that this is defined. */
 static void body_integer(const cnr_run *run, const problem *p, int32_t dtype) {
     const void *a = run->node->inputs[0]->data, *b = run->node->inputs[1]->data;
-    const cnr_tensor *c = ops_in(run->node, 2);
+    const cnr_tensor *c = cnr_own_input(run->node, 2);
     for (int64_t i = p->lo[0]; i < p->hi[0]; i++) {
         if (ops_cancelled(run)) return;
         for (int64_t j = p->lo[1]; j < p->hi[1]; j++) {
@@ -164,12 +164,12 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 }
 
 const cnr_op ops_gemm = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "gemm",
     .summary = "alpha * a * b + beta * c on matrices, either one transposed.",
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
-    OPS_ATTRS(attrs),
-    OPS_PORTS(in, out),
+    CNR_OP_ATTRS(attrs),
+    CNR_OP_PORTS(in, out),
     .infer = infer,
     .cost = cost,
     .split_axes = ops_split_two,

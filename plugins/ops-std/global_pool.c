@@ -11,15 +11,15 @@ static const cnr_port grad_in_ports[] = {{.name = "dy", .help = "gradient of the
 static const cnr_port grad_out_ports[] = {{.name = "dx", .help = "gradient of x"}};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
-    KIT_TRY(ops_want(node, 0, OPS_FLOATS, 2, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want(node, 0, OPS_FLOATS, 2, CNR_MAX_RANK, err));
     ops_like(outputs[0], node->inputs[0]);
     for (int32_t i = 2; i < outputs[0]->rank; i++) outputs[0]->dim[i] = 1;
     return CNR_OK;
 }
 
 static cnr_status grad_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
-    KIT_TRY(ops_want(node, 0, OPS_FLOATS, 2, CNR_MAX_RANK, err));
-    KIT_TRY(ops_want(node, 1, OPS_FLOATS, 2, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want(node, 0, OPS_FLOATS, 2, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want(node, 1, OPS_FLOATS, 2, CNR_MAX_RANK, err));
     const cnr_tensor *x = node->inputs[1];
     const int64_t dim[CNR_MAX_RANK] = {x->dim[0], x->dim[1], 1, 1, 1, 1, 1, 1};
     ops_like(outputs[0], x);
@@ -37,7 +37,7 @@ typedef void (*plane_fn)(const cnr_run *run, int32_t dtype, int64_t first, int64
 static void each_plane(const cnr_run *run, const cnr_tensor *x, plane_fn fn) {
     int64_t lo[CNR_MAX_RANK], hi[CNR_MAX_RANK];
     const int64_t plane = cnr_span(x, 2, x->rank);
-    ops_range(run, lo, hi);
+    cnr_range_of(run, lo, hi);
     for (int64_t n = lo[0]; n < hi[0]; n++)
         for (int64_t c = lo[1]; c < hi[1]; c++) {
             const int64_t at = n * x->dim[1] + c;
@@ -107,25 +107,25 @@ static cnr_status max_gradient(OPS_GRADIENT_ARGS) {
 }
 
 /* NAME computes by FN over the planes of input PORT; what follows goes into the descriptor. */
-#define GLOBAL_OP(NAME, SUMMARY, PORT, FN, ...)                                              \
-    static cnr_status NAME##_reference(const cnr_run *run, cnr_error *err) {                 \
-        (void)err;                                                                           \
-        each_plane(run, run->node->inputs[PORT], FN);                                        \
-        return CNR_OK;                                                                       \
-    }                                                                                        \
-    const cnr_op ops_##NAME = {                                                              \
-        OPS_SIZES, .name = #NAME, .summary = SUMMARY, .cost = cost,                           \
-        .flags = CNR_OP_PURE | CNR_OP_RANGES,                                                 \
-        .split_axes = ops_split_two, .region = ops_region_every,                             \
+#define GLOBAL_OP(NAME, SUMMARY, PORT, FN, ...)                              \
+    static cnr_status NAME##_reference(const cnr_run *run, cnr_error *err) { \
+        (void)err;                                                           \
+        each_plane(run, run->node->inputs[PORT], FN);                        \
+        return CNR_OK;                                                       \
+    }                                                                        \
+    const cnr_op ops_##NAME = {                                              \
+        CNR_OP_SIZES, .name = #NAME, .summary = SUMMARY, .cost = cost,       \
+        .flags = CNR_OP_PURE | CNR_OP_RANGES,                                \
+        .split_axes = ops_split_two, .region = ops_region_every,             \
         .reference = NAME##_reference, __VA_ARGS__}
 
 GLOBAL_OP(global_average_pool, "The mean of each channel.", 0, average, .infer = infer,
-          OPS_PORTS(in, out), .gradient = average_gradient);
+          CNR_OP_PORTS(in, out), .gradient = average_gradient);
 GLOBAL_OP(global_max_pool, "The largest of each channel.", 0, maximum, .infer = infer,
-          OPS_PORTS(in, out), .gradient = max_gradient);
+          CNR_OP_PORTS(in, out), .gradient = max_gradient);
 GLOBAL_OP(global_lp_pool, "The p-norm of each channel.", 0, norm, .infer = infer,
-          OPS_PORTS(in, out), OPS_ATTRS(lp_attrs));
+          CNR_OP_PORTS(in, out), CNR_OP_ATTRS(lp_attrs));
 GLOBAL_OP(global_average_pool_grad, "The gradient of global_average_pool's input.", 1,
-          average_grad, .infer = grad_infer, OPS_PORTS(grad_in_ports, grad_out_ports));
+          average_grad, .infer = grad_infer, CNR_OP_PORTS(grad_in_ports, grad_out_ports));
 GLOBAL_OP(global_max_pool_grad, "The gradient of global_max_pool's input.", 1, max_grad,
-          .infer = grad_infer, OPS_PORTS(grad_in_ports, grad_out_ports));
+          .infer = grad_infer, CNR_OP_PORTS(grad_in_ports, grad_out_ports));

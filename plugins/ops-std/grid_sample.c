@@ -21,8 +21,8 @@ static const cnr_attr_spec attrs[] = {
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0], *grid = node->inputs[1];
     cnr_tensor *y = outputs[0];
-    KIT_TRY(ops_want(node, 0, OPS_WHOLE, 3, 5, err));
-    KIT_TRY(ops_want(node, 1, OPS_FLOATS, x->rank, x->rank, err));
+    CNR_TRY(ops_want(node, 0, OPS_WHOLE, 3, 5, err));
+    CNR_TRY(ops_want(node, 1, OPS_FLOATS, x->rank, x->rank, err));
     if (!ops_dims_agree(grid->dim[x->rank - 1], x->rank - 2))
         return ops_fail(err, CNR_E_SHAPE, node, "a position has %lld numbers, wanted %d",
                         (long long)grid->dim[x->rank - 1], (int)x->rank - 2);
@@ -30,7 +30,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
         if (x->dim[a] == 0) return ops_fail(err, CNR_E_SHAPE, node, "x is empty");
     y->dtype = x->dtype;
     y->rank = x->rank;
-    KIT_TRY(kit_same(node, x->dim[0], grid->dim[0], &y->dim[0], err));
+    CNR_TRY(kit_same(node, x->dim[0], grid->dim[0], &y->dim[0], err));
     y->dim[1] = x->dim[1];
     for (int32_t a = 2; a < x->rank; a++) y->dim[a] = grid->dim[a - 1];
     return CNR_OK;
@@ -119,12 +119,12 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 }
 
 const cnr_op ops_grid_sample = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "grid_sample",
     .summary = "x read at the positions of a grid.",
     .flags = CNR_OP_PURE,
-    OPS_ATTRS(attrs),
-    OPS_PORTS(in, out),
+    CNR_OP_ATTRS(attrs),
+    CNR_OP_PORTS(in, out),
     .infer = infer,
     .cost = kit_cost_flops,
     .reference = reference,

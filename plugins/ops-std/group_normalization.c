@@ -16,13 +16,13 @@ static const char *const aliases[] = {"group_norm", NULL};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const int64_t groups = cnr_attr_int(node, "num_groups");
-    KIT_TRY(ops_want(node, 0, OPS_FLOATS, 2, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want(node, 0, OPS_FLOATS, 2, CNR_MAX_RANK, err));
     const cnr_tensor *x = node->inputs[0];
     if (x->dim[1] >= 0 && x->dim[1] % groups != 0)
         return ops_fail(err, CNR_E_SHAPE, node, "%lld channels do not fall into %lld groups",
                         (long long)x->dim[1], (long long)groups);
     for (int32_t p = 1; p < 3; p++) {
-        KIT_TRY(ops_want_vector(node, p, -1, err));
+        CNR_TRY(ops_want_vector(node, p, -1, err));
         const int64_t n = node->inputs[p]->dim[0];
         if (!ops_dims_agree(n, x->dim[1]) && n != groups)
             return ops_fail(err, CNR_E_SHAPE, node, "input %s: want one for each channel or group",
@@ -44,7 +44,7 @@ static int32_t split_axes(const cnr_node *node, cnr_split_axis *axes, int32_t ma
 static void region(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
                    cnr_region *r) {
     ops_channel_region(node, axis, begin, end, port, r);
-    if (port > 0 && r->axis == 0 && ops_in(node, port) &&
+    if (port > 0 && r->axis == 0 && cnr_own_input(node, port) &&
         node->inputs[port]->dim[0] != node->outputs[0]->dim[1])
         r->axis = -1; /* one a group */
 }
@@ -55,7 +55,7 @@ OPS_INLINE void body(const cnr_run *run, int32_t dtype) {
     const int64_t inner = cnr_span(x, 2, x->rank), block = each * inner;
     const double epsilon = cnr_attr_float(run->node, "epsilon");
     const int by_channel = scale->dim[0] == x->dim[1];
-    const ops_runs runs = ops_runs_of(run);
+    const cnr_pieces runs = cnr_pieces_of(run);
     for (int64_t r = 0; r < runs.n; r++)
         for (int64_t b = 0; b < runs.length; b += block) {
             const int64_t first = runs.first + r * runs.pitch + b, group = first / block % groups;
@@ -79,13 +79,13 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 }
 
 const cnr_op ops_group_normalization = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "group_normalization",
     .summary = "Groups of channels, less their mean, by their deviation; scaled, shifted.",
     .aliases = aliases,
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
-    OPS_ATTRS(attrs),
-    OPS_PORTS(in, out),
+    CNR_OP_ATTRS(attrs),
+    CNR_OP_PORTS(in, out),
     .infer = infer,
     .cost = ops_norm_cost,
     .aliases_of = ops_alias_inplace,

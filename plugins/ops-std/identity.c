@@ -5,11 +5,11 @@ static const cnr_port in[] = {{.name = "x", .help = "anything"}};
 static const cnr_port out[] = {{.name = "y", .help = "the same"}};
 
 const cnr_op ops_identity = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "identity",
     .summary = "The input, unchanged.",
     .flags = CNR_OP_PASS | CNR_OP_PURE,
-    OPS_PORTS(in, out),
+    CNR_OP_PORTS(in, out),
     .infer = ops_infer_same,
     .aliases_of = ops_alias_view,
     .gradient = ops_gradient_through,

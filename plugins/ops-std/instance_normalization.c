@@ -10,9 +10,9 @@ static const cnr_port out[] = {{.name = "y", .help = "the same shape"}};
 static const char *const aliases[] = {"instance_norm", NULL};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
-    KIT_TRY(ops_want(node, 0, OPS_FLOATS, 2, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want(node, 0, OPS_FLOATS, 2, CNR_MAX_RANK, err));
     for (int32_t p = 1; p < 3; p++)
-        KIT_TRY(ops_want_vector(node, p, node->inputs[0]->dim[1], err));
+        CNR_TRY(ops_want_vector(node, p, node->inputs[0]->dim[1], err));
     ops_like(outputs[0], node->inputs[0]);
     return CNR_OK;
 }
@@ -22,7 +22,7 @@ OPS_INLINE void body(const cnr_run *run, int32_t dtype) {
     const int64_t plane = cnr_span(x, 2, x->rank);
     const double epsilon = cnr_attr_float(run->node, "epsilon");
     int64_t lo[CNR_MAX_RANK], hi[CNR_MAX_RANK];
-    ops_range(run, lo, hi);
+    cnr_range_of(run, lo, hi);
     for (int64_t n = lo[0]; n < hi[0]; n++)
         for (int64_t c = lo[1]; c < hi[1]; c++) {
             const int64_t first = (n * x->dim[1] + c) * plane;
@@ -44,13 +44,13 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 }
 
 const cnr_op ops_instance_normalization = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "instance_normalization",
     .summary = "Each channel of each sample, less its mean, by its deviation; scaled, shifted.",
     .aliases = aliases,
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
-    OPS_ATTRS(attrs),
-    OPS_PORTS(in, out),
+    CNR_OP_ATTRS(attrs),
+    CNR_OP_PORTS(in, out),
     .infer = infer,
     .cost = ops_norm_cost,
     .aliases_of = ops_alias_inplace,

@@ -3,7 +3,8 @@
 
 cnr_status kit_want(const cnr_node *node, int32_t port, uint32_t dtypes, int32_t min_rank,
                     int32_t max_rank, cnr_error *err) {
-    return ops_in(node, port) ? ops_want(node, port, dtypes, min_rank, max_rank, err) : CNR_OK;
+    if (!cnr_own_input(node, port)) return CNR_OK;
+    return ops_want(node, port, dtypes, min_rank, max_rank, err);
 }
 
 cnr_status kit_dtype(const cnr_node *node, int32_t port, uint32_t dtypes, cnr_error *err) {
@@ -12,11 +13,10 @@ cnr_status kit_dtype(const cnr_node *node, int32_t port, uint32_t dtypes, cnr_er
 
 cnr_status kit_axis(const cnr_node *node, int64_t axis, int32_t rank, int32_t *out,
                     cnr_error *err) {
-    if (axis < -(int64_t)rank || axis >= rank)
-        return ops_fail(err, CNR_E_SHAPE, node, "%s: axis %lld is outside rank %d",
-                        node->desc->name, (long long)axis, (int)rank);
-    *out = (int32_t)(axis < 0 ? axis + rank : axis);
-    return CNR_OK;
+    *out = cnr_axis(axis, rank);
+    if (*out >= 0) return CNR_OK;
+    return ops_fail(err, CNR_E_SHAPE, node, "%s: axis %lld is outside rank %d", node->desc->name,
+                    (long long)axis, (int)rank);
 }
 
 cnr_status kit_mul(const cnr_node *node, int64_t a, int64_t b, int64_t *out, cnr_error *err) {
@@ -55,12 +55,12 @@ cnr_status kit_broadcast(const cnr_node *node, int32_t first, int32_t n, cnr_ten
                          cnr_error *err) {
     int32_t rank = 0;
     for (int32_t i = first; i < first + n; i++)
-        if (ops_in(node, i) && node->inputs[i]->rank > rank) rank = node->inputs[i]->rank;
+        if (cnr_own_input(node, i) && node->inputs[i]->rank > rank) rank = node->inputs[i]->rank;
     out->rank = rank;
     for (int32_t axis = 0; axis < rank; axis++) {
         int64_t dim = 1;
         for (int32_t i = first; i < first + n; i++) {
-            const cnr_tensor *t = ops_in(node, i);
+            const cnr_tensor *t = cnr_own_input(node, i);
             const int32_t own = t ? axis - (rank - t->rank) : -1;
             if (own < 0 || t->dim[own] == 1 || t->dim[own] == dim) continue;
             if (dim == 1) dim = t->dim[own];
@@ -73,15 +73,6 @@ cnr_status kit_broadcast(const cnr_node *node, int32_t first, int32_t n, cnr_ten
         out->dim[axis] = dim;
     }
     return CNR_OK;
-}
-
-void kit_strides(const cnr_tensor *t, const cnr_tensor *shape, int64_t *strides) {
-    int64_t step = 1;
-    for (int32_t axis = shape->rank - 1; axis >= 0; axis--) {
-        const int32_t own = axis - (shape->rank - t->rank);
-        strides[axis] = own >= 0 && t->dim[own] != 1 ? step : 0;
-        if (own >= 0) step *= t->dim[own];
-    }
 }
 
 void kit_dense_strides(const cnr_tensor *t, int64_t *strides) {
@@ -99,11 +90,11 @@ static cnr_status too_long(const cnr_node *node, const char *what, cnr_error *er
 
 cnr_status kit_ints(const cnr_node *node, int32_t port, const char *attr, kit_list *out,
                     cnr_error *err) {
-    const cnr_tensor *t = port >= 0 ? ops_in(node, port) : NULL;
+    const cnr_tensor *t = port >= 0 ? cnr_own_input(node, port) : NULL;
     memset(out, 0, sizeof *out);
     out->known = 1;
     if (t) {
-        KIT_TRY(kit_want(node, port, OPS_INTS, 0, 1, err));
+        CNR_TRY(kit_want(node, port, OPS_INTS, 0, 1, err));
         out->given = 1;
         out->n = t->rank == 0 ? 1 : t->dim[0] < 0 ? -1 : t->dim[0];
         if (out->n > 2 * CNR_MAX_RANK)
@@ -126,7 +117,7 @@ cnr_status kit_axis_set(const cnr_node *node, const kit_list *axes, int32_t rank
     *out = 0;
     for (int64_t i = 0; i < axes->n; i++) {
         int32_t axis = 0;
-        KIT_TRY(kit_axis(node, axes->at[i], rank, &axis, err));
+        CNR_TRY(kit_axis(node, axes->at[i], rank, &axis, err));
         if (*out >> axis & 1u)
             return ops_fail(err, CNR_E_SHAPE, node, "%s: axis %d is given twice",
                             node->desc->name, (int)axis);
@@ -136,7 +127,7 @@ cnr_status kit_axis_set(const cnr_node *node, const kit_list *axes, int32_t rank
 }
 
 double kit_scalar(const cnr_node *node, int32_t port, const char *attr, int *known) {
-    const cnr_tensor *t = port >= 0 ? ops_in(node, port) : NULL;
+    const cnr_tensor *t = port >= 0 ? cnr_own_input(node, port) : NULL;
     const cnr_attr *a = attr ? cnr_attr_find(node, attr) : NULL;
     *known = t ? t->data != NULL && cnr_count(t) > 0 : 1;
     if (t) return *known ? elem_f64(t, 0) : 0;
@@ -165,7 +156,7 @@ cnr_value kit_node(kit_build *b, const char *op, const cnr_value *inputs, int32_
                    const cnr_attr *attrs, int32_t n_attrs) {
     const cnr_attr *rows[8] = {NULL};
     cnr_value out = -1;
-    if (b->status != CNR_OK || n_attrs > OPS_ROWS(rows)) return -1;
+    if (b->status != CNR_OK || n_attrs > CNR_ROWS(rows)) return -1;
     for (int32_t i = 0; i < n_attrs; i++) rows[i] = &attrs[i];
     b->status = b->host->graph_node(b->graph, op, NULL, NULL, inputs, n_inputs, rows, n_attrs,
                                     &out, 1);

@@ -6,11 +6,6 @@
 #include "elem.h"
 #include "ops.h"
 
-#define KIT_TRY(call)                            \
-    do {                                         \
-        const cnr_status status_ = (call);       \
-        if (status_ != CNR_OK) return status_;   \
-    } while (0)
 /* ---- checks ---- */
 /* As ops_want, but the input may be omitted. */
 cnr_status kit_want(const cnr_node *node, int32_t port, uint32_t dtypes, int32_t min_rank,
@@ -31,8 +26,6 @@ int kit_known(const cnr_tensor *t); /* every dimension is */
 /* The broadcast shape of inputs [first, first + n); omitted ones are passed over. */
 cnr_status kit_broadcast(const cnr_node *node, int32_t first, int32_t n, cnr_tensor *out,
                          cnr_error *err);
-/* Element strides of t seen as `shape` has it: 0 where it is broadcast. */
-void kit_strides(const cnr_tensor *t, const cnr_tensor *shape, int64_t *strides);
 /* Element strides of a dense tensor. */
 void kit_dense_strides(const cnr_tensor *t, int64_t *strides);
 

@@ -14,13 +14,13 @@ cnr_status ops_each_lane(const cnr_run *run, ops_lane_fn fn, cnr_error *err) {
     const cnr_tensor *y = run->outputs[0];
     int64_t lo[CNR_MAX_RANK], hi[CNR_MAX_RANK], at[CNR_MAX_RANK];
     int32_t axis;
-    KIT_TRY(axis_of(run->node, y->rank, &axis, err));
+    CNR_TRY(axis_of(run->node, y->rank, &axis, err));
     ops_lane lane = {.n = 1, .step = 1};
     if (y->rank > 0) {
         lane.n = y->dim[axis];
         lane.step = cnr_span(y, axis + 1, y->rank);
     }
-    ops_range(run, lo, hi);
+    cnr_range_of(run, lo, hi);
     for (int32_t i = 0; i < y->rank; i++) {
         if (lo[i] >= hi[i]) return CNR_OK;
         if (i == axis) hi[i] = 1;
@@ -39,14 +39,14 @@ cnr_status ops_each_lane(const cnr_run *run, ops_lane_fn fn, cnr_error *err) {
 
 cnr_status ops_lane_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     int32_t axis;
-    KIT_TRY(ops_infer_float(node, outputs, err));
+    CNR_TRY(ops_infer_float(node, outputs, err));
     return axis_of(node, node->inputs[0]->rank, &axis, err);
 }
 
 cnr_status ops_lane_grad_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *dy = node->inputs[0];
-    KIT_TRY(ops_lane_infer(node, outputs, err));
-    KIT_TRY(ops_want(node, 1, OPS_FLOATS, 0, CNR_MAX_RANK, err));
+    CNR_TRY(ops_lane_infer(node, outputs, err));
+    CNR_TRY(ops_want(node, 1, OPS_FLOATS, 0, CNR_MAX_RANK, err));
     return ops_want_shape(node, 1, dy->dtype, dy->rank, dy->dim, err);
 }
 

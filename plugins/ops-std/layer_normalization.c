@@ -17,13 +17,13 @@ static const char *const aliases[] = {"layer_norm", NULL};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     int32_t axis;
-    KIT_TRY(ops_want(node, 0, OPS_FLOATS, 1, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want(node, 0, OPS_FLOATS, 1, CNR_MAX_RANK, err));
     const cnr_tensor *x = node->inputs[0];
-    KIT_TRY(ops_axis(node, "axis", x->rank, 0, &axis, err));
+    CNR_TRY(ops_axis(node, "axis", x->rank, 0, &axis, err));
     for (int32_t p = 1; p < 3; p++) {
-        const cnr_tensor *t = ops_in(node, p);
+        const cnr_tensor *t = cnr_own_input(node, p);
         if (!t && p == 2) continue;
-        KIT_TRY(ops_want(node, p, OPS_FLOATS, 0, x->rank, err));
+        CNR_TRY(ops_want(node, p, OPS_FLOATS, 0, x->rank, err));
         for (int32_t i = 0; i < t->rank; i++) {
             const int32_t own = x->rank - t->rank + i;
             if (t->dim[i] != 1 && (own < axis || !ops_dims_agree(t->dim[i], x->dim[own])))
@@ -44,9 +44,9 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
 static cnr_status parameters(const cnr_node *node, int32_t port, cnr_tensor *t, cnr_init *init,
                              cnr_error *err) {
     int32_t axis;
-    KIT_TRY(ops_want(node, 0, OPS_FLOATS, 1, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want(node, 0, OPS_FLOATS, 1, CNR_MAX_RANK, err));
     const cnr_tensor *x = node->inputs[0];
-    KIT_TRY(ops_axis(node, "axis", x->rank, 0, &axis, err));
+    CNR_TRY(ops_axis(node, "axis", x->rank, 0, &axis, err));
     t->dtype = x->dtype;
     t->rank = x->rank - axis;
     for (int32_t i = 0; i < t->rank; i++) {
@@ -81,10 +81,10 @@ static int64_t place(const cnr_tensor *x, const cnr_tensor *t, int64_t i) {
 
 OPS_INLINE void body(const cnr_run *run, int32_t axis, int32_t dtype) {
     const cnr_tensor *x = run->node->inputs[0], *scale = run->node->inputs[1];
-    const cnr_tensor *shift = ops_in(run->node, 2);
+    const cnr_tensor *shift = cnr_own_input(run->node, 2);
     const int64_t block = cnr_span(x, axis, x->rank);
     const double epsilon = cnr_attr_float(run->node, "epsilon");
-    const ops_runs runs = ops_runs_of(run);
+    const cnr_pieces runs = cnr_pieces_of(run);
     for (int64_t r = 0; r < runs.n; r++)
         for (int64_t b = 0; b < runs.length; b += block) {
             const int64_t first = runs.first + r * runs.pitch + b;
@@ -106,20 +106,20 @@ OPS_INLINE void body(const cnr_run *run, int32_t axis, int32_t dtype) {
 
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     int32_t axis;
-    KIT_TRY(ops_axis(run->node, "axis", run->outputs[0]->rank, 0, &axis, err));
+    CNR_TRY(ops_axis(run->node, "axis", run->outputs[0]->rank, 0, &axis, err));
     if (cnr_count(run->outputs[0]) > 0)
         OPS_SPECIALISE(run->outputs[0]->dtype, body(run, axis, dtype));
     return CNR_OK;
 }
 
 const cnr_op ops_layer_normalization = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "layer_normalization",
     .summary = "The axes from one on, less their mean, by their deviation; scaled, shifted.",
     .aliases = aliases,
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
-    OPS_ATTRS(attrs),
-    OPS_PORTS(in, out),
+    CNR_OP_ATTRS(attrs),
+    CNR_OP_PORTS(in, out),
     .infer = infer,
     .cost = ops_norm_cost,
     .aliases_of = ops_alias_inplace,

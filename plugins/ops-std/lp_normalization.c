@@ -29,12 +29,12 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 }
 
 const cnr_op ops_lp_normalization = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "lp_normalization",
     .summary = "Each lane along an axis divided by its norm.",
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
-    OPS_ATTRS(attrs),
-    OPS_PORTS(in, out),
+    CNR_OP_ATTRS(attrs),
+    CNR_OP_PORTS(in, out),
     .infer = ops_lane_infer,
     .cost = ops_lane_cost,
     .aliases_of = ops_alias_inplace,

@@ -33,12 +33,12 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 }
 
 const cnr_op ops_lp_pool = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "lp_pool",
     .summary = "The p-norm of each window.",
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
-    OPS_ATTRS(attrs),
-    OPS_PORTS(in, out),
+    CNR_OP_ATTRS(attrs),
+    CNR_OP_PORTS(in, out),
     .infer = infer,
     .cost = ops_pool_cost,
     .split_axes = ops_split_all,

@@ -15,10 +15,10 @@ static const cnr_port grad_ports[] = {{.name = "dy", .help = "gradient of the ou
 static const cnr_port grad_out_ports[] = {{.name = "dx", .help = "gradient of x"}};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
-    KIT_TRY(ops_want(node, 0, OPS_FLOATS, 2, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want(node, 0, OPS_FLOATS, 2, CNR_MAX_RANK, err));
     ops_like(outputs[0], node->inputs[0]);
     if (node->desc->n_inputs < 2) return CNR_OK;
-    KIT_TRY(ops_want(node, 1, OPS_FLOATS, 2, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want(node, 1, OPS_FLOATS, 2, CNR_MAX_RANK, err));
     return ops_want_shape(node, 1, outputs[0]->dtype, outputs[0]->rank, outputs[0]->dim, err);
 }
 
@@ -98,7 +98,7 @@ OPS_INLINE double backward(const cnr_node *node, const shape *s, int32_t dtype, 
 
 OPS_INLINE void body(const cnr_run *run, int32_t dtype, int back) {
     const shape s = shape_of(run->node);
-    const ops_runs runs = ops_runs_of(run);
+    const cnr_pieces runs = cnr_pieces_of(run);
     for (int64_t r = 0; r < runs.n; r++)
         for (int64_t i = 0; i < runs.length; i++) {
             const int64_t at = runs.first + r * runs.pitch + i, c = at / s.inner % s.channels;
@@ -127,12 +127,12 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
 }
 
 const cnr_op ops_lrn = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "lrn",
     .summary = "x / (bias + alpha * mean square over neighbouring channels) ^ beta.",
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
-    OPS_ATTRS(attrs),
-    OPS_PORTS(in, out),
+    CNR_OP_ATTRS(attrs),
+    CNR_OP_PORTS(in, out),
     .infer = infer,
     .cost = cost,
     .split_axes = ops_split_all,
@@ -142,12 +142,12 @@ const cnr_op ops_lrn = {
 };
 
 const cnr_op ops_lrn_grad = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "lrn_grad",
     .summary = "The gradient of lrn's input; lrn's own attributes.",
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
-    OPS_ATTRS(attrs),
-    OPS_PORTS(grad_ports, grad_out_ports),
+    CNR_OP_ATTRS(attrs),
+    CNR_OP_PORTS(grad_ports, grad_out_ports),
     .infer = infer,
     .cost = cost,
     .split_axes = ops_split_all,

@@ -16,12 +16,12 @@ static const cnr_port grad_ports[] = {{.name = "dy", .help = "gradient of the ou
 static const cnr_port grad_out_ports[] = {{.name = "dx", .help = "gradient of x"}};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
-    KIT_TRY(ops_want(node, 0, OPS_FLOATS, 3, 2 + CNR_MAX_SPATIAL, err));
+    CNR_TRY(ops_want(node, 0, OPS_FLOATS, 3, 2 + CNR_MAX_SPATIAL, err));
     if (cnr_attr_int(node, "size") % 2 == 0)
         return ops_fail(err, CNR_E_ARG, node, "size: want an odd number");
     ops_like(outputs[0], node->inputs[0]);
     if (node->desc->n_inputs < 2) return CNR_OK;
-    KIT_TRY(ops_want(node, 1, OPS_FLOATS, 3, 2 + CNR_MAX_SPATIAL, err));
+    CNR_TRY(ops_want(node, 1, OPS_FLOATS, 3, 2 + CNR_MAX_SPATIAL, err));
     return ops_want_shape(node, 1, outputs[0]->dtype, outputs[0]->rank, outputs[0]->dim, err);
 }
 
@@ -141,12 +141,12 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
 }
 
 const cnr_op ops_lrn_within = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "lrn_within",
     .summary = "x / (bias + alpha * mean square round it in its channel) ^ beta (Caffe).",
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
-    OPS_ATTRS(attrs),
-    OPS_PORTS(in, out),
+    CNR_OP_ATTRS(attrs),
+    CNR_OP_PORTS(in, out),
     .infer = infer,
     .cost = cost,
     .split_axes = ops_split_all,
@@ -156,12 +156,12 @@ const cnr_op ops_lrn_within = {
 };
 
 const cnr_op ops_lrn_within_grad = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "lrn_within_grad",
     .summary = "The gradient of lrn_within's input; lrn_within's own attributes.",
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
-    OPS_ATTRS(attrs),
-    OPS_PORTS(grad_ports, grad_out_ports),
+    CNR_OP_ATTRS(attrs),
+    CNR_OP_PORTS(grad_ports, grad_out_ports),
     .infer = infer,
     .cost = cost,
     .split_axes = ops_split_two,

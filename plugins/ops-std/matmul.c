@@ -48,12 +48,12 @@ static cnr_status product_shape(const cnr_node *node, const cnr_tensor *a, const
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     cnr_tensor a, b, *y = outputs[0];
-    KIT_TRY(ops_want(node, 0, DTYPES, 1, CNR_MAX_RANK, err));
-    KIT_TRY(ops_want(node, 1, DTYPES, 1, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want(node, 0, DTYPES, 1, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want(node, 1, DTYPES, 1, CNR_MAX_RANK, err));
     if (node->inputs[0]->dtype != node->inputs[1]->dtype)
         return ops_fail(err, CNR_E_SHAPE, node, "a and b must have one type");
     as_matrices(node, &a, &b);
-    KIT_TRY(product_shape(node, &a, &b, y, err));
+    CNR_TRY(product_shape(node, &a, &b, y, err));
     if (node->inputs[0]->rank == 1) {
         y->dim[y->rank - 2] = y->dim[y->rank - 1];
         y->rank--;
@@ -147,13 +147,13 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     int64_t sa[CNR_MAX_RANK], sb[CNR_MAX_RANK], sy[CNR_MAX_RANK], lo[CNR_MAX_RANK],
         hi[CNR_MAX_RANK], at[CNR_MAX_RANK];
     as_matrices(run->node, &a, &b);
-    KIT_TRY(product_shape(run->node, &a, &b, &y, err));
+    CNR_TRY(product_shape(run->node, &a, &b, &y, err));
     const int32_t outer = y.rank - 2;
     cnr_tensor shape_a = y, shape_b = y; /* as each operand would be, broadcast */
     shape_a.dim[outer + 1] = a.dim[a.rank - 1];
     shape_b.dim[outer] = b.dim[b.rank - 2];
-    kit_strides(&a, &shape_a, sa);
-    kit_strides(&b, &shape_b, sb);
+    cnr_strides(&a, &shape_a, sa);
+    cnr_strides(&b, &shape_b, sb);
     kit_dense_strides(&y, sy);
     for (int32_t i = 0; i < y.rank; i++) {
         const int ranged = i == run->range_axis; /* split_axes offers none for vectors */
@@ -178,11 +178,11 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 }
 
 const cnr_op ops_matmul = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "matmul",
     .summary = "Products of matrices; leading axes broadcast, vectors as NumPy has them.",
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
-    OPS_PORTS(in, out),
+    CNR_OP_PORTS(in, out),
     .infer = infer,
     .cost = cost,
     .split_axes = split_axes,

@@ -5,7 +5,7 @@ const cnr_attr_spec ops_max_pool_attrs[] = {
     OPS_POOL_ROWS, OPS_WINDOW_ROWS,
     {.name = "storage_order", .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 1,
      .help = "how indices count a picture's elements: 0 along rows, 1 along columns"}};
-_Static_assert(OPS_ROWS(ops_max_pool_attrs) == OPS_MAX_POOL_N_ATTRS, "the schema's length");
+_Static_assert(CNR_ROWS(ops_max_pool_attrs) == OPS_MAX_POOL_N_ATTRS, "the schema's length");
 
 static const cnr_port in[] = {{.name = "x", .help = "N C and one to three spatial axes"}};
 static const cnr_port out[] = {
@@ -70,14 +70,14 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
 }
 
 const cnr_op ops_max_pool = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "max_pool",
     .summary = "The largest of each window, and where it is.",
     .aliases = aliases,
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
     .n_attrs = OPS_MAX_POOL_N_ATTRS,
     .attrs = ops_max_pool_attrs,
-    OPS_PORTS(in, out),
+    CNR_OP_PORTS(in, out),
     .infer = infer,
     .cost = ops_pool_cost,
     .split_axes = ops_split_all,

@@ -28,7 +28,7 @@ static cnr_status axes_of(const cnr_node *node, uint32_t *set, cnr_error *err) {
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     uint32_t set;
-    KIT_TRY(ops_infer_float(node, outputs, err));
+    CNR_TRY(ops_infer_float(node, outputs, err));
     return axes_of(node, &set, err);
 }
 
@@ -64,7 +64,7 @@ OPS_INLINE void body(const cnr_run *run, uint32_t set, int32_t dtype) {
     int64_t lo[CNR_MAX_RANK], hi[CNR_MAX_RANK], at[CNR_MAX_RANK], stride[CNR_MAX_RANK];
     double many = 1;
     kit_dense_strides(x, stride);
-    ops_range(run, lo, hi);
+    cnr_range_of(run, lo, hi);
     for (int32_t i = 0; i < x->rank; i++) {
         if (lo[i] >= hi[i]) return;
         at[i] = lo[i];
@@ -90,18 +90,18 @@ OPS_INLINE void body(const cnr_run *run, uint32_t set, int32_t dtype) {
 
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     uint32_t set;
-    KIT_TRY(axes_of(run->node, &set, err));
+    CNR_TRY(axes_of(run->node, &set, err));
     OPS_SPECIALISE(run->outputs[0]->dtype, body(run, set, dtype));
     return CNR_OK;
 }
 
 const cnr_op ops_mean_variance_normalization = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "mean_variance_normalization",
     .summary = "x less its mean, by its deviation, over any set of axes.",
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
-    OPS_ATTRS(attrs),
-    OPS_PORTS(in, out),
+    CNR_OP_ATTRS(attrs),
+    CNR_OP_PORTS(in, out),
     .infer = infer,
     .cost = ops_norm_cost,
     .aliases_of = ops_alias_inplace,

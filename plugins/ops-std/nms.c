@@ -75,13 +75,13 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     const cnr_tensor *boxes = node->inputs[0], *scores = node->inputs[1];
     cnr_tensor *y = outputs[0];
     int64_t n, count;
-    KIT_TRY(ops_want(node, 0, OPS_FLOATS, 3, 3, err));
-    KIT_TRY(ops_want(node, 1, OPS_FLOATS, 3, 3, err));
-    KIT_TRY(kit_want(node, 2, OPS_INTS, 0, 1, err));
-    KIT_TRY(kit_want(node, 3, OPS_FLOATS, 0, 1, err));
-    KIT_TRY(kit_want(node, 4, OPS_FLOATS, 0, 1, err));
-    KIT_TRY(kit_same(node, boxes->dim[0], scores->dim[0], &n, err));
-    KIT_TRY(kit_same(node, boxes->dim[1], scores->dim[2], &count, err));
+    CNR_TRY(ops_want(node, 0, OPS_FLOATS, 3, 3, err));
+    CNR_TRY(ops_want(node, 1, OPS_FLOATS, 3, 3, err));
+    CNR_TRY(kit_want(node, 2, OPS_INTS, 0, 1, err));
+    CNR_TRY(kit_want(node, 3, OPS_FLOATS, 0, 1, err));
+    CNR_TRY(kit_want(node, 4, OPS_FLOATS, 0, 1, err));
+    CNR_TRY(kit_same(node, boxes->dim[0], scores->dim[0], &n, err));
+    CNR_TRY(kit_same(node, boxes->dim[1], scores->dim[2], &count, err));
     if (!ops_dims_agree(boxes->dim[2], 4))
         return ops_fail(err, CNR_E_SHAPE, node, "a box has 4 numbers, not %lld",
                         (long long)boxes->dim[2]);
@@ -89,7 +89,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     y->rank = 2;
     y->dim[1] = 3;
     y->flags |= CNR_TENSOR_DYNAMIC;
-    KIT_TRY(kit_mul(node, n, scores->dim[1], &y->dim[0], err));
+    CNR_TRY(kit_mul(node, n, scores->dim[1], &y->dim[0], err));
     return kit_mul(node, y->dim[0], most_of(node, count), &y->dim[0], err);
 }
 
@@ -119,7 +119,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     int64_t *order = (int64_t *)(score + n), *y = run->outputs[0]->data, found = 0;
     int known;
     const double threshold = kit_scalar(node, 3, NULL, &known);
-    const double least = ops_in(node, 4) ? kit_scalar(node, 4, NULL, &known) : -INFINITY;
+    const double least = cnr_own_input(node, 4) ? kit_scalar(node, 4, NULL, &known) : -INFINITY;
     (void)err;
     for (int64_t line = 0; line < boxes->dim[0] * classes; line++) {
         int64_t some = 0;
@@ -143,12 +143,12 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 }
 
 const cnr_op ops_non_max_suppression = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "non_max_suppression",
     .summary = "The best boxes of each class that do not overlap.",
     .flags = CNR_OP_PURE,
-    OPS_ATTRS(attrs),
-    OPS_PORTS(in, out),
+    CNR_OP_ATTRS(attrs),
+    CNR_OP_PORTS(in, out),
     .infer = infer,
     .reference = reference,
     .reference_workspace = workspace,

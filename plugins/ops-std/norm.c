@@ -2,13 +2,13 @@
 #include "ops_norm.h"
 
 cnr_status ops_want_vector(const cnr_node *node, int32_t port, int64_t n, cnr_error *err) {
-    KIT_TRY(ops_want(node, port, OPS_FLOATS, 1, 1, err));
+    CNR_TRY(ops_want(node, port, OPS_FLOATS, 1, 1, err));
     return ops_want_shape(node, port, node->inputs[port]->dtype, 1, &n, err);
 }
 
 cnr_status ops_channel_parameters(const cnr_node *node, int32_t port, cnr_tensor *t,
                                   cnr_init *init, cnr_error *err) {
-    KIT_TRY(ops_want(node, 0, OPS_FLOATS, 2, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want(node, 0, OPS_FLOATS, 2, CNR_MAX_RANK, err));
     const cnr_tensor *x = node->inputs[0];
     const char *name = node->desc->inputs[port].name;
     if (x->dim[1] < 1) return ops_fail(err, CNR_E_SHAPE, node, "the channels of x must be known");

@@ -14,8 +14,8 @@ static const cnr_port in[] = {
 static const cnr_port out[] = {{.name = "y", .help = "the same shape"}};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
-    KIT_TRY(ops_want(node, 0, OPS_FLOATS, 2, CNR_MAX_RANK, err));
-    KIT_TRY(ops_want_vector(node, 1, -1, err));
+    CNR_TRY(ops_want(node, 0, OPS_FLOATS, 2, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want_vector(node, 1, -1, err));
     const cnr_tensor *x = node->inputs[0], *scale = node->inputs[1];
     if (scale->dim[0] != 1 && !ops_dims_agree(scale->dim[0], x->dim[1]))
         return ops_fail(err, CNR_E_SHAPE, node, "scale: want 1 or %lld, got %lld",
@@ -26,7 +26,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
 
 static cnr_status parameters(const cnr_node *node, int32_t port, cnr_tensor *t, cnr_init *init,
                              cnr_error *err) {
-    KIT_TRY(ops_channel_parameters(node, port, t, init, err));
+    CNR_TRY(ops_channel_parameters(node, port, t, init, err));
     if (cnr_attr_int(node, "channel_shared")) t->dim[0] = 1;
     return CNR_OK;
 }
@@ -84,12 +84,12 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 }
 
 const cnr_op ops_normalize = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "normalize",
     .summary = "x divided by its L2 norm, over a sample or its channels, and scaled.",
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
-    OPS_ATTRS(attrs),
-    OPS_PORTS(in, out),
+    CNR_OP_ATTRS(attrs),
+    CNR_OP_PORTS(in, out),
     .infer = infer,
     .cost = ops_norm_cost,
     .aliases_of = ops_alias_inplace,

@@ -14,7 +14,7 @@
 #ifndef OPS_H
 #define OPS_H
 
-#include <cnnrun/plugin.h>
+#include <cnnrun/kit.h>
 #include <cnnrun/window.h>
 #include <math.h>
 
@@ -26,21 +26,13 @@ extern const cnr_host *ops_host;
 
 /* ---- descriptors ---- */
 
-#define OPS_ROWS(rows) (int32_t)(sizeof(rows) / sizeof((rows)[0]))
-#define OPS_SIZES                                                                     \
-    .size = sizeof(cnr_op), .version = 1, .attr_spec_size = sizeof(cnr_attr_spec),     \
-    .port_size = sizeof(cnr_port)
-#define OPS_ATTRS(rows) .n_attrs = OPS_ROWS(rows), .attrs = (rows)
-#define OPS_PORTS(in, out)                                                            \
-    .n_inputs = OPS_ROWS(in), .inputs = (in), .n_outputs = OPS_ROWS(out), .outputs = (out)
-
 /* Rows that several schemas hold. */
 #define OPS_AXIS_ROW(value, text) \
     {.name = "axis", .type = CNR_ATTR_INT, .default_i = (value), .help = (text)}
-#define OPS_EPSILON_ROW(value) \
+#define OPS_EPSILON_ROW(value)                                                        \
     {.name = "epsilon", .type = CNR_ATTR_FLOAT, .alias = "eps", .default_f = (value), \
      .help = "added to the variance, against division by zero"}
-#define OPS_WINDOW_ROWS                                                                         \
+#define OPS_WINDOW_ROWS                                                                          \
     {.name = "strides", .type = CNR_ATTR_INTS, .flags = CNR_ATTR_SPATIAL | CNR_ATTR_BOUNDED,     \
      .alias = "stride", .min = 1, .max = 1 << 20, .fill = 1,                                     \
      .help = "step of the window along each spatial axis"},                                      \
@@ -72,10 +64,6 @@ enum {
 };
 static inline int ops_is_float(int32_t dtype) { return (OPS_FLOATS >> dtype & 1u) != 0; }
 
-/* Input `port` or NULL when it is omitted or past the end. */
-static inline const cnr_tensor *ops_in(const cnr_node *node, int32_t port) {
-    return port < node->n_inputs ? node->inputs[port] : NULL;
-}
 /* The input is there, its dtype is in the mask, its rank in range, its dims not too large. */
 cnr_status ops_want(const cnr_node *node, int32_t port, uint32_t dtypes, int32_t min_rank,
                     int32_t max_rank, cnr_error *err);
@@ -86,6 +74,10 @@ cnr_status ops_want_shape(const cnr_node *node, int32_t port, int32_t dtype, int
  * when `past_end` is. */
 cnr_status ops_axis(const cnr_node *node, const char *name, int32_t rank, int past_end,
                     int32_t *axis, cnr_error *err);
+/* Attribute "axis", of t, when infer has seen to it. */
+static inline int32_t ops_axis_of(const cnr_node *node, const cnr_tensor *t) {
+    return cnr_axis(cnr_attr_int(node, "axis"), t->rank);
+}
 /* Output takes dtype and shape of a tensor. */
 static inline void ops_like(cnr_tensor *out, const cnr_tensor *t) {
     out->dtype = t->dtype;
@@ -142,18 +134,11 @@ static inline double ops_get(int32_t dtype, const void *p, int64_t i) {
 }
 
 /* Integers: towards zero, clamped to the type; NaN becomes 0. */
-void ops_put_integer(int32_t dtype, void *p, int64_t i, double v);
-/* From double straight to half, without rounding twice through float. */
-uint16_t ops_f64_to_f16(double v);
-uint16_t ops_f64_to_bf16(double v);
-
 static inline void ops_put(int32_t dtype, void *p, int64_t i, double v) {
     switch (dtype) {
     case CNR_f32: ((float *)p)[i] = (float)v; break;
     case CNR_f64: ((double *)p)[i] = v; break;
-    case CNR_f16: ((uint16_t *)p)[i] = ops_f64_to_f16(v); break;
-    case CNR_bf16: ((uint16_t *)p)[i] = ops_f64_to_bf16(v); break;
-    default: ops_put_integer(dtype, p, i, v);
+    default: ops_host->elements_write(dtype, p, i, 1, CNR_f64, &v);
     }
 }
 
@@ -197,27 +182,6 @@ static inline void ops_put_int(int32_t dtype, void *p, int64_t i, int64_t v) {
 /* Bytes of an element (types with whole bytes). */
 static inline size_t ops_size(int32_t dtype) { return cnr_dtype_bits(dtype) / 8; }
 
-/* The part of output 0 that a run covers: lo[a] <= index < hi[a] for each axis. */
-static inline void ops_range(const cnr_run *run, int64_t *lo, int64_t *hi) {
-    const cnr_tensor *y = run->outputs[0];
-    for (int32_t a = 0; a < y->rank; a++) {
-        lo[a] = a == run->range_axis ? run->range_begin : 0;
-        hi[a] = a == run->range_axis ? run->range_end : y->dim[a];
-    }
-}
-/* The same as runs of elements in storage: run i has `length` elements from
- * first + i * pitch on. */
-typedef struct ops_runs {
-    int64_t n, first, length, pitch;
-} ops_runs;
-static inline ops_runs ops_runs_of(const cnr_run *run) {
-    const cnr_tensor *y = run->outputs[0];
-    const int32_t a = run->range_axis;
-    if (a < 0) return (ops_runs){1, 0, cnr_count(y), 0};
-    const int64_t inner = cnr_span(y, a + 1, y->rank);
-    return (ops_runs){cnr_span(y, 0, a), run->range_begin * inner,
-                      (run->range_end - run->range_begin) * inner, y->dim[a] * inner};
-}
 /* Long loops call this now and then. */
 static inline int ops_cancelled(const cnr_run *run) {
     return cnr_cancelled(run->stream);
@@ -225,9 +189,9 @@ static inline int ops_cancelled(const cnr_run *run) {
 
 /* ---- gradients (grad.c) ---- */
 
-#define OPS_GRADIENT_ARGS                                                                      \
+#define OPS_GRADIENT_ARGS                                                                         \
     const cnr_host *host, struct cnr_graph *graph, const cnr_node *node, const cnr_value *inputs, \
-        const cnr_value *outputs, const cnr_value *grad_out, const int32_t *want,               \
+        const cnr_value *outputs, const cnr_value *grad_out, const int32_t *want,                 \
         cnr_value *grad_in, cnr_error *err
 #define OPS_GRADIENT_UNUSED                                                                \
     (void)host, (void)graph, (void)node, (void)inputs, (void)outputs, (void)grad_out,      \

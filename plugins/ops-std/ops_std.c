@@ -5,36 +5,19 @@ const cnr_host *ops_host;
 extern const cnr_rewrite ops_merge_transposes; /* rewrite_transpose.c */
 extern const cnr_rewrite ops_einsum_to_matmul; /* rewrite_einsum.c */
 
-static const cnr_op *const all[] = {
-#define OP(name) &ops_##name,
+static const cnr_item items[] = {
+#define OP(name) {CNR_KIND_OPERATOR, &ops_##name},
 #include "ops.inc"
 #undef OP
+    {CNR_KIND_REWRITE, &ops_einsum_to_matmul},
+    {CNR_KIND_REWRITE, &ops_merge_transposes},
 };
 
 static cnr_status start(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
     (void)err;
     ops_host = host;
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        const cnr_status status = host->add(registrar, CNR_KIND_OPERATOR, all[i]);
-        if (status != CNR_OK) return status;
-    }
-    const cnr_status status = host->add(registrar, CNR_KIND_REWRITE, &ops_einsum_to_matmul);
-    return status ? status : host->add(registrar, CNR_KIND_REWRITE, &ops_merge_transposes);
+    return cnr_add_all(host, registrar, items, CNR_ROWS(items));
 }
 
-static const cnr_plugin plugin = {
-    .size = sizeof plugin,
-    .magic = CNR_PLUGIN_MAGIC,
-    .abi = CNR_ABI,
-    .signature = CNR_SIGNATURE,
-    .name = "ops-std",
-    .version = CNNRUN_VERSION,
-    .summary = "the standard operators: contracts, gradients and plain C references",
-    .licence = "MIT",
-    .init = start,
-};
-
-CNR_PLUGIN_ENTRY {
-    (void)host_abi;
-    return &plugin;
-}
+CNR_PLUGIN("ops-std", CNNRUN_VERSION,
+           "the standard operators: contracts, gradients and plain C references", "MIT", start)

@@ -3,21 +3,21 @@
 
 enum { RATE, STEP, WEIGHT, GRADIENT, MEMORY };
 
-#define OPTIMIZER_PORTS                                                      \
-    {.name = "rate", .help = "learning rate; of rank 0"},                  \
-    {.name = "step", .help = "its number, from 1 on; of rank 0"},          \
+#define OPTIMIZER_PORTS                                           \
+    {.name = "rate", .help = "learning rate; of rank 0"},         \
+    {.name = "step", .help = "its number, from 1 on; of rank 0"}, \
     {.name = "x", .help = "the weight"}, {.name = "gradient", .help = "of the weight"}
-#define DECAY_ROW                                                                       \
-    {.name = "weight_decay", .type = CNR_ATTR_FLOAT, .flags = CNR_ATTR_BOUNDED,          \
+#define DECAY_ROW                                                               \
+    {.name = "weight_decay", .type = CNR_ATTR_FLOAT, .flags = CNR_ATTR_BOUNDED, \
      .alias = "decay", .min = 0, .max = 1e6, .help = "times x is added to the gradient"}
 
 /* The weight, its gradient and all memories alike; rate and step single numbers. */
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
-    for (int32_t p = RATE; p <= STEP; p++) KIT_TRY(ops_want(node, p, OPS_FLOATS, 0, 0, err));
-    KIT_TRY(ops_want(node, WEIGHT, OPS_FLOATS, 0, CNR_MAX_RANK, err));
+    for (int32_t p = RATE; p <= STEP; p++) CNR_TRY(ops_want(node, p, OPS_FLOATS, 0, 0, err));
+    CNR_TRY(ops_want(node, WEIGHT, OPS_FLOATS, 0, CNR_MAX_RANK, err));
     const cnr_tensor *x = node->inputs[WEIGHT];
     for (int32_t p = GRADIENT; p < node->n_inputs; p++) {
-        KIT_TRY(ops_want(node, p, 1u << x->dtype, x->rank, x->rank, err));
+        CNR_TRY(ops_want(node, p, 1u << x->dtype, x->rank, x->rank, err));
         for (int32_t a = 0; a < x->rank; a++)
             if (!ops_dims_agree(x->dim[a], node->inputs[p]->dim[a]))
                 return ops_fail(err, CNR_E_SHAPE, node, "%s: want the weight's shape",
@@ -76,12 +76,12 @@ static void sgd_cost(const cnr_node *node, cnr_cost *c) {
 }
 
 const cnr_op ops_sgd = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "sgd",
     .summary = "A step of gradient descent with momentum: v = momentum v + g, x - rate v.",
     .flags = CNR_OP_PURE | CNR_OP_OPTIMIZER,
-    OPS_ATTRS(sgd_attrs),
-    OPS_PORTS(sgd_in, sgd_out),
+    CNR_OP_ATTRS(sgd_attrs),
+    CNR_OP_PORTS(sgd_in, sgd_out),
     .infer = infer,
     .cost = sgd_cost,
     .aliases_of = aliases_of,
@@ -135,12 +135,12 @@ static void adam_cost(const cnr_node *node, cnr_cost *c) {
 }
 
 const cnr_op ops_adam = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "adam",
     .summary = "A step of Adam: x - rate mean / sqrt(mean of squares), from both filled up.",
     .flags = CNR_OP_PURE | CNR_OP_OPTIMIZER,
-    OPS_ATTRS(adam_attrs),
-    OPS_PORTS(adam_in, adam_out),
+    CNR_OP_ATTRS(adam_attrs),
+    CNR_OP_PORTS(adam_in, adam_out),
     .infer = infer,
     .cost = adam_cost,
     .aliases_of = aliases_of,

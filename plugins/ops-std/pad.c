@@ -29,8 +29,8 @@ static cnr_status plan_of(const cnr_node *node, pad_plan *p, cnr_error *err) {
     uint32_t set;
     memset(p, 0, sizeof *p);
     p->mode = (int)cnr_attr_find(node, "mode")->i;
-    KIT_TRY(kit_ints(node, 1, "pads", &pads, err));
-    KIT_TRY(kit_ints(node, 3, NULL, &axes, err));
+    CNR_TRY(kit_ints(node, 1, "pads", &pads, err));
+    CNR_TRY(kit_ints(node, 3, NULL, &axes, err));
     p->known = pads.known && axes.known;
     if (!axes.given) {
         axes.n = rank;
@@ -40,7 +40,7 @@ static cnr_status plan_of(const cnr_node *node, pad_plan *p, cnr_error *err) {
         return ops_fail(err, CNR_E_SHAPE, node, "%lld pads for %lld axes", (long long)pads.n,
                         (long long)axes.n);
     if (!p->known) return CNR_OK;
-    KIT_TRY(kit_axis_set(node, &axes, rank, &set, err));
+    CNR_TRY(kit_axis_set(node, &axes, rank, &set, err));
     for (int64_t i = 0; i < axes.n; i++) {
         const int32_t a = (int32_t)(axes.at[i] < 0 ? axes.at[i] + rank : axes.at[i]);
         p->before[a] = pads.at[i];
@@ -55,13 +55,13 @@ static cnr_status plan_of(const cnr_node *node, pad_plan *p, cnr_error *err) {
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
     pad_plan p;
-    KIT_TRY(ops_want(node, 0, OPS_WHOLE, 0, CNR_MAX_RANK, err));
-    KIT_TRY(kit_want(node, 2, 1u << x->dtype, 0, 1, err));
-    const cnr_tensor *value = ops_in(node, 2);
+    CNR_TRY(ops_want(node, 0, OPS_WHOLE, 0, CNR_MAX_RANK, err));
+    CNR_TRY(kit_want(node, 2, 1u << x->dtype, 0, 1, err));
+    const cnr_tensor *value = cnr_own_input(node, 2);
     if (value && value->rank == 1 && value->dim[0] > 1)
         return ops_fail(err, CNR_E_SHAPE, node, "input value: want 1 number, got %lld",
                         (long long)value->dim[0]);
-    KIT_TRY(plan_of(node, &p, err));
+    CNR_TRY(plan_of(node, &p, err));
     ops_like(outputs[0], x);
     for (int32_t a = 0; a < x->rank; a++) {
         int64_t *dim = &outputs[0]->dim[a];
@@ -92,7 +92,7 @@ static int64_t source_of(int mode, int64_t i, int64_t dim) {
 }
 
 static void fill(const cnr_node *node, const cnr_tensor *y) {
-    const cnr_tensor *value = ops_in(node, 2);
+    const cnr_tensor *value = cnr_own_input(node, 2);
     const int64_t count = cnr_count(y);
     const elem_domain domain = elem_domain_of(y->dtype);
     elem_run run;
@@ -130,7 +130,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const size_t size = ops_size(y->dtype);
     int64_t from[CNR_MAX_RANK], to[CNR_MAX_RANK], index[CNR_MAX_RANK] = {0};
     pad_plan p;
-    KIT_TRY(plan_of(run->node, &p, err));
+    CNR_TRY(plan_of(run->node, &p, err));
     if (cnr_count(y) == 0) return CNR_OK;
     if (p.mode == PAD_CONSTANT) fill(run->node, y);
     if (x->rank == 0 || cnr_count(x) == 0) {
@@ -163,7 +163,7 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
     pad_plan p;
     (void)inputs, (void)outputs;
     if (grad_out[0] < 0) return CNR_OK;
-    KIT_TRY(plan_of(node, &p, err));
+    CNR_TRY(plan_of(node, &p, err));
     if (p.mode != PAD_CONSTANT)
         return ops_fail(err, CNR_E_UNSUPPORTED, node, "only constant padding has a gradient");
     for (int32_t a = 0; a < rank; a++) {
@@ -183,12 +183,12 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
 }
 
 const cnr_op ops_pad = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "pad",
     .summary = "x with a border.",
     .flags = CNR_OP_PURE,
-    OPS_ATTRS(attrs),
-    OPS_PORTS(in, out),
+    CNR_OP_ATTRS(attrs),
+    CNR_OP_PORTS(in, out),
     .infer = infer,
     .gradient = gradient,
     .reference = reference,

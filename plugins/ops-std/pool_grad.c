@@ -90,13 +90,13 @@ uint64_t ops_plane_workspace(const cnr_node *node) {
     return plane < 0 ? 0 : (uint64_t)plane * sizeof(double);
 }
 
-#define POOL_GRAD_HOOKS                                                                      \
-    .flags = CNR_OP_PURE | CNR_OP_RANGES, OPS_PORTS(in, out), .infer = infer, .cost = cost,   \
-    .split_axes = ops_split_two, .region = ops_region_every,                                 \
+#define POOL_GRAD_HOOKS                                                                        \
+    .flags = CNR_OP_PURE | CNR_OP_RANGES, CNR_OP_PORTS(in, out), .infer = infer, .cost = cost, \
+    .split_axes = ops_split_two, .region = ops_region_every,                                   \
     .reference_workspace = ops_plane_workspace
 
 const cnr_op ops_average_pool_grad = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "average_pool_grad",
     .summary = "The gradient of average_pool's input; average_pool's own attributes.",
     .n_attrs = OPS_AVERAGE_POOL_N_ATTRS,
@@ -106,7 +106,7 @@ const cnr_op ops_average_pool_grad = {
 };
 
 const cnr_op ops_max_pool_grad = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "max_pool_grad",
     .summary = "The gradient of max_pool's input; max_pool's own attributes.",
     .n_attrs = OPS_MAX_POOL_N_ATTRS,

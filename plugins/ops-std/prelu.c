@@ -10,9 +10,9 @@ static const cnr_attr_spec attrs[] = {
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
-    KIT_TRY(ops_want(node, 0, OPS_NUMBERS, 0, CNR_MAX_RANK, err));
-    KIT_TRY(ops_want(node, 1, 1u << x->dtype, 0, x->rank, err));
-    KIT_TRY(kit_broadcast(node, 0, 2, outputs[0], err));
+    CNR_TRY(ops_want(node, 0, OPS_NUMBERS, 0, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want(node, 1, 1u << x->dtype, 0, x->rank, err));
+    CNR_TRY(kit_broadcast(node, 0, 2, outputs[0], err));
     for (int32_t a = 0; a < x->rank; a++)
         if (x->dim[a] >= 0 && outputs[0]->dim[a] != x->dim[a])
             return ops_fail(err, CNR_E_SHAPE, node, "the slope is larger than x along axis %d", a);
@@ -89,12 +89,12 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
 }
 
 const cnr_op ops_prelu = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "prelu",
     .summary = "x, or slope times x below 0; the slope is a weight.",
     .flags = CNR_OP_ELEMENTWISE | CNR_OP_EPILOGUE | CNR_OP_PURE | CNR_OP_RANGES,
-    OPS_ATTRS(attrs),
-    OPS_PORTS(in, out),
+    CNR_OP_ATTRS(attrs),
+    CNR_OP_PORTS(in, out),
     .infer = infer,
     .cost = kit_cost_flops,
     .parameters = parameters,

@@ -5,7 +5,7 @@ static const cnr_port in[] = {{.name = "x", .help = "feature map, N C H W; its d
                               {.name = "image", .help = "the picture, N C H W; likewise"}};
 static const cnr_port out[] = {
     {.name = "y", .help = "1 2 n: corners x0 y0 x1 y1 from 0 to 1, and their variances"}};
-#define SIZE(NAME, TEXT) \
+#define SIZE(NAME, TEXT)                                                                      \
     {.name = NAME, .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 1 << 30, \
      .help = TEXT}
 static const cnr_attr_spec attrs[] = {
@@ -49,8 +49,8 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     const double *given = cnr_attr_floats(node, "aspect_ratio", &n_ratios);
     const double *most = cnr_attr_floats(node, "max_size", &n_max);
     cnr_attr_floats(node, "variance", &n_variance);
-    KIT_TRY(ops_want(node, 0, OPS_FLOATS, 4, 4, err));
-    KIT_TRY(ops_want(node, 1, ~0u, 4, 4, err));
+    CNR_TRY(ops_want(node, 0, OPS_FLOATS, 4, 4, err));
+    CNR_TRY(ops_want(node, 1, ~0u, 4, 4, err));
     if (n_min < 1 || (n_max != 0 && n_max != n_min) || n_ratios >= MAX_RATIOS / 2 ||
         (n_variance != 0 && n_variance != 1 && n_variance != 4))
         return ops_fail(err, CNR_E_ARG, node,
@@ -68,7 +68,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     y->rank = 3;
     y->dim[0] = 1;
     y->dim[1] = 2;
-    KIT_TRY(kit_mul(node, node->inputs[0]->dim[2], node->inputs[0]->dim[3], &y->dim[2], err));
+    CNR_TRY(kit_mul(node, node->inputs[0]->dim[2], node->inputs[0]->dim[3], &y->dim[2], err));
     return kit_mul(node, y->dim[2], 4 * each, &y->dim[2], err);
 }
 
@@ -121,12 +121,12 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 }
 
 const cnr_op ops_prior_box = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "prior_box",
     .summary = "Boxes of several sizes and shapes at every place of a feature map.",
     .flags = CNR_OP_PURE,
-    OPS_ATTRS(attrs),
-    OPS_PORTS(in, out),
+    CNR_OP_ATTRS(attrs),
+    CNR_OP_PORTS(in, out),
     .infer = infer,
     .reference = reference,
 };

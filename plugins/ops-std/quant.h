@@ -9,7 +9,7 @@
 
 /* The input at a port; negative: the operator has none such. */
 static inline const cnr_tensor *quant_in(const cnr_node *node, int32_t port) {
-    return port < 0 ? NULL : ops_in(node, port);
+    return port < 0 ? NULL : cnr_own_input(node, port);
 }
 
 /* Into the range of u8 or i8; NaN becomes 0. */
@@ -20,20 +20,20 @@ static inline double quant_clamp(int32_t dtype, double v) {
 
 /* An operator by its file's infer_with, cost_with and reference_with, for PREFIX_ports; what
  * follows the summary goes into the descriptor. */
-#define QUANT_OP(NAME, PREFIX, SUMMARY, ...)                                                   \
-    static cnr_status NAME##_infer(const cnr_node *node, cnr_tensor *const *outputs,           \
-                                   cnr_error *err) {                                           \
-        return infer_with(node, &PREFIX##_ports, outputs[0], err);                             \
-    }                                                                                          \
-    static void NAME##_cost(const cnr_node *node, cnr_cost *c) {                               \
-        cost_with(node, &PREFIX##_ports, c);                                                   \
-    }                                                                                          \
-    static cnr_status NAME##_reference(const cnr_run *run, cnr_error *err) {                   \
-        return reference_with(run, &PREFIX##_ports, err);                                      \
-    }                                                                                          \
-    const cnr_op ops_##NAME = {                                                                \
-        OPS_SIZES, .name = #NAME, .summary = SUMMARY, .flags = CNR_OP_PURE,                    \
-        OPS_PORTS(PREFIX##_in, PREFIX##_out), .infer = NAME##_infer, .cost = NAME##_cost,      \
+#define QUANT_OP(NAME, PREFIX, SUMMARY, ...)                                                 \
+    static cnr_status NAME##_infer(const cnr_node *node, cnr_tensor *const *outputs,         \
+                                   cnr_error *err) {                                         \
+        return infer_with(node, &PREFIX##_ports, outputs[0], err);                           \
+    }                                                                                        \
+    static void NAME##_cost(const cnr_node *node, cnr_cost *c) {                             \
+        cost_with(node, &PREFIX##_ports, c);                                                 \
+    }                                                                                        \
+    static cnr_status NAME##_reference(const cnr_run *run, cnr_error *err) {                 \
+        return reference_with(run, &PREFIX##_ports, err);                                    \
+    }                                                                                        \
+    const cnr_op ops_##NAME = {                                                              \
+        CNR_OP_SIZES, .name = #NAME, .summary = SUMMARY, .flags = CNR_OP_PURE,               \
+        CNR_OP_PORTS(PREFIX##_in, PREFIX##_out), .infer = NAME##_infer, .cost = NAME##_cost, \
         .reference = NAME##_reference, __VA_ARGS__}
 
 #endif

@@ -56,7 +56,7 @@ static cnr_status check_each(const cnr_node *node, int32_t port, uint32_t dtypes
                              cnr_error *err) {
     const cnr_tensor *t = quant_in(node, port);
     if (!t) return CNR_OK;
-    KIT_TRY(ops_want(node, port, dtypes, 0, 1, err));
+    CNR_TRY(ops_want(node, port, dtypes, 0, 1, err));
     if (t->rank == 1 && t->dim[0] >= 0 && t->dim[0] != 1 && !ops_dims_agree(t->dim[0], m))
         return ops_fail(err, CNR_E_SHAPE, node, "input %s has %lld numbers, want %lld",
                         node->desc->inputs[port].name, (long long)t->dim[0], (long long)m);
@@ -68,10 +68,10 @@ static cnr_status infer_with(const cnr_node *node, const quant_ports *p, cnr_ten
     const int64_t group = cnr_attr_int(node, "group");
     const cnr_tensor *x = node->inputs[p->x], *w = node->inputs[p->w];
     cnr_window win;
-    KIT_TRY(ops_want(node, p->x, QUANT_BYTES, 3, 2 + CNR_MAX_SPATIAL, err));
-    KIT_TRY(ops_want(node, p->w, QUANT_BYTES, x->rank, x->rank, err));
+    CNR_TRY(ops_want(node, p->x, QUANT_BYTES, 3, 2 + CNR_MAX_SPATIAL, err));
+    CNR_TRY(ops_want(node, p->w, QUANT_BYTES, x->rank, x->rank, err));
     const int64_t m = w->dim[0], channels = x->dim[1];
-    KIT_TRY(window_of(node, p, &win, err));
+    CNR_TRY(window_of(node, p, &win, err));
     if (m >= 0 && m % group != 0)
         return ops_fail(err, CNR_E_SHAPE, node, "input w: %lld outputs don't fall into %lld groups",
                         (long long)m, (long long)group);
@@ -80,12 +80,12 @@ static cnr_status infer_with(const cnr_node *node, const quant_ports *p, cnr_ten
                         "input w: want %lld along axis 1 (%lld channels in %lld groups), got %lld",
                         (long long)(channels / group), (long long)channels, (long long)group,
                         (long long)w->dim[1]);
-    KIT_TRY(check_each(node, p->x_zero, 1u << x->dtype, 1, err));
-    KIT_TRY(check_each(node, p->w_zero, 1u << w->dtype, m, err));
-    KIT_TRY(check_each(node, p->x_scale, OPS_FLOATS, 1, err));
-    KIT_TRY(check_each(node, p->w_scale, OPS_FLOATS, m, err));
-    KIT_TRY(check_each(node, p->y_scale, OPS_FLOATS, 1, err));
-    KIT_TRY(check_each(node, p->y_zero, QUANT_BYTES, 1, err));
+    CNR_TRY(check_each(node, p->x_zero, 1u << x->dtype, 1, err));
+    CNR_TRY(check_each(node, p->w_zero, 1u << w->dtype, m, err));
+    CNR_TRY(check_each(node, p->x_scale, OPS_FLOATS, 1, err));
+    CNR_TRY(check_each(node, p->w_scale, OPS_FLOATS, m, err));
+    CNR_TRY(check_each(node, p->y_scale, OPS_FLOATS, 1, err));
+    CNR_TRY(check_each(node, p->y_zero, QUANT_BYTES, 1, err));
     const cnr_tensor *bias = quant_in(node, p->bias);
     if (bias && (bias->dtype != CNR_i32 || bias->rank != 1 || !ops_dims_agree(bias->dim[0], m)))
         return ops_fail(err, CNR_E_SHAPE, node, "input bias: want i32, one a channel, %lld",
@@ -140,7 +140,7 @@ static cnr_status reference_with(const cnr_run *run, const quant_ports *p, cnr_e
     const int64_t group = cnr_attr_int(node, "group");
     quant_conv c = {.x = node->inputs[p->x], .w = node->inputs[p->w]};
     cnr_window win;
-    KIT_TRY(window_of(node, p, &win, err));
+    CNR_TRY(window_of(node, p, &win, err));
     c.channels = c.w->dim[1];
     for (int32_t i = 0; i < 3; i++) {
         const int32_t s = i - (3 - win.spatial);
@@ -184,6 +184,6 @@ static void cost_with(const cnr_node *node, const quant_ports *p, cnr_cost *out)
     out->macs = ops_mul(ops_elements(node->outputs[0]), ops_elements(w) / m);
 }
 
-QUANT_OP(conv_integer, integer, "Convolution of 8-bit numbers into 32 bits.", OPS_ATTRS(attrs));
+QUANT_OP(conv_integer, integer, "Convolution of 8-bit numbers into 32 bits.", CNR_OP_ATTRS(attrs));
 QUANT_OP(qlinear_conv, qlinear, "Convolution of quantised numbers into quantised numbers.",
-         OPS_ATTRS(attrs));
+         CNR_OP_ATTRS(attrs));

@@ -35,7 +35,7 @@ static cnr_status check_each(const cnr_node *node, int32_t port, uint32_t dtypes
                              int64_t matrices, cnr_error *err) {
     const cnr_tensor *t = quant_in(node, port);
     if (!t) return CNR_OK;
-    KIT_TRY(ops_want(node, port, dtypes, 0, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want(node, port, dtypes, 0, CNR_MAX_RANK, err));
     const int64_t count = cnr_count(t);
     if (count < 0 || count == 1 || lines < 0 || count == lines || matrices < 0) return CNR_OK;
     if (lines > 0 && count % lines == 0 && count / lines == matrices) return CNR_OK;
@@ -52,10 +52,10 @@ static cnr_status infer_with(const cnr_node *node, const matmul_ports *p, cnr_te
     const cnr_tensor *a = node->inputs[p->a], *b = node->inputs[p->b];
     cnr_tensor ta, tb;
     int64_t m, k, n, inner;
-    KIT_TRY(ops_want(node, p->a, QUANT_BYTES, 1, CNR_MAX_RANK, err));
-    KIT_TRY(ops_want(node, p->b, QUANT_BYTES, 1, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want(node, p->a, QUANT_BYTES, 1, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want(node, p->b, QUANT_BYTES, 1, CNR_MAX_RANK, err));
     sides(a, b, &m, &k, &n);
-    KIT_TRY(kit_same(node, k, b->dim[b->rank > 1 ? b->rank - 2 : 0], &inner, err));
+    CNR_TRY(kit_same(node, k, b->dim[b->rank > 1 ? b->rank - 2 : 0], &inner, err));
     ta = *a;
     tb = *b;
     ta.rank = a->rank > 2 ? a->rank - 2 : 0;
@@ -64,15 +64,15 @@ static cnr_status infer_with(const cnr_node *node, const matmul_ports *p, cnr_te
     cnr_node outer = *node;
     outer.inputs = heads;
     outer.n_inputs = 2;
-    KIT_TRY(kit_broadcast(&outer, 0, 2, y, err));
+    CNR_TRY(kit_broadcast(&outer, 0, 2, y, err));
     if (a->rank > 1) y->dim[y->rank++] = m;
     if (b->rank > 1) y->dim[y->rank++] = n;
-    KIT_TRY(check_each(node, p->a_zero, 1u << a->dtype, m, matrices_of(a), err));
-    KIT_TRY(check_each(node, p->b_zero, 1u << b->dtype, n, matrices_of(b), err));
-    KIT_TRY(check_each(node, p->a_scale, OPS_FLOATS, m, matrices_of(a), err));
-    KIT_TRY(check_each(node, p->b_scale, OPS_FLOATS, n, matrices_of(b), err));
-    KIT_TRY(check_each(node, p->y_scale, OPS_FLOATS, m, 1, err));
-    KIT_TRY(check_each(node, p->y_zero, QUANT_BYTES, m, 1, err));
+    CNR_TRY(check_each(node, p->a_zero, 1u << a->dtype, m, matrices_of(a), err));
+    CNR_TRY(check_each(node, p->b_zero, 1u << b->dtype, n, matrices_of(b), err));
+    CNR_TRY(check_each(node, p->a_scale, OPS_FLOATS, m, matrices_of(a), err));
+    CNR_TRY(check_each(node, p->b_scale, OPS_FLOATS, n, matrices_of(b), err));
+    CNR_TRY(check_each(node, p->y_scale, OPS_FLOATS, m, 1, err));
+    CNR_TRY(check_each(node, p->y_zero, QUANT_BYTES, m, 1, err));
     y->dtype = p->y_zero < 0 ? CNR_i32 : node->inputs[p->y_zero]->dtype;
     return CNR_OK;
 }

@@ -32,7 +32,7 @@ typedef struct scale_map {
 } scale_map;
 
 static cnr_status check_scale(const cnr_node *node, cnr_error *err) {
-    const cnr_tensor *x = node->inputs[0], *scale = node->inputs[1], *zero = ops_in(node, 2);
+    const cnr_tensor *x = node->inputs[0], *scale = node->inputs[1], *zero = cnr_own_input(node, 2);
     const int64_t block = cnr_attr_int(node, "block_size");
     int32_t axis;
     if (zero && zero->rank != scale->rank && cnr_count(zero) != 1)
@@ -41,7 +41,7 @@ static cnr_status check_scale(const cnr_node *node, cnr_error *err) {
         if (!ops_dims_agree(zero->dim[a], scale->dim[a]))
             return ops_fail(err, CNR_E_SHAPE, node, "scale and zero_point differ in shape");
     if (scale->rank == 0 || (scale->rank == 1 && scale->dim[0] == 1 && !block)) return CNR_OK;
-    KIT_TRY(ops_axis(node, "axis", x->rank, 0, &axis, err));
+    CNR_TRY(ops_axis(node, "axis", x->rank, 0, &axis, err));
     if (!block) {
         if (scale->rank == 1 && ops_dims_agree(scale->dim[0], x->dim[axis])) return CNR_OK;
         return ops_fail(err, CNR_E_SHAPE, node, "one scale, or one a slice of axis %d, is wanted",
@@ -79,7 +79,7 @@ static void map_of(const cnr_node *node, scale_map *m) {
 /* Loads the scales and zero points of n elements from inner index i on. */
 static void load_scales(const cnr_node *node, const scale_map *m, int64_t o, int64_t c, int64_t i,
                         int64_t n, elem_run *scales, elem_run *zeros) {
-    const cnr_tensor *scale = node->inputs[1], *zero = ops_in(node, 2);
+    const cnr_tensor *scale = node->inputs[1], *zero = cnr_own_input(node, 2);
     const int64_t at = o * m->so + c / m->block * m->sc + i * m->si;
     elem_load(scale->dtype, scale->data, at, m->si, n, ELEM_F, scales);
     memset(zeros, 0, sizeof *zeros);
@@ -102,12 +102,12 @@ static double saturate(double v, double low, double high) {
 
 static cnr_status quantize_infer(const cnr_node *node, cnr_tensor *const *outputs,
                                  cnr_error *err) {
-    const cnr_tensor *zero = ops_in(node, 2);
+    const cnr_tensor *zero = cnr_own_input(node, 2);
     const int32_t dtype = (int32_t)cnr_attr_int(node, "output_dtype");
-    KIT_TRY(ops_want(node, 0, OPS_FLOATS | 1u << CNR_i32, 0, CNR_MAX_RANK, err));
-    KIT_TRY(ops_want(node, 1, OPS_FLOATS | 1u << CNR_i32, 0, CNR_MAX_RANK, err));
-    KIT_TRY(kit_want(node, 2, SMALL, 0, CNR_MAX_RANK, err));
-    KIT_TRY(check_scale(node, err));
+    CNR_TRY(ops_want(node, 0, OPS_FLOATS | 1u << CNR_i32, 0, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want(node, 1, OPS_FLOATS | 1u << CNR_i32, 0, CNR_MAX_RANK, err));
+    CNR_TRY(kit_want(node, 2, SMALL, 0, CNR_MAX_RANK, err));
+    CNR_TRY(check_scale(node, err));
     ops_like(outputs[0], node->inputs[0]);
     outputs[0]->dtype = zero ? zero->dtype : dtype ? dtype : CNR_u8;
     if (!elem_in(outputs[0]->dtype, SMALL) || (dtype && outputs[0]->dtype != dtype))
@@ -139,10 +139,10 @@ static cnr_status quantize_reference(const cnr_run *run, cnr_error *err) {
 static cnr_status dequantize_infer(const cnr_node *node, cnr_tensor *const *outputs,
                                    cnr_error *err) {
     const int32_t dtype = (int32_t)cnr_attr_int(node, "output_dtype");
-    KIT_TRY(ops_want(node, 0, SMALL | 1u << CNR_i32, 0, CNR_MAX_RANK, err));
-    KIT_TRY(ops_want(node, 1, OPS_FLOATS, 0, CNR_MAX_RANK, err));
-    KIT_TRY(kit_want(node, 2, 1u << node->inputs[0]->dtype, 0, CNR_MAX_RANK, err));
-    KIT_TRY(check_scale(node, err));
+    CNR_TRY(ops_want(node, 0, SMALL | 1u << CNR_i32, 0, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want(node, 1, OPS_FLOATS, 0, CNR_MAX_RANK, err));
+    CNR_TRY(kit_want(node, 2, 1u << node->inputs[0]->dtype, 0, CNR_MAX_RANK, err));
+    CNR_TRY(check_scale(node, err));
     ops_like(outputs[0], node->inputs[0]);
     outputs[0]->dtype = dtype ? dtype : node->inputs[1]->dtype;
     if (!elem_in(outputs[0]->dtype, OPS_FLOATS))
@@ -168,24 +168,24 @@ static cnr_status dequantize_reference(const cnr_run *run, cnr_error *err) {
 }
 
 const cnr_op ops_quantize_linear = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "quantize_linear",
     .summary = "Real numbers as small whole ones: round(x / scale) + zero point, saturated.",
     .flags = CNR_OP_PURE,
-    OPS_ATTRS(quantize_attrs),
-    OPS_PORTS(quantize_in, quantize_out),
+    CNR_OP_ATTRS(quantize_attrs),
+    CNR_OP_PORTS(quantize_in, quantize_out),
     .infer = quantize_infer,
     .cost = kit_cost_flops,
     .reference = quantize_reference,
 };
 
 const cnr_op ops_dequantize_linear = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "dequantize_linear",
     .summary = "The real numbers that quantised ones stand for: (x - zero point) scale.",
     .flags = CNR_OP_PURE,
-    OPS_ATTRS(dequantize_attrs),
-    OPS_PORTS(dequantize_in, dequantize_out),
+    CNR_OP_ATTRS(dequantize_attrs),
+    CNR_OP_PORTS(dequantize_in, dequantize_out),
     .infer = dequantize_infer,
     .cost = kit_cost_flops,
     .reference = dequantize_reference,
@@ -199,7 +199,7 @@ static const cnr_port dynamic_out[] = {{.name = "y", .help = "u8"},
                                        {.name = "y_zero_point", .help = "u8, one number"}};
 
 static cnr_status dynamic_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
-    KIT_TRY(ops_want(node, 0, 1u << CNR_f32, 0, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want(node, 0, 1u << CNR_f32, 0, CNR_MAX_RANK, err));
     if (node->n_outputs != 3) return ops_fail(err, CNR_E_ARG, node, "it has three outputs");
     ops_like(outputs[0], node->inputs[0]);
     outputs[0]->dtype = outputs[2]->dtype = CNR_u8;
@@ -228,11 +228,11 @@ static cnr_status dynamic_reference(const cnr_run *run, cnr_error *err) {
 }
 
 const cnr_op ops_dynamic_quantize_linear = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "dynamic_quantize_linear",
     .summary = "Quantised to u8 with the scale that the data's range asks for.",
     .flags = CNR_OP_PURE,
-    OPS_PORTS(dynamic_in, dynamic_out),
+    CNR_OP_PORTS(dynamic_in, dynamic_out),
     .infer = dynamic_infer,
     .cost = kit_cost_flops,
     .reference = dynamic_reference,

@@ -5,12 +5,12 @@ enum { FORWARD, REVERSE, BOTH };
 enum { X, W, R, BIAS, LENGTHS, FIRST_H, FIRST_C, PEEPHOLES }; /* ports */
 
 static const char *const directions[] = {"forward", "reverse", "bidirectional", NULL};
-#define RECURRENT_ROWS                                                                       \
-    {.name = "direction", .type = CNR_ATTR_ENUM, .default_s = "forward",                      \
-     .choices = directions, .help = "which way the sequence is read; both: D is 2"},          \
-    {.name = "hidden_size", .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 0,        \
-     .max = 1 << 20, .help = "H; 0: the weight's"},                                          \
-    {.name = "layout", .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 0,   \
+#define RECURRENT_ROWS                                                                      \
+    {.name = "direction", .type = CNR_ATTR_ENUM, .default_s = "forward",                    \
+     .choices = directions, .help = "which way the sequence is read; both: D is 2"},        \
+    {.name = "hidden_size", .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 0,      \
+     .max = 1 << 20, .help = "H; 0: the weight's"},                                         \
+    {.name = "layout", .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 0, \
      .help = "0: T comes before N"}
 static const cnr_attr_spec attrs[] = {RECURRENT_ROWS};
 static const cnr_attr_spec gru_attrs[] = {
@@ -22,10 +22,10 @@ static const cnr_attr_spec lstm_attrs[] = {
     {.name = "input_forget", .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 0,
      .help = "0: the gates to write and to keep are not coupled"}};
 #define OPTION(NAME, TEXT) {.name = NAME, .flags = CNR_PORT_OPTIONAL, .help = TEXT}
-#define RECURRENT_PORTS                                                                      \
-    {.name = "x", .help = "T N I"}, {.name = "w", .help = "D gates*H I"},                     \
-    {.name = "r", .help = "D gates*H H"}, OPTION("b", "D 2*gates*H: of w, then of r"),        \
-    OPTION("sequence_lens", "i32, one a sequence; none: T each"),                            \
+#define RECURRENT_PORTS                                                                \
+    {.name = "x", .help = "T N I"}, {.name = "w", .help = "D gates*H I"},              \
+    {.name = "r", .help = "D gates*H H"}, OPTION("b", "D 2*gates*H: of w, then of r"), \
+    OPTION("sequence_lens", "i32, one a sequence; none: T each"),                      \
     OPTION("initial_h", "D N H; none: 0")
 static const cnr_port in[] = {RECURRENT_PORTS};
 static const cnr_port lstm_in[] = {RECURRENT_PORTS, OPTION("initial_c", "D N H; none: 0"),
@@ -43,11 +43,11 @@ static int direction_of(const cnr_node *node) {
 
 static cnr_status infer_with(const cnr_node *node, int64_t gates, cnr_tensor *const *outputs,
                              cnr_error *err) {
-    KIT_TRY(ops_want(node, X, OPS_FLOATS, 3, 3, err));
+    CNR_TRY(ops_want(node, X, OPS_FLOATS, 3, 3, err));
     const cnr_tensor *x = node->inputs[X];
     const int32_t dtype = x->dtype;
     const int64_t d = direction_of(node) == BOTH ? 2 : 1, given = cnr_attr_int(node, "hidden_size");
-    KIT_TRY(ops_want(node, R, 1u << dtype, 3, 3, err));
+    CNR_TRY(ops_want(node, R, 1u << dtype, 3, 3, err));
     const int64_t h = node->inputs[R]->dim[2];
     if (h < 1 || h > 1 << 20 || (given && given != h))
         return ops_fail(err, CNR_E_SHAPE, node, "r has %lld columns, hidden_size is %lld",
@@ -58,7 +58,7 @@ static cnr_status infer_with(const cnr_node *node, int64_t gates, cnr_tensor *co
                                [PEEPHOLES] = {d, 3 * h}};
     static const int32_t ranks[] = {3, 3, 3, 2, 1, 3, 3, 2};
     for (int32_t i = W; i < node->n_inputs; i++)
-        KIT_TRY(ops_want_shape(node, i, i == LENGTHS ? CNR_i32 : dtype, ranks[i], dims[i], err));
+        CNR_TRY(ops_want_shape(node, i, i == LENGTHS ? CNR_i32 : dtype, ranks[i], dims[i], err));
     for (int32_t i = 0; i < node->n_outputs; i++) {
         const int64_t all[] = {x->dim[0], d, x->dim[1], h};
         outputs[i]->dtype = dtype;
@@ -80,7 +80,7 @@ enum { VECTORS = 1 + 1 + 1 + 4 + 4 }; /* of H numbers; then one of I */
 static double sigmoid(double v) { return 1 / (1 + exp(-v)); }
 
 static double of(const cell *k, int32_t port, int64_t i) {
-    const cnr_tensor *t = ops_in(k->node, port);
+    const cnr_tensor *t = cnr_own_input(k->node, port);
     return t ? ops_get(k->dtype, t->data, i) : 0;
 }
 
@@ -155,7 +155,7 @@ static void write_state(const cnr_run *run, int32_t output, const double *from, 
 static cnr_status reference_with(const cnr_run *run, int64_t gates, void (*step)(cell *),
                                  cnr_error *err) {
     const cnr_node *node = run->node;
-    const cnr_tensor *x = node->inputs[X], *lengths = ops_in(node, LENGTHS);
+    const cnr_tensor *x = node->inputs[X], *lengths = cnr_own_input(node, LENGTHS);
     const int64_t times = x->dim[0], n = x->dim[1], d = run->outputs[0]->dim[1];
     const int direction = direction_of(node);
     cell k = {.node = node, .dtype = x->dtype, .inputs = x->dim[2],
@@ -202,17 +202,18 @@ static void cost(const cnr_node *node, cnr_cost *c) {
     c->macs = ops_mul(steps, ops_elements(node->inputs[W]) + ops_elements(node->inputs[R]));
 }
 
-#define RECURRENT_OP(NAME, GATES, SUMMARY, ATTRS, IN, OUT)                                     \
-    static cnr_status NAME##_infer(const cnr_node *node, cnr_tensor *const *outputs,           \
-                                   cnr_error *err) {                                           \
-        return infer_with(node, GATES, outputs, err);                                          \
-    }                                                                                          \
-    static cnr_status NAME##_reference(const cnr_run *run, cnr_error *err) {                   \
-        return reference_with(run, GATES, NAME##_step, err);                                   \
-    }                                                                                          \
-    const cnr_op ops_##NAME = {                                                                \
-        OPS_SIZES, .name = #NAME, .summary = SUMMARY, .flags = CNR_OP_PURE, OPS_ATTRS(ATTRS),  \
-        OPS_PORTS(IN, OUT), .infer = NAME##_infer, .cost = cost,                               \
+#define RECURRENT_OP(NAME, GATES, SUMMARY, ATTRS, IN, OUT)                           \
+    static cnr_status NAME##_infer(const cnr_node *node, cnr_tensor *const *outputs, \
+                                   cnr_error *err) {                                 \
+        return infer_with(node, GATES, outputs, err);                                \
+    }                                                                                \
+    static cnr_status NAME##_reference(const cnr_run *run, cnr_error *err) {         \
+        return reference_with(run, GATES, NAME##_step, err);                         \
+    }                                                                                \
+    const cnr_op ops_##NAME = {                                                      \
+        CNR_OP_SIZES, .name = #NAME, .summary = SUMMARY, .flags = CNR_OP_PURE,       \
+        CNR_OP_ATTRS(ATTRS),                                                         \
+        CNR_OP_PORTS(IN, OUT), .infer = NAME##_infer, .cost = cost,                  \
         .reference = NAME##_reference, .reference_workspace = workspace}
 RECURRENT_OP(rnn, 1, "A recurrent layer: h is tanh of x and of the h before.", attrs, in, out);
 RECURRENT_OP(gru, 3, "A recurrent layer with gates to update and to reset.", gru_attrs, in, out);

@@ -21,10 +21,10 @@ static const cnr_attr_spec attrs[] = {
 /* The axes to reduce as bits. */
 static cnr_status axes_of(const cnr_node *node, kit_list *axes, uint32_t *set, cnr_error *err) {
     const int32_t rank = node->inputs[0]->rank;
-    KIT_TRY(kit_ints(node, 1, "axes", axes, err));
+    CNR_TRY(kit_ints(node, 1, "axes", axes, err));
     *set = 0;
     if (!axes->known) return CNR_OK;
-    KIT_TRY(kit_axis_set(node, axes, rank, set, err));
+    CNR_TRY(kit_axis_set(node, axes, rank, set, err));
     if (axes->n == 0 && !cnr_attr_int(node, "noop_with_empty_axes")) *set = (1u << rank) - 1;
     return CNR_OK;
 }
@@ -34,8 +34,8 @@ static cnr_status infer_as(const cnr_node *node, uint32_t dtypes, cnr_tensor *y,
     const cnr_tensor *x = node->inputs[0];
     kit_list axes;
     uint32_t set;
-    KIT_TRY(ops_want(node, 0, dtypes, 0, CNR_MAX_RANK, err));
-    KIT_TRY(axes_of(node, &axes, &set, err));
+    CNR_TRY(ops_want(node, 0, dtypes, 0, CNR_MAX_RANK, err));
+    CNR_TRY(axes_of(node, &axes, &set, err));
     y->dtype = x->dtype;
     if (!axes.known) {
         if (!keep && (axes.n < 0 || axes.n > x->rank))
@@ -218,7 +218,7 @@ static cnr_status reduce(const cnr_run *run, reduce_kind kind, cnr_error *err) {
     reduce_walk kept, reduced;
     kit_list axes;
     uint32_t set;
-    KIT_TRY(axes_of(run->node, &axes, &set, err));
+    CNR_TRY(axes_of(run->node, &axes, &set, err));
     if (run->range_axis < 0 && axes.n == 0 && set == 0 && x->rank > 0 &&
         cnr_attr_int(run->node, "noop_with_empty_axes") && kind <= REDUCE_PROD)
         return ops_reference_copy(run, err);
@@ -254,7 +254,7 @@ static cnr_status spread(const cnr_host *host, struct cnr_graph *graph, const cn
     cnr_tensor kept = *x;
     kit_list axes;
     uint32_t set;
-    KIT_TRY(axes_of(node, &axes, &set, err));
+    CNR_TRY(axes_of(node, &axes, &set, err));
     for (int32_t a = 0; a < x->rank; a++)
         if (set >> a & 1u) kept.dim[a] = 1;
     if (scale != 1) g = kit_node2(&b, "mul", g, kit_constant(&b, x->dtype, scale));
@@ -277,30 +277,30 @@ static cnr_status reduce_mean_gradient(OPS_GRADIENT_ARGS) {
     return spread(host, graph, node, grad_out[0], (double)kept / (double)n, &grad_in[0], err);
 }
 
-#define REDUCTIONS(ROW)                                                                        \
-    ROW(reduce_sum, REDUCE_SUM, OPS_NUMBERS, "The sum over axes.", reduce_sum_gradient)        \
-    ROW(reduce_mean, REDUCE_MEAN, OPS_NUMBERS, "The mean over axes.", reduce_mean_gradient)    \
-    ROW(reduce_max, REDUCE_MAX, OPS_WHOLE, "The largest value over axes.", NULL)               \
-    ROW(reduce_min, REDUCE_MIN, OPS_WHOLE, "The smallest value over axes.", NULL)              \
-    ROW(reduce_prod, REDUCE_PROD, OPS_NUMBERS, "The product over axes.", NULL)                 \
-    ROW(reduce_l1, REDUCE_L1, OPS_NUMBERS, "The sum of magnitudes over axes.", NULL)           \
-    ROW(reduce_l2, REDUCE_L2, OPS_NUMBERS, "The root of the sum of squares over axes.", NULL)  \
+#define REDUCTIONS(ROW)                                                                           \
+    ROW(reduce_sum, REDUCE_SUM, OPS_NUMBERS, "The sum over axes.", reduce_sum_gradient)           \
+    ROW(reduce_mean, REDUCE_MEAN, OPS_NUMBERS, "The mean over axes.", reduce_mean_gradient)       \
+    ROW(reduce_max, REDUCE_MAX, OPS_WHOLE, "The largest value over axes.", NULL)                  \
+    ROW(reduce_min, REDUCE_MIN, OPS_WHOLE, "The smallest value over axes.", NULL)                 \
+    ROW(reduce_prod, REDUCE_PROD, OPS_NUMBERS, "The product over axes.", NULL)                    \
+    ROW(reduce_l1, REDUCE_L1, OPS_NUMBERS, "The sum of magnitudes over axes.", NULL)              \
+    ROW(reduce_l2, REDUCE_L2, OPS_NUMBERS, "The root of the sum of squares over axes.", NULL)     \
     ROW(reduce_log_sum, REDUCE_LOG_SUM, OPS_NUMBERS, "The logarithm of the sum over axes.", NULL) \
-    ROW(reduce_log_sum_exp, REDUCE_LOG_SUM_EXP, OPS_NUMBERS,                                   \
-        "The logarithm of the sum of exponentials over axes.", NULL)                           \
+    ROW(reduce_log_sum_exp, REDUCE_LOG_SUM_EXP, OPS_NUMBERS,                                      \
+        "The logarithm of the sum of exponentials over axes.", NULL)                              \
     ROW(reduce_sum_square, REDUCE_SUM_SQUARE, OPS_NUMBERS, "The sum of squares over axes.", NULL)
 
-#define ROW(NAME, KIND, DTYPES, SUMMARY, GRADIENT)                                             \
-    static cnr_status NAME##_infer(const cnr_node *node, cnr_tensor *const *outputs,           \
-                                   cnr_error *err) {                                           \
-        return infer_as(node, DTYPES, outputs[0], err);                                        \
-    }                                                                                          \
-    static cnr_status NAME##_reference(const cnr_run *run, cnr_error *err) {                   \
-        return reduce(run, KIND, err);                                                         \
-    }                                                                                          \
-    const cnr_op ops_##NAME = {                                                                \
-        OPS_SIZES, .name = #NAME, .summary = SUMMARY, OPS_ATTRS(attrs),                        \
-        .flags = CNR_OP_PURE | CNR_OP_RANGES,                                                  \
-        OPS_PORTS(in, out), .infer = NAME##_infer, .cost = cost, .split_axes = split_axes,     \
+#define ROW(NAME, KIND, DTYPES, SUMMARY, GRADIENT)                                            \
+    static cnr_status NAME##_infer(const cnr_node *node, cnr_tensor *const *outputs,          \
+                                   cnr_error *err) {                                          \
+        return infer_as(node, DTYPES, outputs[0], err);                                       \
+    }                                                                                         \
+    static cnr_status NAME##_reference(const cnr_run *run, cnr_error *err) {                  \
+        return reduce(run, KIND, err);                                                        \
+    }                                                                                         \
+    const cnr_op ops_##NAME = {                                                               \
+        CNR_OP_SIZES, .name = #NAME, .summary = SUMMARY, CNR_OP_ATTRS(attrs),                 \
+        .flags = CNR_OP_PURE | CNR_OP_RANGES,                                                 \
+        CNR_OP_PORTS(in, out), .infer = NAME##_infer, .cost = cost, .split_axes = split_axes, \
         .region = ops_region_first, .gradient = GRADIENT, .reference = NAME##_reference};
 REDUCTIONS(ROW)

@@ -34,12 +34,12 @@ static cnr_status fill_rest(const cnr_node *node, const cnr_tensor *x, cnr_tenso
     int64_t have = 1, used = 1, symbol = 0;
     int32_t symbols = 0;
     for (int32_t i = 0; i < x->rank; i++) {
-        if (x->dim[i] >= 0) KIT_TRY(kit_mul(node, have, x->dim[i], &have, err));
+        if (x->dim[i] >= 0) CNR_TRY(kit_mul(node, have, x->dim[i], &have, err));
         else if (i < y->rank && copied[i]) continue; /* on both sides */
         else symbols++, symbol = x->dim[i];
     }
     for (int32_t i = 0; i < y->rank; i++)
-        if (i != rest && y->dim[i] >= 0) KIT_TRY(kit_mul(node, used, y->dim[i], &used, err));
+        if (i != rest && y->dim[i] >= 0) CNR_TRY(kit_mul(node, used, y->dim[i], &used, err));
     y->dim[rest] = CNR_DIM_UNKNOWN;
     if (symbols == 1 && have == used) y->dim[rest] = symbol;
     if (symbols > 0) return CNR_OK;
@@ -57,8 +57,8 @@ static cnr_status reshape_infer(const cnr_node *node, cnr_tensor *const *outputs
     uint8_t copied[CNR_MAX_RANK] = {0};
     int32_t rest = -1;
     kit_list shape;
-    KIT_TRY(ops_want(node, 0, OPS_WHOLE | ELEM_NIBBLES, 0, CNR_MAX_RANK, err));
-    KIT_TRY(kit_ints(node, 1, "shape", &shape, err));
+    CNR_TRY(ops_want(node, 0, OPS_WHOLE | ELEM_NIBBLES, 0, CNR_MAX_RANK, err));
+    CNR_TRY(kit_ints(node, 1, "shape", &shape, err));
     if (shape.n < 0 || shape.n > CNR_MAX_RANK)
         return ops_fail(err, CNR_E_SHAPE, node, "the new rank must be known and at most %d",
                         CNR_MAX_RANK);
@@ -80,7 +80,7 @@ static cnr_status reshape_infer(const cnr_node *node, cnr_tensor *const *outputs
                             (long long)shape.at[i]);
         }
     }
-    if (rest >= 0) KIT_TRY(fill_rest(node, x, y, rest, copied, err));
+    if (rest >= 0) CNR_TRY(fill_rest(node, x, y, rest, copied, err));
     return check_count(node, x, y, err);
 }
 
@@ -89,8 +89,8 @@ static cnr_status squeeze_infer(const cnr_node *node, cnr_tensor *const *outputs
     cnr_tensor *y = outputs[0];
     kit_list axes;
     uint32_t set = 0;
-    KIT_TRY(ops_want(node, 0, OPS_WHOLE | ELEM_NIBBLES, 0, CNR_MAX_RANK, err));
-    KIT_TRY(kit_ints(node, 1, "axes", &axes, err));
+    CNR_TRY(ops_want(node, 0, OPS_WHOLE | ELEM_NIBBLES, 0, CNR_MAX_RANK, err));
+    CNR_TRY(kit_ints(node, 1, "axes", &axes, err));
     y->dtype = x->dtype;
     if (!axes.known) {
         if (axes.n < 0 || axes.n > x->rank)
@@ -99,7 +99,7 @@ static cnr_status squeeze_infer(const cnr_node *node, cnr_tensor *const *outputs
         for (int32_t i = 0; i < y->rank; i++) y->dim[i] = CNR_DIM_UNKNOWN;
         return CNR_OK;
     }
-    KIT_TRY(kit_axis_set(node, &axes, x->rank, &set, err));
+    CNR_TRY(kit_axis_set(node, &axes, x->rank, &set, err));
     for (int32_t i = 0; i < x->rank; i++) {
         const int gone = axes.n > 0 ? (int)(set >> i & 1u) : x->dim[i] == 1;
         if (gone && x->dim[i] >= 0 && x->dim[i] != 1)
@@ -116,14 +116,14 @@ static cnr_status unsqueeze_infer(const cnr_node *node, cnr_tensor *const *outpu
     cnr_tensor *y = outputs[0];
     kit_list axes;
     uint32_t set = 0;
-    KIT_TRY(ops_want(node, 0, OPS_WHOLE | ELEM_NIBBLES, 0, CNR_MAX_RANK, err));
-    KIT_TRY(kit_ints(node, 1, "axes", &axes, err));
+    CNR_TRY(ops_want(node, 0, OPS_WHOLE | ELEM_NIBBLES, 0, CNR_MAX_RANK, err));
+    CNR_TRY(kit_ints(node, 1, "axes", &axes, err));
     if (axes.n < 0 || x->rank + axes.n > CNR_MAX_RANK)
         return ops_fail(err, CNR_E_SHAPE, node, "the new rank must be known and at most %d",
                         CNR_MAX_RANK);
     y->dtype = x->dtype;
     y->rank = x->rank + (int32_t)axes.n;
-    if (axes.known) KIT_TRY(kit_axis_set(node, &axes, y->rank, &set, err));
+    if (axes.known) CNR_TRY(kit_axis_set(node, &axes, y->rank, &set, err));
     for (int32_t i = 0, from = 0; i < y->rank; i++) {
         if (!axes.known) y->dim[i] = CNR_DIM_UNKNOWN;
         else y->dim[i] = set >> i & 1u ? 1 : x->dim[from++];
@@ -131,11 +131,11 @@ static cnr_status unsqueeze_infer(const cnr_node *node, cnr_tensor *const *outpu
     return CNR_OK;
 }
 
-#define RESHAPE_OP(NAME, SUMMARY, IN, ATTRS)                                                \
-    const cnr_op ops_##NAME = {                                                             \
-        OPS_SIZES, .name = #NAME, .summary = SUMMARY, .flags = CNR_OP_PURE,                 \
-        OPS_ATTRS(ATTRS), OPS_PORTS(IN, out), .infer = NAME##_infer,                        \
-        .aliases_of = ops_alias_view, .gradient = ops_gradient_reshape,                 \
+#define RESHAPE_OP(NAME, SUMMARY, IN, ATTRS)                                   \
+    const cnr_op ops_##NAME = {                                                \
+        CNR_OP_SIZES, .name = #NAME, .summary = SUMMARY, .flags = CNR_OP_PURE, \
+        CNR_OP_ATTRS(ATTRS), CNR_OP_PORTS(IN, out), .infer = NAME##_infer,     \
+        .aliases_of = ops_alias_view, .gradient = ops_gradient_reshape,        \
         .reference = ops_reference_copy}
 
 RESHAPE_OP(reshape, "The same elements in another shape.", reshape_in, reshape_attrs);

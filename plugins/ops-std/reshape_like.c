@@ -20,11 +20,11 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
 }
 
 const cnr_op ops_reshape_like = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "reshape_like",
     .summary = "The elements of x in the shape of another tensor.",
     .flags = CNR_OP_PURE,
-    OPS_PORTS(in, out),
+    CNR_OP_PORTS(in, out),
     .infer = infer,
     .aliases_of = ops_alias_view,
     .gradient = ops_gradient_reshape,

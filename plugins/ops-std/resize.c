@@ -67,11 +67,11 @@ static int choice(const cnr_node *node, const char *name) {
 /* Numbers from an input or an attribute; n -1 when they are not known yet, 0 when not given. */
 static cnr_status numbers(const cnr_node *node, int32_t port, const char *attr, double *values,
                           int32_t max, int64_t *n, cnr_error *err) {
-    const cnr_tensor *t = port >= 0 ? ops_in(node, port) : NULL;
+    const cnr_tensor *t = port >= 0 ? cnr_own_input(node, port) : NULL;
     const cnr_attr *a = attr ? cnr_attr_find(node, attr) : NULL;
     *n = 0;
     if (t) {
-        KIT_TRY(ops_want(node, port, OPS_NUMBERS, 0, 1, err));
+        CNR_TRY(ops_want(node, port, OPS_NUMBERS, 0, 1, err));
         *n = cnr_count(t);
     }
     if (*n == 0 && a) *n = a->n;
@@ -133,8 +133,8 @@ static cnr_status plan_axes(const cnr_node *node, int64_t n, int32_t *axes, cnr_
     const int32_t rank = node->inputs[0]->rank;
     kit_list given;
     uint32_t set;
-    KIT_TRY(kit_ints(node, -1, "axes", &given, err));
-    KIT_TRY(kit_axis_set(node, &given, rank, &set, err));
+    CNR_TRY(kit_ints(node, -1, "axes", &given, err));
+    CNR_TRY(kit_axis_set(node, &given, rank, &set, err));
     if (given.n > 0 ? given.n != n : n > rank)
         return ops_fail(err, CNR_E_SHAPE, node, "%lld scales or sizes for %d axes", (long long)n,
                         given.n > 0 ? (int)given.n : (int)rank);
@@ -164,11 +164,11 @@ static cnr_status plan_with(const cnr_node *node, int is_resize, resize_plan *p,
         p->size[a] = x->dim[a];
         p->end[a] = 1;
     }
-    KIT_TRY(numbers(node, is_resize ? 2 : 1, "scales", scales, CNR_MAX_RANK, &n_scales, err));
+    CNR_TRY(numbers(node, is_resize ? 2 : 1, "scales", scales, CNR_MAX_RANK, &n_scales, err));
     if (is_resize) {
-        KIT_TRY(numbers(node, 3, "sizes", sizes, CNR_MAX_RANK, &n_sizes, err));
+        CNR_TRY(numbers(node, 3, "sizes", sizes, CNR_MAX_RANK, &n_sizes, err));
         if (p->grid == CROP_AND_RESIZE)
-            KIT_TRY(numbers(node, 1, NULL, roi, 2 * CNR_MAX_RANK, &n_roi, err));
+            CNR_TRY(numbers(node, 1, NULL, roi, 2 * CNR_MAX_RANK, &n_roi, err));
     }
     if (n_scales < 0 || n_sizes < 0 || n_roi < 0) {
         for (int32_t a = 0; a < x->rank; a++) p->size[a] = CNR_DIM_UNKNOWN;
@@ -178,7 +178,7 @@ static cnr_status plan_with(const cnr_node *node, int is_resize, resize_plan *p,
         return ops_fail(err, CNR_E_ARG, node, "either scales or sizes are wanted");
     p->known = 1;
     const int64_t n = n_scales > 0 ? n_scales : n_sizes;
-    KIT_TRY(plan_axes(node, n, axes, err));
+    CNR_TRY(plan_axes(node, n, axes, err));
     if (p->grid == CROP_AND_RESIZE && n_roi != 2 * n)
         return ops_fail(err, CNR_E_SHAPE, node, "roi has %lld numbers, wanted %lld",
                         (long long)n_roi, (long long)(2 * n));
@@ -193,8 +193,8 @@ static cnr_status plan_with(const cnr_node *node, int is_resize, resize_plan *p,
 static cnr_status infer_with(const cnr_node *node, int is_resize, cnr_tensor *y, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
     resize_plan p;
-    KIT_TRY(ops_want(node, 0, OPS_WHOLE, 1, CNR_MAX_RANK, err));
-    KIT_TRY(plan_with(node, is_resize, &p, err));
+    CNR_TRY(ops_want(node, 0, OPS_WHOLE, 1, CNR_MAX_RANK, err));
+    CNR_TRY(plan_with(node, is_resize, &p, err));
     ops_like(y, x);
     for (int32_t a = 0; a < x->rank; a++) {
         y->dim[a] = p.size[a];
@@ -334,7 +334,7 @@ static cnr_status reference_with(const cnr_run *run, int is_resize, cnr_error *e
     resize_tap *taps = run->workspace_data;
     resize_walk w = {.x = x, .rank = x->rank};
     resize_plan p;
-    KIT_TRY(plan_with(run->node, is_resize, &p, err));
+    CNR_TRY(plan_with(run->node, is_resize, &p, err));
     kit_dense_strides(x, strides);
     for (int32_t a = 0; a < x->rank; a++) {
         w.n[a] = taps_of(&p, a, x->dim[a]);
@@ -364,20 +364,20 @@ static void cost(const cnr_node *node, cnr_cost *c) {
     c->flops = ops_mul(ops_elements(node->outputs[0]), each[choice(node, "mode") % 3]);
 }
 
-#define RESIZE_OP(NAME, SUMMARY, IS_RESIZE)                                                   \
-    static cnr_status NAME##_infer(const cnr_node *node, cnr_tensor *const *outputs,          \
-                                   cnr_error *err) {                                          \
-        return infer_with(node, IS_RESIZE, outputs[0], err);                                  \
-    }                                                                                         \
-    static uint64_t NAME##_workspace(const cnr_node *node) {                                  \
-        return workspace_with(node, IS_RESIZE);                                               \
-    }                                                                                         \
-    static cnr_status NAME##_reference(const cnr_run *run, cnr_error *err) {                  \
-        return reference_with(run, IS_RESIZE, err);                                           \
-    }                                                                                         \
-    const cnr_op ops_##NAME = {                                                               \
-        OPS_SIZES, .name = #NAME, .summary = SUMMARY, .flags = CNR_OP_PURE,                   \
-        OPS_ATTRS(NAME##_attrs), OPS_PORTS(NAME##_in, out), .infer = NAME##_infer,            \
+#define RESIZE_OP(NAME, SUMMARY, IS_RESIZE)                                              \
+    static cnr_status NAME##_infer(const cnr_node *node, cnr_tensor *const *outputs,     \
+                                   cnr_error *err) {                                     \
+        return infer_with(node, IS_RESIZE, outputs[0], err);                             \
+    }                                                                                    \
+    static uint64_t NAME##_workspace(const cnr_node *node) {                             \
+        return workspace_with(node, IS_RESIZE);                                          \
+    }                                                                                    \
+    static cnr_status NAME##_reference(const cnr_run *run, cnr_error *err) {             \
+        return reference_with(run, IS_RESIZE, err);                                      \
+    }                                                                                    \
+    const cnr_op ops_##NAME = {                                                          \
+        CNR_OP_SIZES, .name = #NAME, .summary = SUMMARY, .flags = CNR_OP_PURE,           \
+        CNR_OP_ATTRS(NAME##_attrs), CNR_OP_PORTS(NAME##_in, out), .infer = NAME##_infer, \
         .cost = cost, .reference = NAME##_reference, .reference_workspace = NAME##_workspace};
 RESIZE_OP(resize, "x sampled on another grid.", 1)
 RESIZE_OP(upsample, "x enlarged (an older form of resize).", 0)

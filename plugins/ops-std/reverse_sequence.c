@@ -4,8 +4,8 @@
 static const cnr_port in[] = {{.name = "x", .help = "rank 2 or more"},
                               {.name = "sequence_lens", .help = "i64, one a sequence"}};
 static const cnr_port out[] = {{.name = "y", .help = "the shape of x"}};
-#define AXIS(NAME, DEFAULT, TEXT)                                                             \
-    {.name = NAME, .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 1,        \
+#define AXIS(NAME, DEFAULT, TEXT)                                                       \
+    {.name = NAME, .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 1, \
      .default_i = DEFAULT, .help = TEXT}
 static const cnr_attr_spec attrs[] = {AXIS("batch_axis", 1, "sequences lie side by side on it"),
                                       AXIS("time_axis", 0, "and run along this one")};
@@ -13,8 +13,8 @@ static const cnr_attr_spec attrs[] = {AXIS("batch_axis", 1, "sequences lie side 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const int64_t batch = cnr_attr_int(node, "batch_axis");
     int64_t n;
-    KIT_TRY(ops_want(node, 0, OPS_WHOLE, 2, CNR_MAX_RANK, err));
-    KIT_TRY(ops_want(node, 1, OPS_INTS, 1, 1, err));
+    CNR_TRY(ops_want(node, 0, OPS_WHOLE, 2, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want(node, 1, OPS_INTS, 1, 1, err));
     if (batch == cnr_attr_int(node, "time_axis"))
         return ops_fail(err, CNR_E_ARG, node, "batch_axis and time_axis must differ");
     ops_like(outputs[0], node->inputs[0]);
@@ -44,12 +44,12 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 }
 
 const cnr_op ops_reverse_sequence = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "reverse_sequence",
     .summary = "The first elements of each sequence turned round.",
     .flags = CNR_OP_PURE,
-    OPS_ATTRS(attrs),
-    OPS_PORTS(in, out),
+    CNR_OP_ATTRS(attrs),
+    CNR_OP_PORTS(in, out),
     .infer = infer,
     .reference = reference,
 };

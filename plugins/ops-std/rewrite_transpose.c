@@ -48,7 +48,7 @@ static cnr_status merge(struct cnr_graph *g, int32_t index, cnr_value from, cons
     const cnr_attr attr = kit_attr_ints("perm", list, rank);
     const cnr_attr *const attrs[] = {&attr};
     ops_host->graph_insert_before(g, index);
-    KIT_TRY(ops_host->graph_node(g, ops_transpose.name, NULL, NULL, &from, 1, attrs, 1, &made, 1));
+    CNR_TRY(ops_host->graph_node(g, ops_transpose.name, NULL, NULL, &from, 1, attrs, 1, &made, 1));
     return ops_host->graph_replace(g, old, made);
 }
 

@@ -9,7 +9,7 @@ static const cnr_port align_in[] = {
     {.name = "rois", .help = "a row each: x0 y0 x1 y1"},
     {.name = "batch_indices", .help = "i64: the picture of each"}};
 static const cnr_port out[] = {{.name = "y", .help = "regions, C, height, width"}};
-#define SCALE_ROW \
+#define SCALE_ROW                                                     \
     {.name = "spatial_scale", .type = CNR_ATTR_FLOAT, .default_f = 1, \
      .help = "from the rois' pixels to those of x"}
 static const cnr_attr_spec pool_attrs[] = {
@@ -18,7 +18,7 @@ static const cnr_attr_spec pool_attrs[] = {
     SCALE_ROW};
 static const char *const align_modes[] = {"avg", "max", NULL};
 static const char *const align_grids[] = {"half_pixel", "output_half_pixel", NULL};
-#define SIDE(NAME, TEXT) \
+#define SIDE(NAME, TEXT)                                                                      \
     {.name = NAME, .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 1, .max = 1 << 16, \
      .default_i = 1, .help = TEXT}
 static const cnr_attr_spec align_attrs[] = {
@@ -36,8 +36,8 @@ static const char *const pool_aliases[] = {"roi_pool", NULL};
 static cnr_status infer_with(const cnr_node *node, int64_t row, int64_t height, int64_t width,
                              cnr_tensor *y, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0], *rois = node->inputs[1];
-    KIT_TRY(ops_want(node, 0, OPS_FLOATS, 4, 4, err));
-    KIT_TRY(ops_want(node, 1, OPS_FLOATS, 2, 2, err));
+    CNR_TRY(ops_want(node, 0, OPS_FLOATS, 4, 4, err));
+    CNR_TRY(ops_want(node, 1, OPS_FLOATS, 2, 2, err));
     if (!ops_dims_agree(rois->dim[1], row))
         return ops_fail(err, CNR_E_SHAPE, node, "a region has %lld numbers, wanted %lld",
                         (long long)rois->dim[1], (long long)row);
@@ -59,8 +59,8 @@ static cnr_status pool_infer(const cnr_node *node, cnr_tensor *const *outputs, c
 
 static cnr_status align_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     int64_t n;
-    KIT_TRY(ops_want(node, 2, OPS_INTS, 1, 1, err));
-    KIT_TRY(infer_with(node, 4, cnr_attr_int(node, "output_height"),
+    CNR_TRY(ops_want(node, 2, OPS_INTS, 1, 1, err));
+    CNR_TRY(infer_with(node, 4, cnr_attr_int(node, "output_height"),
                        cnr_attr_int(node, "output_width"), outputs[0], err));
     return kit_same(node, node->inputs[1]->dim[0], node->inputs[2]->dim[0], &n, err);
 }
@@ -88,7 +88,7 @@ static cnr_status pool_reference(const cnr_run *run, cnr_error *err) {
     for (int64_t r = 0; r < rois->dim[0]; r++) {
         double c[4];
         int64_t picture;
-        KIT_TRY(picture_of(run->node, elem_f64(rois, r * 5), &picture, err));
+        CNR_TRY(picture_of(run->node, elem_f64(rois, r * 5), &picture, err));
         for (int k = 0; k < 4; k++) c[k] = round(elem_f64(rois, r * 5 + 1 + k) * scale);
         const double bin_h = fmax(c[3] - c[1] + 1, 1) / (double)ph;
         const double bin_w = fmax(c[2] - c[0] + 1, 1) / (double)pw;
@@ -141,7 +141,7 @@ static cnr_status align_reference(const cnr_run *run, cnr_error *err) {
     for (int64_t r = 0; r < rois->dim[0]; r++) {
         double c[4];
         int64_t picture;
-        KIT_TRY(picture_of(node, elem_f64(node->inputs[2], r), &picture, err));
+        CNR_TRY(picture_of(node, elem_f64(node->inputs[2], r), &picture, err));
         for (int k = 0; k < 4; k++) c[k] = elem_f64(rois, r * 4 + k) * scale - (half ? 0.5 : 0);
         double roi_w = c[2] - c[0], roi_h = c[3] - c[1];
         if (!half) roi_w = fmax(roi_w, 1), roi_h = fmax(roi_h, 1);
@@ -165,24 +165,24 @@ static cnr_status align_reference(const cnr_run *run, cnr_error *err) {
 }
 
 const cnr_op ops_max_roi_pool = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "max_roi_pool",
     .summary = "The largest value in each bin of each region.",
     .aliases = pool_aliases,
     .flags = CNR_OP_PURE,
-    OPS_ATTRS(pool_attrs),
-    OPS_PORTS(pool_in, out),
+    CNR_OP_ATTRS(pool_attrs),
+    CNR_OP_PORTS(pool_in, out),
     .infer = pool_infer,
     .reference = pool_reference,
 };
 
 const cnr_op ops_roi_align = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "roi_align",
     .summary = "The mean or largest of samples in each bin of each region.",
     .flags = CNR_OP_PURE,
-    OPS_ATTRS(align_attrs),
-    OPS_PORTS(align_in, out),
+    CNR_OP_ATTRS(align_attrs),
+    CNR_OP_PORTS(align_in, out),
     .infer = align_infer,
     .reference = align_reference,
 };

@@ -14,16 +14,16 @@ static const char *const aliases[] = {"scale", NULL};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     int32_t axis = 0;
-    KIT_TRY(ops_want(node, 0, OPS_FLOATS, 0, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want(node, 0, OPS_FLOATS, 0, CNR_MAX_RANK, err));
     const cnr_tensor *x = node->inputs[0];
-    KIT_TRY(ops_want(node, 1, OPS_FLOATS, 0, x->rank, err));
+    CNR_TRY(ops_want(node, 1, OPS_FLOATS, 0, x->rank, err));
     const cnr_tensor *scale = node->inputs[1];
-    if (scale->rank > 0) KIT_TRY(ops_axis(node, "axis", x->rank, 0, &axis, err));
+    if (scale->rank > 0) CNR_TRY(ops_axis(node, "axis", x->rank, 0, &axis, err));
     if (axis + scale->rank > x->rank)
         return ops_fail(err, CNR_E_SHAPE, node, "scale: rank %d does not fit from axis %d on",
                         scale->rank, axis);
-    KIT_TRY(ops_want_shape(node, 1, x->dtype, scale->rank, x->dim + axis, err));
-    KIT_TRY(ops_want_shape(node, 2, x->dtype, scale->rank, x->dim + axis, err));
+    CNR_TRY(ops_want_shape(node, 1, x->dtype, scale->rank, x->dim + axis, err));
+    CNR_TRY(ops_want_shape(node, 2, x->dtype, scale->rank, x->dim + axis, err));
     ops_like(outputs[0], x);
     return CNR_OK;
 }
@@ -38,7 +38,7 @@ static void places(const cnr_node *node, int64_t *inner, int64_t *many) {
 }
 
 static int32_t channel_affine(const cnr_node *node, int64_t channels, float *scale, float *shift) {
-    const cnr_tensor *s = node->inputs[1], *b = ops_in(node, 2);
+    const cnr_tensor *s = node->inputs[1], *b = cnr_own_input(node, 2);
     int32_t axis = -1;
     if (!s->data || (b && !b->data) || s->encoding || (b && b->encoding)) return 0;
     if (s->rank > 0) ops_axis(node, "axis", node->inputs[0]->rank, 0, &axis, NULL);
@@ -54,15 +54,15 @@ static cnr_status parameters(const cnr_node *node, int32_t port, cnr_tensor *t, 
                              cnr_error *err) {
     int32_t axis;
     if (port == 2 && !cnr_attr_int(node, "bias")) return CNR_E_NOT_FOUND;
-    KIT_TRY(ops_want(node, 0, OPS_FLOATS, 1, CNR_MAX_RANK, err));
-    const cnr_tensor *x = node->inputs[0], *scale = ops_in(node, 1);
+    CNR_TRY(ops_want(node, 0, OPS_FLOATS, 1, CNR_MAX_RANK, err));
+    const cnr_tensor *x = node->inputs[0], *scale = cnr_own_input(node, 1);
     init->kind = port == 1 ? CNR_INIT_ONE : CNR_INIT_ZERO;
     t->dtype = x->dtype;
     if (port == 2 && scale) {
         ops_like(t, scale);
         return CNR_OK;
     }
-    KIT_TRY(ops_axis(node, "axis", x->rank, 0, &axis, err));
+    CNR_TRY(ops_axis(node, "axis", x->rank, 0, &axis, err));
     if (x->dim[axis] < 1)
         return ops_fail(err, CNR_E_SHAPE, node, "axis %d of x must be known", axis);
     t->rank = 1;
@@ -91,18 +91,18 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
     const cnr_value dy = grad_out[0];
     (void)outputs;
     if (dy < 0) return CNR_OK;
-    if (scale->rank > 0) KIT_TRY(ops_axis(node, "axis", x->rank, 0, &first, err));
+    if (scale->rank > 0) CNR_TRY(ops_axis(node, "axis", x->rank, 0, &first, err));
     for (int32_t i = 0; i < x->rank; i++)
         if (i < first || i >= first + scale->rank) axes[n++] = i;
     if (want[0]) {
         const cnr_value pair[] = {dy, inputs[1]};
-        KIT_TRY(ops_grad_node(host, graph, node, "scale_bias", pair, 2, list, 2, &grad_in[0], err));
+        CNR_TRY(ops_grad_node(host, graph, node, "scale_bias", pair, 2, list, 2, &grad_in[0], err));
     }
     if (want[1]) {
         const cnr_value pair[] = {dy, inputs[0]};
         cnr_value product;
-        KIT_TRY(ops_grad_node(host, graph, node, "mul", pair, 2, NULL, 0, &product, err));
-        KIT_TRY(ops_grad_sum(host, graph, node, product, axes, n, &grad_in[1], err));
+        CNR_TRY(ops_grad_node(host, graph, node, "mul", pair, 2, NULL, 0, &product, err));
+        CNR_TRY(ops_grad_sum(host, graph, node, product, axes, n, &grad_in[1], err));
     }
     if (node->n_inputs > 2 && want[2])
         return ops_grad_sum(host, graph, node, dy, axes, n, &grad_in[2], err);
@@ -111,8 +111,8 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
 
 OPS_INLINE void body(const cnr_run *run, int32_t dtype) {
     const cnr_tensor *x = run->node->inputs[0], *scale = run->node->inputs[1];
-    const cnr_tensor *bias = ops_in(run->node, 2);
-    const ops_runs runs = ops_runs_of(run);
+    const cnr_tensor *bias = cnr_own_input(run->node, 2);
+    const cnr_pieces runs = cnr_pieces_of(run);
     int64_t inner, many;
     places(run->node, &inner, &many);
     for (int64_t r = 0; r < runs.n; r++)
@@ -131,13 +131,13 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 }
 
 const cnr_op ops_scale_bias = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "scale_bias",
     .summary = "x * scale + bias, scale and bias lying along an axis of x (or several).",
     .aliases = aliases,
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
-    OPS_ATTRS(attrs),
-    OPS_PORTS(in, out),
+    CNR_OP_ATTRS(attrs),
+    CNR_OP_PORTS(in, out),
     .infer = infer,
     .cost = ops_norm_cost,
     .aliases_of = ops_alias_inplace,

@@ -16,9 +16,9 @@ static const cnr_attr_spec nd_attrs[] = {REDUCTION_ROW};
 static const char *const elements_aliases[] = {"scatter", NULL};
 
 static cnr_status check(const cnr_node *node, cnr_tensor *y, cnr_error *err) {
-    KIT_TRY(ops_want(node, 0, OPS_WHOLE, 1, CNR_MAX_RANK, err));
-    KIT_TRY(ops_want(node, 1, 1u << CNR_i32 | 1u << CNR_i64, 1, CNR_MAX_RANK, err));
-    KIT_TRY(ops_want(node, 2, 1u << node->inputs[0]->dtype, 0, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want(node, 0, OPS_WHOLE, 1, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want(node, 1, 1u << CNR_i32 | 1u << CNR_i64, 1, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want(node, 2, 1u << node->inputs[0]->dtype, 0, CNR_MAX_RANK, err));
     ops_like(y, node->inputs[0]);
     return CNR_OK;
 }
@@ -61,13 +61,13 @@ static cnr_status elements_infer(const cnr_node *node, cnr_tensor *const *output
     const cnr_tensor *x = node->inputs[0], *indices = node->inputs[1], *updates = node->inputs[2];
     int32_t axis;
     int64_t dim;
-    KIT_TRY(check(node, outputs[0], err));
-    KIT_TRY(ops_axis(node, "axis", x->rank, 0, &axis, err));
+    CNR_TRY(check(node, outputs[0], err));
+    CNR_TRY(ops_axis(node, "axis", x->rank, 0, &axis, err));
     if (indices->rank != x->rank || updates->rank != x->rank)
         return ops_fail(err, CNR_E_SHAPE, node, "indices and updates must have rank %d",
                         (int)x->rank);
     for (int32_t a = 0; a < x->rank; a++) {
-        KIT_TRY(kit_same(node, indices->dim[a], updates->dim[a], &dim, err));
+        CNR_TRY(kit_same(node, indices->dim[a], updates->dim[a], &dim, err));
         if (a != axis && x->dim[a] >= 0 && dim > x->dim[a])
             return ops_fail(err, CNR_E_SHAPE, node, "indices are larger than x along axis %d", a);
     }
@@ -81,11 +81,11 @@ static cnr_status elements_reference(const cnr_run *run, cnr_error *err) {
     const int32_t axis = (int32_t)(given < 0 ? given + x->rank : given);
     const int how = (int)cnr_attr_find(node, "reduction")->i;
     int64_t strides[CNR_MAX_RANK], index[CNR_MAX_RANK] = {0};
-    KIT_TRY(ops_reference_copy(run, err));
+    CNR_TRY(ops_reference_copy(run, err));
     kit_dense_strides(x, strides);
     for (int64_t i = 0; i < n; i++) {
         int64_t to = 0, at;
-        KIT_TRY(index_at(node, i, x->dim[axis], &at, err));
+        CNR_TRY(index_at(node, i, x->dim[axis], &at, err));
         for (int32_t a = 0; a < x->rank; a++) to += (a == axis ? at : index[a]) * strides[a];
         join(y, to, node->inputs[2], i, 1, how);
         for (int32_t a = x->rank - 1; a >= 0 && ++index[a] == indices->dim[a]; a--) index[a] = 0;
@@ -96,7 +96,7 @@ static cnr_status elements_reference(const cnr_run *run, cnr_error *err) {
 static cnr_status nd_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0], *indices = node->inputs[1], *updates = node->inputs[2];
     int64_t dim;
-    KIT_TRY(check(node, outputs[0], err));
+    CNR_TRY(check(node, outputs[0], err));
     const int64_t depth = indices->dim[indices->rank - 1];
     if (depth < 0 || depth > x->rank)
         return ops_fail(err, CNR_E_SHAPE, node,
@@ -107,7 +107,7 @@ static cnr_status nd_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr
     for (int32_t a = 0; a < updates->rank; a++) {
         const int32_t own = a - (indices->rank - 1) + (int32_t)depth;
         const int64_t wanted = a < indices->rank - 1 ? indices->dim[a] : x->dim[own];
-        KIT_TRY(kit_same(node, updates->dim[a], wanted, &dim, err));
+        CNR_TRY(kit_same(node, updates->dim[a], wanted, &dim, err));
     }
     return CNR_OK;
 }
@@ -118,12 +118,12 @@ static cnr_status nd_reference(const cnr_run *run, cnr_error *err) {
     const int32_t depth = (int32_t)indices->dim[indices->rank - 1];
     const int64_t n = cnr_span(indices, 0, indices->rank - 1), line = cnr_span(x, depth, x->rank);
     const int how = (int)cnr_attr_find(node, "reduction")->i;
-    KIT_TRY(ops_reference_copy(run, err));
+    CNR_TRY(ops_reference_copy(run, err));
     for (int64_t i = 0; i < n; i++) {
         int64_t to = 0;
         for (int32_t d = 0; d < depth; d++) {
             int64_t at;
-            KIT_TRY(index_at(node, i * depth + d, x->dim[d], &at, err));
+            CNR_TRY(index_at(node, i * depth + d, x->dim[d], &at, err));
             to = to * x->dim[d] + at;
         }
         join(run->outputs[0], to * line, node->inputs[2], i * line, line, how);
@@ -132,25 +132,25 @@ static cnr_status nd_reference(const cnr_run *run, cnr_error *err) {
 }
 
 const cnr_op ops_scatter_elements = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "scatter_elements",
     .summary = "x with elements changed, each at an index along an axis.",
     .aliases = elements_aliases,
     .flags = CNR_OP_PURE,
-    OPS_ATTRS(elements_attrs),
-    OPS_PORTS(in, out),
+    CNR_OP_ATTRS(elements_attrs),
+    CNR_OP_PORTS(in, out),
     .infer = elements_infer,
     .aliases_of = ops_alias_inplace,
     .reference = elements_reference,
 };
 
 const cnr_op ops_scatter_nd = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "scatter_nd",
     .summary = "x with slices changed, each at an index of several numbers.",
     .flags = CNR_OP_PURE,
-    OPS_ATTRS(nd_attrs),
-    OPS_PORTS(in, out),
+    CNR_OP_ATTRS(nd_attrs),
+    CNR_OP_PORTS(in, out),
     .infer = nd_infer,
     .aliases_of = ops_alias_inplace,
     .reference = nd_reference,

@@ -20,7 +20,7 @@ static void list_types(uint32_t dtypes, char *text, size_t room) {
 
 cnr_status ops_want(const cnr_node *node, int32_t port, uint32_t dtypes, int32_t min_rank,
                     int32_t max_rank, cnr_error *err) {
-    const cnr_tensor *t = ops_in(node, port);
+    const cnr_tensor *t = cnr_own_input(node, port);
     const char *name = port_name(node, port);
     if (!t) return ops_fail(err, CNR_E_ARG, node, "input %s is missing", name);
     if (t->dtype < 1 || t->dtype > 31 || !(dtypes >> t->dtype & 1u)) {
@@ -41,7 +41,7 @@ cnr_status ops_want(const cnr_node *node, int32_t port, uint32_t dtypes, int32_t
 
 cnr_status ops_want_shape(const cnr_node *node, int32_t port, int32_t dtype, int32_t rank,
                           const int64_t *dim, cnr_error *err) {
-    const cnr_tensor *t = ops_in(node, port);
+    const cnr_tensor *t = cnr_own_input(node, port);
     if (!t) return CNR_OK;
     const char *name = port_name(node, port);
     if (t->dtype != dtype)
@@ -114,11 +114,19 @@ int32_t ops_split_first(const cnr_node *node, cnr_split_axis *axes, int32_t max)
 
 void ops_region_every(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
                       cnr_region *r) {
-    *r = (cnr_region){ops_in(node, port) ? axis : -1, begin, end};
+    *r = (cnr_region){cnr_own_input(node, port) ? axis : -1, begin, end};
 }
 
 void ops_region_first(const cnr_node *node, int32_t axis, int64_t begin, int64_t end, int32_t port,
                       cnr_region *r) {
     ops_region_every(node, axis, begin, end, port, r);
     if (port > 0) r->axis = -1;
+}
+
+cnr_status ops_reference_copy(const cnr_run *run, cnr_error *err) {
+    const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
+    (void)err;
+    if (x->data != y->data && cnr_count(x) > 0)
+        memcpy(y->data, x->data, (size_t)cnr_dense_bytes(x));
+    return CNR_OK;
 }

@@ -37,12 +37,12 @@ static cnr_status shape_reference(const cnr_run *run, cnr_error *err) {
 }
 
 const cnr_op ops_shape = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "shape",
     .summary = "The dimensions of x.",
     .flags = CNR_OP_PURE,
-    OPS_ATTRS(shape_attrs),
-    OPS_PORTS(shape_in, shape_out),
+    CNR_OP_ATTRS(shape_attrs),
+    CNR_OP_PORTS(shape_in, shape_out),
     .infer = shape_infer,
     .reference = shape_reference,
 };
@@ -64,11 +64,11 @@ static cnr_status size_reference(const cnr_run *run, cnr_error *err) {
 }
 
 const cnr_op ops_size_op = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "size",
     .summary = "How many elements x has.",
     .flags = CNR_OP_PURE,
-    OPS_PORTS(shape_in, size_out),
+    CNR_OP_PORTS(shape_in, size_out),
     .infer = size_infer,
     .reference = size_reference,
 };
@@ -87,7 +87,7 @@ static const cnr_attr_spec fill_attrs[] = {
 static cnr_status fill_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     cnr_tensor *y = outputs[0];
     kit_list shape;
-    KIT_TRY(kit_ints(node, 0, "shape", &shape, err));
+    CNR_TRY(kit_ints(node, 0, "shape", &shape, err));
     if (shape.n < 0 || shape.n > CNR_MAX_RANK)
         return ops_fail(err, CNR_E_SHAPE, node, "the rank must be known and at most %d",
                         CNR_MAX_RANK);
@@ -118,12 +118,12 @@ static cnr_status fill_reference(const cnr_run *run, cnr_error *err) {
 }
 
 const cnr_op ops_constant_of_shape = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "constant_of_shape",
     .summary = "A tensor with one value everywhere.",
     .flags = CNR_OP_PURE,
-    OPS_ATTRS(fill_attrs),
-    OPS_PORTS(fill_in, fill_out),
+    CNR_OP_ATTRS(fill_attrs),
+    CNR_OP_PORTS(fill_in, fill_out),
     .infer = fill_infer,
     .reference = fill_reference,
 };
@@ -140,9 +140,9 @@ static cnr_status range_infer(const cnr_node *node, cnr_tensor *const *outputs, 
     const uint32_t types = OPS_FLOATS | 1u << CNR_i16 | 1u << CNR_i32 | 1u << CNR_i64;
     int known[3];
     double v[3];
-    KIT_TRY(ops_want(node, 0, types, 0, 1, err));
+    CNR_TRY(ops_want(node, 0, types, 0, 1, err));
     for (int32_t i = 0; i < 3; i++) {
-        KIT_TRY(ops_want(node, i, 1u << node->inputs[0]->dtype, 0, 1, err));
+        CNR_TRY(ops_want(node, i, 1u << node->inputs[0]->dtype, 0, 1, err));
         v[i] = kit_scalar(node, i, NULL, &known[i]);
     }
     outputs[0]->dtype = node->inputs[0]->dtype;
@@ -169,11 +169,11 @@ static cnr_status range_reference(const cnr_run *run, cnr_error *err) {
 }
 
 const cnr_op ops_range_op = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "range",
     .summary = "Numbers from start to limit in steps.",
     .flags = CNR_OP_PURE,
-    OPS_PORTS(range_in, range_out),
+    CNR_OP_PORTS(range_in, range_out),
     .infer = range_infer,
     .reference = range_reference,
 };
@@ -188,7 +188,7 @@ static const cnr_attr_spec eye_attrs[] = {
 
 static cnr_status eye_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const int32_t dtype = (int32_t)cnr_attr_int(node, "dtype");
-    KIT_TRY(ops_want(node, 0, OPS_WHOLE, 2, 2, err));
+    CNR_TRY(ops_want(node, 0, OPS_WHOLE, 2, 2, err));
     ops_like(outputs[0], node->inputs[0]);
     if (dtype) outputs[0]->dtype = dtype;
     if (!elem_in(outputs[0]->dtype, OPS_WHOLE))
@@ -206,12 +206,12 @@ static cnr_status eye_reference(const cnr_run *run, cnr_error *err) {
 }
 
 const cnr_op ops_eye_like = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "eye_like",
     .summary = "The identity matrix in the shape of x.",
     .flags = CNR_OP_PURE,
-    OPS_ATTRS(eye_attrs),
-    OPS_PORTS(eye_in, eye_out),
+    CNR_OP_ATTRS(eye_attrs),
+    CNR_OP_PORTS(eye_in, eye_out),
     .infer = eye_infer,
     .reference = eye_reference,
 };
@@ -228,13 +228,13 @@ static const cnr_attr_spec hot_attrs[] = {OPS_AXIS_ROW(-1, "where the new axis i
 static cnr_status hot_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     int32_t axis;
     int known;
-    KIT_TRY(ops_want(node, 0, OPS_NUMBERS, 0, CNR_MAX_RANK - 1, err));
-    KIT_TRY(ops_want(node, 1, OPS_NUMBERS, 0, 1, err));
-    KIT_TRY(ops_want(node, 2, OPS_WHOLE, 1, 1, err));
+    CNR_TRY(ops_want(node, 0, OPS_NUMBERS, 0, CNR_MAX_RANK - 1, err));
+    CNR_TRY(ops_want(node, 1, OPS_NUMBERS, 0, 1, err));
+    CNR_TRY(ops_want(node, 2, OPS_WHOLE, 1, 1, err));
     if (!ops_dims_agree(node->inputs[2]->dim[0], 2))
         return ops_fail(err, CNR_E_SHAPE, node, "two values are wanted");
     const cnr_tensor *x = node->inputs[0];
-    KIT_TRY(kit_axis(node, cnr_attr_int(node, "axis"), x->rank + 1, &axis, err));
+    CNR_TRY(kit_axis(node, cnr_attr_int(node, "axis"), x->rank + 1, &axis, err));
     const double depth = kit_scalar(node, 1, NULL, &known);
     if (known && !(depth >= 0 && depth <= (double)OPS_MAX_DIM))
         return ops_fail(err, CNR_E_ARG, node, "a depth of %g", depth);
@@ -251,7 +251,7 @@ static cnr_status hot_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *y = run->outputs[0];
     const size_t size = ops_size(y->dtype);
     int32_t axis;
-    KIT_TRY(kit_axis(run->node, cnr_attr_int(run->node, "axis"), y->rank, &axis, err));
+    CNR_TRY(kit_axis(run->node, cnr_attr_int(run->node, "axis"), y->rank, &axis, err));
     const int64_t outer = cnr_span(y, 0, axis), depth = y->dim[axis];
     const int64_t inner = cnr_span(y, axis + 1, y->rank);
     uint8_t *to = y->data;
@@ -266,12 +266,12 @@ static cnr_status hot_reference(const cnr_run *run, cnr_error *err) {
 }
 
 const cnr_op ops_one_hot = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "one_hot",
     .summary = "A new axis that is one value at an index and another elsewhere.",
     .flags = CNR_OP_PURE,
-    OPS_ATTRS(hot_attrs),
-    OPS_PORTS(hot_in, hot_out),
+    CNR_OP_ATTRS(hot_attrs),
+    CNR_OP_PORTS(hot_in, hot_out),
     .infer = hot_infer,
     .reference = hot_reference,
 };
@@ -283,7 +283,7 @@ static const cnr_port where_out[] = {{.name = "y", .help = "i64, [rank, found]: 
 
 static cnr_status where_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const int64_t n = cnr_count(node->inputs[0]);
-    KIT_TRY(ops_want(node, 0, OPS_WHOLE, 0, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want(node, 0, OPS_WHOLE, 0, CNR_MAX_RANK, err));
     outputs[0]->dtype = CNR_i64;
     outputs[0]->rank = 2;
     outputs[0]->dim[0] = node->inputs[0]->rank;
@@ -311,11 +311,11 @@ static cnr_status where_reference(const cnr_run *run, cnr_error *err) {
 }
 
 const cnr_op ops_non_zero = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "non_zero",
     .summary = "The positions of the elements that are not 0.",
     .flags = CNR_OP_PURE,
-    OPS_PORTS(where_in, where_out),
+    CNR_OP_PORTS(where_in, where_out),
     .infer = where_infer,
     .reference = where_reference,
 };

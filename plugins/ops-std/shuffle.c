@@ -20,7 +20,7 @@ static const cnr_attr_spec group_attrs[] = {
 /* x * times / over; both unknown-proof. */
 static cnr_status scaled(const cnr_node *node, int64_t x, int64_t times, int64_t over,
                          int64_t *dim, cnr_error *err) {
-    KIT_TRY(kit_mul(node, x, times, dim, err));
+    CNR_TRY(kit_mul(node, x, times, dim, err));
     if (*dim < 0) {
         if (over != 1) *dim = CNR_DIM_UNKNOWN;
         return CNR_OK;
@@ -36,12 +36,12 @@ static cnr_status rescale(const cnr_node *node, cnr_tensor *y, int64_t block, in
                           cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
     const int64_t area = block * block;
-    KIT_TRY(ops_want(node, 0, OPS_WHOLE, 4, 4, err));
+    CNR_TRY(ops_want(node, 0, OPS_WHOLE, 4, 4, err));
     ops_like(y, x);
     for (int32_t a = 1; a < 4; a++) {
         const int64_t factor = a == 1 ? area : block;
         const int grows = (a == 1) != (to_space != 0);
-        KIT_TRY(scaled(node, x->dim[a], grows ? factor : 1, grows ? 1 : factor, &y->dim[a], err));
+        CNR_TRY(scaled(node, x->dim[a], grows ? factor : 1, grows ? 1 : factor, &y->dim[a], err));
     }
     return CNR_OK;
 }
@@ -56,7 +56,7 @@ static cnr_status s2d_infer(const cnr_node *node, cnr_tensor *const *outputs, cn
 
 static cnr_status reorg_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const int64_t stride = cnr_attr_int(node, "stride"), channels = node->inputs[0]->dim[1];
-    KIT_TRY(rescale(node, outputs[0], stride, cnr_attr_int(node, "reverse") != 0, err));
+    CNR_TRY(rescale(node, outputs[0], stride, cnr_attr_int(node, "reverse") != 0, err));
     if (channels >= 0 && channels % (stride * stride) != 0)
         return ops_fail(err, CNR_E_SHAPE, node, "%lld channels can't be divided by %lld",
                         (long long)channels, (long long)(stride * stride));
@@ -108,7 +108,7 @@ static cnr_status reorg_reference(const cnr_run *run, cnr_error *err) {
 static cnr_status group_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     const int64_t group = cnr_attr_int(node, "group");
     int64_t each;
-    KIT_TRY(ops_want(node, 0, OPS_WHOLE, 2, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want(node, 0, OPS_WHOLE, 2, CNR_MAX_RANK, err));
     ops_like(outputs[0], node->inputs[0]);
     return scaled(node, node->inputs[0]->dim[1], 1, group, &each, err);
 }
@@ -158,10 +158,10 @@ static cnr_status group_gradient(OPS_GRADIENT_ARGS) {
     return kit_built(&b, node, err);
 }
 
-#define SHUFFLE_OP(SYMBOL, NAME, SUMMARY, HOOKS, ATTRS, GRADIENT)                             \
-    const cnr_op ops_##SYMBOL = {                                                             \
-        OPS_SIZES, .name = NAME, .summary = SUMMARY, .flags = CNR_OP_PURE, OPS_ATTRS(ATTRS),   \
-        OPS_PORTS(in, out), .infer = HOOKS##_infer,                                            \
+#define SHUFFLE_OP(SYMBOL, NAME, SUMMARY, HOOKS, ATTRS, GRADIENT)                                  \
+    const cnr_op ops_##SYMBOL = {                                                                  \
+        CNR_OP_SIZES, .name = NAME, .summary = SUMMARY, .flags = CNR_OP_PURE, CNR_OP_ATTRS(ATTRS), \
+        CNR_OP_PORTS(in, out), .infer = HOOKS##_infer,                                             \
         .gradient = GRADIENT, .reference = HOOKS##_reference}
 
 SHUFFLE_OP(depth_to_space, "depth_to_space", "Channels become blocks of pixels.", d2s, block_attrs,
@@ -191,9 +191,9 @@ static cnr_status crop_infer(const cnr_node *node, cnr_tensor *const *outputs, c
     const cnr_tensor *x = node->inputs[0], *like = node->inputs[1];
     int32_t axis;
     int64_t n;
-    KIT_TRY(ops_want(node, 0, OPS_WHOLE, 1, CNR_MAX_RANK, err));
-    KIT_TRY(ops_want(node, 1, ~0u, x->rank, x->rank, err));
-    KIT_TRY(ops_axis(node, "axis", x->rank, 0, &axis, err));
+    CNR_TRY(ops_want(node, 0, OPS_WHOLE, 1, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want(node, 1, ~0u, x->rank, x->rank, err));
+    CNR_TRY(ops_axis(node, "axis", x->rank, 0, &axis, err));
     cnr_attr_ints(node, "offset", &n);
     if (n > 1 && n != x->rank - axis)
         return ops_fail(err, CNR_E_ARG, node, "%lld offsets for %d axes", (long long)n,
@@ -214,7 +214,7 @@ static cnr_status crop_reference(const cnr_run *run, cnr_error *err) {
     int64_t from[CNR_MAX_RANK], to[CNR_MAX_RANK];
     move_map m = {.rank = 0};
     int32_t axis;
-    KIT_TRY(ops_axis(run->node, "axis", x->rank, 0, &axis, err));
+    CNR_TRY(ops_axis(run->node, "axis", x->rank, 0, &axis, err));
     kit_dense_strides(x, from);
     kit_dense_strides(y, to);
     for (int32_t a = 0; a < x->rank; a++) {
@@ -226,12 +226,12 @@ static cnr_status crop_reference(const cnr_run *run, cnr_error *err) {
 }
 
 const cnr_op ops_crop = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "crop",
     .summary = "x cut to the size of another tensor.",
     .flags = CNR_OP_PURE,
-    OPS_ATTRS(crop_attrs),
-    OPS_PORTS(crop_in, out),
+    CNR_OP_ATTRS(crop_attrs),
+    CNR_OP_PORTS(crop_in, out),
     .infer = crop_infer,
     .reference = crop_reference,
 };

@@ -49,10 +49,10 @@ static cnr_status plan_of(const cnr_node *node, slice_plan *p, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0];
     kit_list starts, ends, axes, steps;
     uint32_t set;
-    KIT_TRY(kit_ints(node, 1, "starts", &starts, err));
-    KIT_TRY(kit_ints(node, 2, "ends", &ends, err));
-    KIT_TRY(kit_ints(node, 3, "axes", &axes, err));
-    KIT_TRY(kit_ints(node, 4, "steps", &steps, err));
+    CNR_TRY(kit_ints(node, 1, "starts", &starts, err));
+    CNR_TRY(kit_ints(node, 2, "ends", &ends, err));
+    CNR_TRY(kit_ints(node, 3, "axes", &axes, err));
+    CNR_TRY(kit_ints(node, 4, "steps", &steps, err));
     for (int32_t a = 0; a < x->rank; a++) {
         p->start[a] = 0;
         p->step[a] = 1;
@@ -68,7 +68,7 @@ static cnr_status plan_of(const cnr_node *node, slice_plan *p, cnr_error *err) {
     if (axes.n == 0)
         for (int64_t i = 0; i < n; i++) axes.at[i] = i;
     axes.n = n > 0 ? n : 0;
-    KIT_TRY(kit_axis_set(node, &axes, x->rank, &set, err));
+    CNR_TRY(kit_axis_set(node, &axes, x->rank, &set, err));
     for (int64_t i = 0; i < n; i++) {
         const int32_t a = (int32_t)(axes.at[i] < 0 ? axes.at[i] + x->rank : axes.at[i]);
         const int64_t step = steps.known && steps.n > 0 ? steps.at[i] : 1;
@@ -83,8 +83,8 @@ static cnr_status plan_of(const cnr_node *node, slice_plan *p, cnr_error *err) {
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
     slice_plan p;
-    KIT_TRY(ops_want(node, 0, OPS_WHOLE, 0, CNR_MAX_RANK, err));
-    KIT_TRY(plan_of(node, &p, err));
+    CNR_TRY(ops_want(node, 0, OPS_WHOLE, 0, CNR_MAX_RANK, err));
+    CNR_TRY(plan_of(node, &p, err));
     ops_like(outputs[0], node->inputs[0]);
     memcpy(outputs[0]->dim, p.count, sizeof p.count[0] * (size_t)outputs[0]->rank);
     return CNR_OK;
@@ -115,7 +115,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     int64_t from[CNR_MAX_RANK], to[CNR_MAX_RANK];
     move_map m = {.rank = 0};
     slice_plan p;
-    KIT_TRY(plan_of(run->node, &p, err));
+    CNR_TRY(plan_of(run->node, &p, err));
     if (cnr_count(y) == 0) return CNR_OK;
     kit_dense_strides(x, from);
     kit_dense_strides(y, to);
@@ -136,7 +136,7 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
     slice_plan p;
     (void)inputs, (void)outputs;
     if (!want[0] || grad_out[0] < 0) return CNR_OK;
-    KIT_TRY(plan_of(node, &p, err));
+    CNR_TRY(plan_of(node, &p, err));
     for (int32_t a = 0; a < x->rank; a++) {
         if (p.step[a] != 1)
             return ops_fail(err, CNR_E_UNSUPPORTED, node, "no gradient of a slice with steps");
@@ -149,12 +149,12 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
 }
 
 const cnr_op ops_slice = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "slice",
     .summary = "Every step-th element from start to end along some axes.",
     .flags = CNR_OP_PURE,
-    OPS_ATTRS(attrs),
-    OPS_PORTS(in, out),
+    CNR_OP_ATTRS(attrs),
+    CNR_OP_PORTS(in, out),
     .infer = infer,
     .aliases_of = aliases_of,
     .gradient = gradient,

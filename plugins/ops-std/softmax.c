@@ -83,13 +83,13 @@ static cnr_status log_gradient(OPS_GRADIENT_ARGS) {
 }
 
 #define SOFTMAX_HOOKS                                                                     \
-    .flags = CNR_OP_PURE | CNR_OP_RANGES, OPS_ATTRS(attrs), OPS_PORTS(in, out),            \
-    .infer = ops_lane_infer,                                                               \
-    .cost = ops_lane_cost, .aliases_of = ops_alias_inplace, .split_axes = ops_lane_split,  \
+    .flags = CNR_OP_PURE | CNR_OP_RANGES, CNR_OP_ATTRS(attrs), CNR_OP_PORTS(in, out),     \
+    .infer = ops_lane_infer,                                                              \
+    .cost = ops_lane_cost, .aliases_of = ops_alias_inplace, .split_axes = ops_lane_split, \
     .region = ops_lane_region
 
 const cnr_op ops_softmax = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "softmax",
     .summary = "exp(x) divided by its sum along an axis.",
     SOFTMAX_HOOKS,
@@ -98,7 +98,7 @@ const cnr_op ops_softmax = {
 };
 
 const cnr_op ops_log_softmax = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "log_softmax",
     .summary = "The logarithm of softmax, without its underflow.",
     SOFTMAX_HOOKS,
@@ -107,7 +107,7 @@ const cnr_op ops_log_softmax = {
 };
 
 const cnr_op ops_hardmax = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "hardmax",
     .summary = "1 at the first of the largest along an axis, 0 elsewhere.",
     SOFTMAX_HOOKS,

@@ -10,8 +10,8 @@ static const cnr_port grad_in_ports[] = {{.name = "dloss", .help = "gradient of 
 static const cnr_port grad_out_ports[] = {{.name = "dlogits", .help = "gradient of the logits"}};
 
 static cnr_status check(const cnr_node *node, int32_t first, cnr_error *err) {
-    KIT_TRY(ops_want(node, first, OPS_FLOATS, 2, 2, err));
-    KIT_TRY(ops_want(node, first + 1, OPS_NUMBERS, 1, 2, err));
+    CNR_TRY(ops_want(node, first, OPS_FLOATS, 2, 2, err));
+    CNR_TRY(ops_want(node, first + 1, OPS_NUMBERS, 1, 2, err));
     const cnr_tensor *logits = node->inputs[first], *labels = node->inputs[first + 1];
     if (!ops_dims_agree(labels->dim[0], logits->dim[0]) ||
         (labels->rank == 2 && !ops_dims_agree(labels->dim[1], 1)))
@@ -24,15 +24,15 @@ static int32_t loss_dtype(const cnr_tensor *logits) {
 }
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
-    KIT_TRY(check(node, 0, err));
+    CNR_TRY(check(node, 0, err));
     outputs[0]->dtype = loss_dtype(node->inputs[0]);
     outputs[0]->rank = 0;
     return CNR_OK;
 }
 
 static cnr_status grad_infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
-    KIT_TRY(check(node, 1, err));
-    KIT_TRY(ops_want(node, 0, OPS_FLOATS, 0, 1, err));
+    CNR_TRY(check(node, 1, err));
+    CNR_TRY(ops_want(node, 0, OPS_FLOATS, 0, 1, err));
     const cnr_tensor *d = node->inputs[0];
     if (d->rank == 1 && !ops_dims_agree(d->dim[0], 1))
         return ops_fail(err, CNR_E_SHAPE, node, "dloss: want a scalar");
@@ -110,11 +110,11 @@ static void cost(const cnr_node *node, cnr_cost *c) {
 }
 
 const cnr_op ops_softmax_cross_entropy = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "softmax_cross_entropy",
     .summary = "The mean loss of a classifier: -log softmax(logits) at the label.",
     .flags = CNR_OP_PURE | CNR_OP_LOSS,
-    OPS_PORTS(in, out),
+    CNR_OP_PORTS(in, out),
     .infer = infer,
     .cost = cost,
     .gradient = gradient,
@@ -123,11 +123,11 @@ const cnr_op ops_softmax_cross_entropy = {
 };
 
 const cnr_op ops_softmax_cross_entropy_grad = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "softmax_cross_entropy_grad",
     .summary = "The gradient of softmax_cross_entropy's logits.",
     .flags = CNR_OP_PURE,
-    OPS_PORTS(grad_in_ports, grad_out_ports),
+    CNR_OP_PORTS(grad_in_ports, grad_out_ports),
     .infer = grad_infer,
     .cost = cost,
     .reference = grad_reference,

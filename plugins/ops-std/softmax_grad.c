@@ -41,12 +41,12 @@ static cnr_status run_log_softmax(const cnr_run *run, cnr_error *err) {
 }
 
 #define GRAD_HOOKS                                                                        \
-    .flags = CNR_OP_PURE | CNR_OP_RANGES, OPS_ATTRS(attrs), OPS_PORTS(in, out),            \
-    .infer = ops_lane_grad_infer, .cost = ops_lane_cost, .aliases_of = ops_alias_inplace,  \
+    .flags = CNR_OP_PURE | CNR_OP_RANGES, CNR_OP_ATTRS(attrs), CNR_OP_PORTS(in, out),     \
+    .infer = ops_lane_grad_infer, .cost = ops_lane_cost, .aliases_of = ops_alias_inplace, \
     .split_axes = ops_lane_split, .region = ops_lane_region
 
 const cnr_op ops_softmax_grad = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "softmax_grad",
     .summary = "The gradient of softmax's input.",
     GRAD_HOOKS,
@@ -54,7 +54,7 @@ const cnr_op ops_softmax_grad = {
 };
 
 const cnr_op ops_log_softmax_grad = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "log_softmax_grad",
     .summary = "The gradient of log_softmax's input.",
     GRAD_HOOKS,

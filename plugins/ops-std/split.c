@@ -19,9 +19,9 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     int32_t axis;
     kit_list sizes;
     int64_t sum = 0;
-    KIT_TRY(ops_want(node, 0, OPS_WHOLE, 1, CNR_MAX_RANK, err));
-    KIT_TRY(ops_axis(node, "axis", x->rank, 0, &axis, err));
-    KIT_TRY(kit_ints(node, 1, "split", &sizes, err));
+    CNR_TRY(ops_want(node, 0, OPS_WHOLE, 1, CNR_MAX_RANK, err));
+    CNR_TRY(ops_axis(node, "axis", x->rank, 0, &axis, err));
+    CNR_TRY(kit_ints(node, 1, "split", &sizes, err));
     const int64_t dim = x->dim[axis], each = dim < 0 ? dim : (dim + parts - 1) / parts;
     if (wanted > 0 && wanted != parts)
         return ops_fail(err, CNR_E_ARG, node, "num_outputs is %lld, but there are %lld",
@@ -47,13 +47,8 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     return CNR_OK;
 }
 
-static int32_t axis_of(const cnr_node *node) {
-    const int64_t axis = cnr_attr_int(node, "axis");
-    return (int32_t)(axis < 0 ? axis + node->inputs[0]->rank : axis);
-}
-
 static int32_t aliases_of(const cnr_node *node, cnr_alias *alias, int32_t max) {
-    const int32_t axis = axis_of(node);
+    const int32_t axis = ops_axis_of(node, node->inputs[0]);
     uint64_t offset = 0;
     int32_t n = 0;
     for (int32_t a = 0; a < axis; a++)
@@ -67,7 +62,7 @@ static int32_t aliases_of(const cnr_node *node, cnr_alias *alias, int32_t max) {
 
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0];
-    const int32_t axis = axis_of(run->node);
+    const int32_t axis = ops_axis_of(run->node, run->node->inputs[0]);
     const size_t size = ops_size(x->dtype);
     const int64_t outer = cnr_span(x, 0, axis), inner = cnr_span(x, axis + 1, x->rank);
     int64_t at = 0;
@@ -94,18 +89,18 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
         return ops_fail(err, CNR_E_LIMIT, node, "no gradient of more than 64 parts");
     for (int32_t i = 0; i < node->n_outputs; i++)
         parts[i] = grad_out[i] >= 0 ? grad_out[i] : kit_filled(&b, node->outputs[i], 0);
-    const cnr_attr axis = kit_attr_int("axis", axis_of(node));
+    const cnr_attr axis = kit_attr_int("axis", ops_axis_of(node, node->inputs[0]));
     grad_in[0] = kit_node(&b, "concat", parts, node->n_outputs, &axis, 1);
     return kit_built(&b, node, err);
 }
 
 const cnr_op ops_split = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "split",
     .summary = "An axis cut into several outputs.",
     .flags = CNR_OP_PURE,
-    OPS_ATTRS(attrs),
-    OPS_PORTS(in, out),
+    CNR_OP_ATTRS(attrs),
+    CNR_OP_PORTS(in, out),
     .infer = infer,
     .aliases_of = aliases_of,
     .gradient = gradient,

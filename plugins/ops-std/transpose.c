@@ -20,12 +20,12 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     int32_t perm[CNR_MAX_RANK];
     kit_list list;
     uint32_t set;
-    KIT_TRY(ops_want(node, 0, OPS_WHOLE, 0, CNR_MAX_RANK, err));
-    KIT_TRY(kit_ints(node, -1, "perm", &list, err));
+    CNR_TRY(ops_want(node, 0, OPS_WHOLE, 0, CNR_MAX_RANK, err));
+    CNR_TRY(kit_ints(node, -1, "perm", &list, err));
     if (list.n != 0 && list.n != x->rank)
         return ops_fail(err, CNR_E_ARG, node, "perm has %lld entries, x has rank %d",
                         (long long)list.n, (int)x->rank);
-    KIT_TRY(kit_axis_set(node, &list, x->rank, &set, err));
+    CNR_TRY(kit_axis_set(node, &list, x->rank, &set, err));
     move_perm(node, x->rank, perm);
     outputs[0]->dtype = x->dtype;
     outputs[0]->rank = x->rank;
@@ -87,13 +87,13 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
 static const char *const aliases[] = {"permute", NULL};
 
 const cnr_op ops_transpose = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "transpose",
     .summary = "The axes in another order.",
     .aliases = aliases,
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
-    OPS_ATTRS(attrs),
-    OPS_PORTS(in, out),
+    CNR_OP_ATTRS(attrs),
+    CNR_OP_PORTS(in, out),
     .infer = infer,
     .aliases_of = aliases_of,
     .split_axes = ops_split_all,

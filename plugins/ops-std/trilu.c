@@ -11,9 +11,9 @@ static const cnr_attr_spec attrs[] = {
      .help = "the diagonal and what is right of it stay, else what is left"}};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
-    const cnr_tensor *k = ops_in(node, 1);
-    KIT_TRY(ops_want(node, 0, OPS_WHOLE, 2, CNR_MAX_RANK, err));
-    KIT_TRY(kit_want(node, 1, OPS_INTS, 0, 1, err));
+    const cnr_tensor *k = cnr_own_input(node, 1);
+    CNR_TRY(ops_want(node, 0, OPS_WHOLE, 2, CNR_MAX_RANK, err));
+    CNR_TRY(kit_want(node, 1, OPS_INTS, 0, 1, err));
     if (k && k->rank == 1 && !ops_dims_agree(k->dim[0], 1))
         return ops_fail(err, CNR_E_SHAPE, node, "k must be one number");
     ops_like(outputs[0], node->inputs[0]);
@@ -27,11 +27,12 @@ static int32_t split_axes(const cnr_node *node, cnr_split_axis *axes, int32_t ma
 }
 
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
-    const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0], *k = ops_in(run->node, 1);
+    const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
+    const cnr_tensor *k = cnr_own_input(run->node, 1);
     const int upper = cnr_attr_int(run->node, "upper") != 0;
     const int64_t rows = x->dim[x->rank - 2], columns = x->dim[x->rank - 1];
     const size_t size = ops_size(x->dtype);
-    const ops_runs runs = ops_runs_of(run); /* whole matrices */
+    const cnr_pieces runs = cnr_pieces_of(run); /* whole matrices */
     int64_t diagonal = k ? elem_i64(k, 0) : 0;
     (void)err;
     if (diagonal > columns) diagonal = columns;
@@ -62,12 +63,12 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
 }
 
 const cnr_op ops_trilu = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "trilu",
     .summary = "Matrices with what lies on one side of a diagonal made zero.",
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
-    OPS_ATTRS(attrs),
-    OPS_PORTS(in, out),
+    CNR_OP_ATTRS(attrs),
+    CNR_OP_PORTS(in, out),
     .infer = infer,
     .split_axes = split_axes,
     .region = ops_region_first,

@@ -21,7 +21,7 @@ static unary_coef coefficients(const cnr_node *node, const char *const *names) {
 
 cnr_status unary_infer(const cnr_node *node, const unary_row *row, cnr_tensor *const *out,
                        cnr_error *err) {
-    KIT_TRY(kit_dtype(node, 0, row->dtypes, err));
+    CNR_TRY(kit_dtype(node, 0, row->dtypes, err));
     ops_like(out[0], node->inputs[0]);
     if (row->to_bool) out[0]->dtype = CNR_bool;
     return CNR_OK;
@@ -84,9 +84,9 @@ cnr_status unary_gradient(const cnr_host *host, struct cnr_graph *graph, const c
 }
 
 cnr_status unary_grad_infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
-    KIT_TRY(kit_dtype(node, 0, OPS_FLOATS, err));
-    KIT_TRY(kit_dtype(node, 1, OPS_FLOATS, err));
-    KIT_TRY(kit_broadcast(node, 0, 2, out[0], err));
+    CNR_TRY(kit_dtype(node, 0, OPS_FLOATS, err));
+    CNR_TRY(kit_dtype(node, 1, OPS_FLOATS, err));
+    CNR_TRY(kit_broadcast(node, 0, 2, out[0], err));
     out[0]->dtype = node->inputs[1]->dtype;
     return CNR_OK;
 }

@@ -61,12 +61,12 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
 }
 
 const cnr_op ops_weighted_sum = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "weighted_sum",
     .summary = "The sum of the inputs, each times its coefficient.",
     .flags = CNR_OP_ELEMENTWISE | CNR_OP_PURE | CNR_OP_RANGES,
-    OPS_ATTRS(attrs),
-    OPS_PORTS(in, out),
+    CNR_OP_ATTRS(attrs),
+    CNR_OP_PORTS(in, out),
     .infer = infer,
     .cost = fold_cost,
     .gradient = gradient,

@@ -7,9 +7,9 @@ static const cnr_port in[] = {{.name = "condition", .help = "bool; all three bro
 static const cnr_port out[] = {{.name = "z", .help = "in the broadcast shape"}};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_error *err) {
-    KIT_TRY(ops_want(node, 0, ELEM_BOOL, 0, CNR_MAX_RANK, err));
-    KIT_TRY(ops_want(node, 1, OPS_WHOLE, 0, CNR_MAX_RANK, err));
-    KIT_TRY(ops_want(node, 2, 1u << node->inputs[1]->dtype, 0, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want(node, 0, ELEM_BOOL, 0, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want(node, 1, OPS_WHOLE, 0, CNR_MAX_RANK, err));
+    CNR_TRY(ops_want(node, 2, 1u << node->inputs[1]->dtype, 0, CNR_MAX_RANK, err));
     outputs[0]->dtype = node->inputs[1]->dtype;
     return kit_broadcast(node, 0, 3, outputs[0], err);
 }
@@ -48,11 +48,11 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
 }
 
 const cnr_op ops_where = {
-    OPS_SIZES,
+    CNR_OP_SIZES,
     .name = "where",
     .summary = "x where the condition is true, else y.",
     .flags = CNR_OP_PURE,
-    OPS_PORTS(in, out),
+    CNR_OP_PORTS(in, out),
     .infer = infer,
     .cost = kit_cost_flops,
     .gradient = gradient,

@@ -17,7 +17,7 @@ void ops_geometry_of(const cnr_window *w, const cnr_tensor *x, const cnr_run *ru
         g->p[i] = j < 0 ? 0 : w->pad_begin[j];
         g->e[i] = j < 0 ? 0 : w->pad_end[j];
     }
-    ops_range(run, lo, hi);
+    cnr_range_of(run, lo, hi);
     for (int32_t i = 0; i < 5; i++) {
         const int32_t j = i < 2 ? i : i - absent;
         g->lo[i] = i >= 2 && j < 2 ? 0 : lo[j];

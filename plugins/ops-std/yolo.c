@@ -5,8 +5,8 @@
 
 static const cnr_port in[] = {{.name = "x", .help = "N, anchors (coords + 1 + classes), H, W"}};
 static const cnr_port out[] = {{.name = "y", .help = "the shape of x"}};
-#define COUNT(NAME, DEFAULT, TEXT)                                                              \
-    {.name = NAME, .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 1 << 20,    \
+#define COUNT(NAME, DEFAULT, TEXT)                                                            \
+    {.name = NAME, .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 1 << 20, \
      .default_i = DEFAULT, .help = TEXT}
 static const cnr_attr_spec yolo_attrs[] = {
     COUNT("classes", 80, "classes"), COUNT("num", 3, "anchors"),
@@ -22,7 +22,7 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *outputs, cnr_er
     const int64_t coords = cnr_attr_find(node, "coords") ? cnr_attr_int(node, "coords") : 4;
     const int64_t channels =
         cnr_attr_int(node, "num") * (coords + 1 + cnr_attr_int(node, "classes"));
-    KIT_TRY(ops_want(node, 0, OPS_FLOATS, 4, 4, err));
+    CNR_TRY(ops_want(node, 0, OPS_FLOATS, 4, 4, err));
     if (coords < 2 || channels == 0 || !ops_dims_agree(node->inputs[0]->dim[1], channels))
         return ops_fail(err, CNR_E_SHAPE, node, "x has %lld channels, wanted %lld",
                         (long long)node->inputs[0]->dim[1], (long long)channels);
@@ -86,10 +86,10 @@ static cnr_status region_reference(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-#define HEAD_OP(NAME, SUMMARY)                                                                \
-    const cnr_op ops_##NAME = {                                                               \
-        OPS_SIZES, .name = #NAME, .summary = SUMMARY, .flags = CNR_OP_PURE,                   \
-        OPS_ATTRS(NAME##_attrs), OPS_PORTS(in, out), .infer = infer, .cost = kit_cost_flops,  \
+#define HEAD_OP(NAME, SUMMARY)                                                                     \
+    const cnr_op ops_##NAME = {                                                                    \
+        CNR_OP_SIZES, .name = #NAME, .summary = SUMMARY, .flags = CNR_OP_PURE,                     \
+        CNR_OP_ATTRS(NAME##_attrs), CNR_OP_PORTS(in, out), .infer = infer, .cost = kit_cost_flops, \
         .reference = NAME##_reference}
 HEAD_OP(yolo, "Activations of a YOLO head (v3 on): logistic but for widths and heights.");
 HEAD_OP(region, "Activations of a YOLO v2 head: logistic, and softmax over the classes.");

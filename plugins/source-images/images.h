@@ -2,7 +2,7 @@
 #ifndef IMG_IMAGES_H
 #define IMG_IMAGES_H
 
-#include <cnnrun/plugin.h>
+#include <cnnrun/kit.h>
 #include <stdio.h>
 #include <stdlib.h>
 

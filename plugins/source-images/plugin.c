@@ -111,19 +111,5 @@ static cnr_status img_init(const cnr_host *given, struct cnr_registrar *registra
     return img_host->add(registrar, CNR_KIND_SOURCE, &source);
 }
 
-static const cnr_plugin plugin = {
-    .size = sizeof plugin,
-    .magic = CNR_PLUGIN_MAGIC,
-    .abi = CNR_ABI,
-    .signature = CNR_SIGNATURE,
-    .name = "source-images",
-    .version = CNNRUN_VERSION,
-    .summary = "pictures, directories of pictures and label lists",
-    .licence = "MIT",
-    .init = img_init,
-};
-
-CNR_PLUGIN_ENTRY {
-    (void)host_abi;
-    return &plugin;
-}
+CNR_PLUGIN("source-images", CNNRUN_VERSION, "pictures, directories of pictures and label lists",
+           "MIT", img_init)

@@ -2,7 +2,7 @@
 #ifndef MNIST_IDX_H
 #define MNIST_IDX_H
 
-#include <cnnrun/plugin.h>
+#include <cnnrun/kit.h>
 
 extern const cnr_host *mnist_host;
 

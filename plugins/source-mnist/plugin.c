@@ -128,19 +128,5 @@ static cnr_status mnist_init(const cnr_host *given, struct cnr_registrar *regist
     return mnist_host->add(registrar, CNR_KIND_SOURCE, &source);
 }
 
-static const cnr_plugin plugin = {
-    .size = sizeof plugin,
-    .magic = CNR_PLUGIN_MAGIC,
-    .abi = CNR_ABI,
-    .signature = CNR_SIGNATURE,
-    .name = "source-mnist",
-    .version = CNNRUN_VERSION,
-    .summary = "the MNIST digits in their own file form",
-    .licence = "MIT",
-    .init = mnist_init,
-};
-
-CNR_PLUGIN_ENTRY {
-    (void)host_abi;
-    return &plugin;
-}
+CNR_PLUGIN("source-mnist", CNNRUN_VERSION, "the MNIST digits in their own file form", "MIT",
+           mnist_init)

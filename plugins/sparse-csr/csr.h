@@ -7,7 +7,7 @@
 #ifndef CSR_H
 #define CSR_H
 
-#include <cnnrun/plugin.h>
+#include <cnnrun/kit.h>
 
 extern const cnr_host *csr_host;
 extern const cnr_encoding csr_encoding;

@@ -16,30 +16,20 @@ typedef union lanes {
 } lanes;
 
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
-    const cnr_tensor *x = node->inputs[0], *w = node->inputs[1];
-    const cnr_tensor *b = node->n_inputs > 2 ? node->inputs[2] : NULL;
+    const cnr_tensor *x = node->inputs[0], *w = node->inputs[1], *y = node->outputs[0];
+    const cnr_tensor *b = cnr_own_input(node, 2);
+    const uint32_t f32 = 1u << CNR_f32;
     (void)device;
-    if (x->dtype != CNR_f32 || w->encoding == 0 || !(w->flags & CNR_TENSOR_CONST) ||
-        (b && b->dtype != CNR_f32)) {
-        out->why = "f32 with a constant weight in this encoding is wanted";
-        return CNR_OK;
-    }
+    if (!cnr_is_plain(x, f32) || !cnr_is_plain(y, f32) || (b && !cnr_is_plain(b, f32)) ||
+        !w->encoding || !(w->flags & CNR_TENSOR_CONST))
+        return cnr_refuse(out, "f32 with a constant weight in this encoding is wanted");
     /* Others read the weight decoded: more numbers, but one after the other. */
     const uint64_t all = (uint64_t)cnr_count(w);
-    out->score = w->data && csr_view(w->data).head->entries <= all / DENSE_PART ? 900 : 50;
+    const int sparse = w->data && csr_view(w->data).head->entries <= all / DENSE_PART;
     out->prepared = 1u << 1;
     out->ranges = 1u << 1;
-    /* the host presets what the neighbours offer, and channel blocks are not read here */
-    for (int32_t i = 0; i < node->n_inputs; i++) out->in_block[i] = 0;
-    out->out_block[0] = 0;
-    for (int32_t i = 0; i < node->n_epilogue; i++) {
-        const cnr_epilogue *e = node->epilogue[i];
-        if (!e->node->desc->apply_f32 || e->operand >= 0 ||
-            e->node->outputs[0]->dtype != CNR_f32)
-            break;
-        out->epilogue = i + 1;
-    }
-    return CNR_OK;
+    out->epilogue = cnr_chain_length(node, y->rank, y->dim, node->n_epilogue, NULL);
+    return cnr_take(node, out, sparse ? 900 : 50);
 }
 
 /* The blob is the stored form as it is: a kernel that reads it needs nothing better. */
@@ -122,7 +112,7 @@ static void rows(void *arg, int64_t index, int32_t thread) {
     (void)thread;
     const job *j = (const job *)arg;
     const int64_t from = j->first + index * ROWS;
-    const int64_t to = from + ROWS < j->end ? from + ROWS : j->end;
+    const int64_t to = cnr_min(from + ROWS, j->end);
     const int64_t pictures = j->turned ? LANES : 1;
     for (int64_t r = from; r < to; r++) {
         const uint64_t begin = j->m.row_begin[r], end = j->m.row_begin[r + 1];
@@ -135,25 +125,23 @@ static void rows(void *arg, int64_t index, int32_t thread) {
             *y = bias + row_by_vector(&j->m, begin, end, j->x + j->picture * j->columns);
         }
     }
-    for (int64_t p = 0; p < pictures; p++)
-        for (int32_t e = 0; e < j->run->node->n_epilogue; e++) {
-            const cnr_node *behind = j->run->node->epilogue[e]->node;
-            float *y = j->y + (j->picture + p) * j->outputs + from;
-            behind->desc->apply_f32(behind, y, NULL, y, to - from);
-        }
+    for (int64_t p = j->picture; p < j->picture + pictures; p++)
+        cnr_chain_run(j->run->node, j->y + p * j->outputs + from, p * j->outputs + from, to - from);
 }
 
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     (void)err;
     const cnr_node *node = run->node;
-    const cnr_tensor *x = node->inputs[0], *b = node->n_inputs > 2 ? node->inputs[2] : NULL;
+    const cnr_tensor *x = node->inputs[0], *b = cnr_own_input(node, 2);
     job j = {.run = run, .m = csr_view(run->blob_data), .x = (const float *)x->data,
              .bias = b ? (const float *)b->data : NULL, .y = (float *)run->outputs[0]->data};
     j.columns = (int64_t)j.m.head->columns;
     j.outputs = (int64_t)j.m.head->rows;
-    j.first = run->range_axis == 1 ? run->range_begin : 0;
-    j.end = run->range_axis == 1 ? run->range_end : j.outputs;
-    const int64_t tasks = (j.end - j.first + ROWS - 1) / ROWS, batch = batch_of(node);
+    int64_t lo[CNR_MAX_RANK], hi[CNR_MAX_RANK];
+    cnr_range_of(run, lo, hi);
+    j.first = lo[1];
+    j.end = hi[1];
+    const int64_t tasks = cnr_div_up(j.end - j.first, ROWS), batch = batch_of(node);
     for (; j.picture < batch;) {
         const int group = batch - j.picture >= LANES && run->workspace_data;
         if (group) {
@@ -165,7 +153,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
         } else {
             j.turned = NULL;
         }
-        run->stream->parallel(run->stream, tasks, rows, &j);
+        cnr_parallel(run->stream, tasks, rows, &j);
         j.picture += group ? LANES : 1;
     }
     return CNR_OK;

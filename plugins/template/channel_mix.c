@@ -17,7 +17,7 @@ static const cnr_port outputs[] = {{.name = "y", .help = "N O spatial"}};
 
 static cnr_status infer(const cnr_node *node, cnr_tensor *const *out, cnr_error *err) {
     const cnr_tensor *x = node->inputs[0], *w = node->inputs[1];
-    const cnr_tensor *b = node->n_inputs > 2 ? node->inputs[2] : NULL;
+    const cnr_tensor *b = cnr_own_input(node, 2);
     if (x->rank < 2 || x->dtype != CNR_f32 || w->dtype != CNR_f32 || w->rank != 2)
         return template_host->fail(err, CNR_E_SHAPE, node->name,
                                    "x must be f32 of rank 2 or more, weight f32 of rank 2");
@@ -118,7 +118,7 @@ static cnr_status gradient(const cnr_host *host, struct cnr_graph *graph, const 
 static cnr_status reference(const cnr_run *run, cnr_error *err) {
     (void)err;
     const cnr_tensor *x = run->node->inputs[0], *w = run->node->inputs[1];
-    const cnr_tensor *b = run->node->n_inputs > 2 ? run->node->inputs[2] : NULL;
+    const cnr_tensor *b = cnr_own_input(run->node, 2);
     const float *xs = (const float *)x->data, *ws = (const float *)w->data;
     float *ys = (float *)run->outputs[0]->data;
     const int64_t channels = x->dim[1], places = cnr_span(x, 2, x->rank);
@@ -134,16 +134,12 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 }
 
 const cnr_op template_channel_mix = {
-    .size = sizeof(cnr_op),
-    .version = 1,
+    CNR_OP_SIZES,
     .name = "channel_mix",
     .summary = "mixes channels at every place by a matrix",
     .flags = CNR_OP_PURE,
-    .attr_spec_size = sizeof(cnr_attr_spec),
-    .port_size = sizeof(cnr_port),
-    .n_attrs = 2, .attrs = attrs,
-    .n_inputs = 3, .inputs = inputs,
-    .n_outputs = 1, .outputs = outputs,
+    CNR_OP_ATTRS(attrs),
+    CNR_OP_PORTS(inputs, outputs),
     .infer = infer,
     .cost = cost,
     .split_axes = split_axes,
@@ -192,15 +188,11 @@ static cnr_status reference_grad(const cnr_run *run, cnr_error *err) {
 }
 
 const cnr_op template_channel_mix_grad_weight = {
-    .size = sizeof(cnr_op),
-    .version = 1,
+    CNR_OP_SIZES,
     .name = "channel_mix_grad_weight",
     .summary = "gradient of channel_mix's weight",
     .flags = CNR_OP_PURE,
-    .attr_spec_size = sizeof(cnr_attr_spec),
-    .port_size = sizeof(cnr_port),
-    .n_inputs = 2, .inputs = grad_inputs,
-    .n_outputs = 1, .outputs = grad_outputs,
+    CNR_OP_PORTS(grad_inputs, grad_outputs),
     .infer = infer_grad,
     .reference = reference_grad,
 };

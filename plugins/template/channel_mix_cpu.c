@@ -7,33 +7,25 @@ enum { BLOCK = 8, ROW = 256 }; /* places a tile: input and output tiles stay in 
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
     const cnr_tensor *x = node->inputs[0], *w = node->inputs[1], *y = node->outputs[0];
-    const cnr_tensor *b = node->n_inputs > 2 ? node->inputs[2] : NULL;
-    if (!(w->flags & CNR_TENSOR_CONST) || (b && !(b->flags & CNR_TENSOR_CONST))) {
-        out->why = "weights that are computed are left to the reference";
-        return CNR_OK;
-    }
+    const cnr_tensor *b = cnr_own_input(node, 2);
+    if (!cnr_all_plain(node, 1u << CNR_f32)) return cnr_refuse(out, "dense f32 is wanted");
+    if (!(w->flags & CNR_TENSOR_CONST) || (b && !(b->flags & CNR_TENSOR_CONST)))
+        return cnr_refuse(out, "weights that are computed are left to the reference");
     const int blocks = w->dim[0] % BLOCK == 0 && w->dim[1] % BLOCK == 0 && x->rank > 2;
-    out->score = 100;
+    cnr_take(node, out, 100);
     out->prepared = 1u << 1 | (b ? 1u << 2 : 0);
     out->ranges = 1u << 0;
-    out->in_block[0] = blocks ? BLOCK : 0;
-    out->out_block[0] = blocks ? BLOCK : 0;
-    for (int32_t i = 0; i < node->n_epilogue; i++) {
-        const cnr_epilogue *e = node->epilogue[i];
-        const int32_t operand = e->operand;
-        if (!e->node->desc->apply_f32 || e->node->outputs[0]->dtype != CNR_f32) break;
-        if (operand >= 0) { /* a second operand of the same shape, in the same layout */
-            if (!cnr_same_shape(node->inputs[operand], y)) break;
-            out->in_block[operand] = out->out_block[0];
-        }
-        out->epilogue = i + 1;
-    }
+    out->in_block[0] = out->out_block[0] = blocks ? BLOCK : 0;
+    out->epilogue = cnr_chain_length(node, y->rank, y->dim, node->n_epilogue, NULL);
+    for (int32_t i = 0; i < out->epilogue; i++) /* second operands lie as the output does */
+        if (node->epilogue[i]->operand >= 0)
+            out->in_block[node->epilogue[i]->operand] = out->out_block[0];
     return CNR_OK;
 }
 
 /* blob: bias[O rounded up], then weight[O / 8][C][8] */
 static int64_t rounded(int64_t o) {
-    return (o + BLOCK - 1) / BLOCK * BLOCK;
+    return cnr_round_up(o, BLOCK);
 }
 
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
@@ -50,7 +42,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     (void)device;
     (void)err;
     const cnr_tensor *w = node->inputs[1];
-    const cnr_tensor *b = node->n_inputs > 2 ? node->inputs[2] : NULL;
+    const cnr_tensor *b = cnr_own_input(node, 2);
     const int64_t O = w->dim[0], C = w->dim[1];
     float *bias = (float *)blob, *packed = bias + rounded(O);
     for (int64_t o = 0; o < rounded(O); o++) {
@@ -69,7 +61,7 @@ static int64_t at(const cnr_tensor *t, int64_t c, int64_t p, int64_t places) {
 
 typedef struct job {
     const cnr_run *run;
-    int64_t places, tiles, O, C;
+    int64_t places, tiles, O, C, begin;
 } job;
 
 static void tile(void *arg, int64_t index, int32_t thread) {
@@ -78,10 +70,10 @@ static void tile(void *arg, int64_t index, int32_t thread) {
     const cnr_run *run = j->run;
     const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
     const int64_t groups = rounded(j->O) / BLOCK;
-    const int64_t n = run->range_begin + index / (groups * j->tiles);
+    const int64_t n = j->begin + index / (groups * j->tiles);
     const int64_t group = index / j->tiles % groups, first = index % j->tiles * ROW;
-    const int64_t count = j->places - first < ROW ? j->places - first : ROW;
-    const int64_t lanes = j->O - group * BLOCK < BLOCK ? j->O - group * BLOCK : BLOCK;
+    const int64_t count = cnr_min(j->places - first, ROW);
+    const int64_t lanes = cnr_min(j->O - group * BLOCK, BLOCK);
     const float *bias = (const float *)run->blob_data + group * BLOCK;
     const float *packed = (const float *)run->blob_data + rounded(j->O) + group * j->C * BLOCK;
     const float *in = (const float *)x->data + n * j->C * j->places;
@@ -99,31 +91,18 @@ static void tile(void *arg, int64_t index, int32_t thread) {
     const int64_t runs = y->block > 1 ? 1 : lanes, length = y->block > 1 ? count * BLOCK : count;
     for (int64_t l = 0; l < runs; l++) {
         const int64_t begin = at(y, group * BLOCK + l, first, j->places);
-        for (int32_t e = 0; e < run->node->n_epilogue; e++) {
-            const cnr_epilogue *behind = run->node->epilogue[e];
-            const cnr_tensor *other =
-                behind->operand >= 0 ? run->node->inputs[behind->operand] : NULL;
-            const float *o =
-                other ? (const float *)other->data + n * j->O * j->places + begin : NULL;
-            float *v = out + begin;
-            behind->node->desc->apply_f32(behind->node, behind->chain_port == 0 ? v : o,
-                                          behind->chain_port == 0 ? o : v, v, length);
-        }
+        cnr_chain_run(run->node, out + begin, n * j->O * j->places + begin, length);
     }
 }
 
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     (void)err;
     const cnr_tensor *x = run->node->inputs[0];
-    cnr_run whole = *run;
-    if (run->range_axis < 0) {
-        whole.range_begin = 0;
-        whole.range_end = x->dim[0];
-    }
-    job j = {&whole, cnr_span(x, 2, x->rank), 0, run->outputs[0]->dim[1], x->dim[1]};
-    j.tiles = (j.places + ROW - 1) / ROW;
-    const int64_t n = (whole.range_end - whole.range_begin) * j.tiles * (rounded(j.O) / BLOCK);
-    run->stream->parallel(run->stream, n, tile, &j);
+    int64_t lo[CNR_MAX_RANK], hi[CNR_MAX_RANK];
+    cnr_range_of(run, lo, hi);
+    job j = {run, cnr_span(x, 2, x->rank), 0, run->outputs[0]->dim[1], x->dim[1], lo[0]};
+    j.tiles = cnr_div_up(j.places, ROW);
+    cnr_parallel(run->stream, (hi[0] - lo[0]) * j.tiles * (rounded(j.O) / BLOCK), tile, &j);
     return CNR_OK;
 }
 

@@ -45,19 +45,14 @@ static int32_t expression(const cnr_node *node, char *text, size_t bytes) {
 
 typedef void (*apply_fn)(const cnr_node *node, const float *x, const float *y, float *out, int64_t n);
 
-/* Applies `fn` to what the run asks for (CNR_OP_RANGES): all, or a range on one axis, which is a run
- * of elements for each index of the axes before it. */
+/* Applies `fn` to what the run asks for (CNR_OP_RANGES), all or a range on one axis. */
 static void apply_range(const cnr_run *run, apply_fn fn) {
-    const cnr_node *node = run->node;
-    const cnr_tensor *x = node->inputs[0], *y = node->n_inputs > 1 ? node->inputs[1] : NULL;
-    const int32_t a = run->range_axis;
-    const int64_t inner = a < 0 ? cnr_count(x) : cnr_span(x, a + 1, x->rank);
-    const int64_t outer = a < 0 ? 1 : cnr_span(x, 0, a), each = a < 0 ? 1 : x->dim[a];
-    const int64_t begin = a < 0 ? 0 : run->range_begin, end = a < 0 ? 1 : run->range_end;
-    for (int64_t i = 0; i < outer; i++) {
-        const int64_t at = (i * each + begin) * inner;
-        fn(node, (const float *)x->data + at, y ? (const float *)y->data + at : NULL,
-           (float *)run->outputs[0]->data + at, (end - begin) * inner);
+    const cnr_tensor *x = run->node->inputs[0], *y = cnr_own_input(run->node, 1);
+    const cnr_pieces pieces = cnr_pieces_of(run);
+    for (int64_t i = 0; i < pieces.n; i++) {
+        const int64_t at = pieces.first + i * pieces.pitch;
+        fn(run->node, (const float *)x->data + at, y ? (const float *)y->data + at : NULL,
+           (float *)run->outputs[0]->data + at, pieces.length);
     }
 }
 
@@ -79,16 +74,12 @@ static cnr_status gradient(const cnr_host *host, struct cnr_graph *graph, const 
 }
 
 const cnr_op template_soft_threshold = {
-    .size = sizeof(cnr_op),
-    .version = 1,
+    CNR_OP_SIZES,
     .name = "soft_threshold",
     .summary = "shrinks towards zero by a threshold",
     .flags = CNR_OP_ELEMENTWISE | CNR_OP_EPILOGUE | CNR_OP_PURE | CNR_OP_RANGES,
-    .attr_spec_size = sizeof(cnr_attr_spec),
-    .port_size = sizeof(cnr_port),
-    .n_attrs = 1, .attrs = attrs,
-    .n_inputs = 1, .inputs = inputs,
-    .n_outputs = 1, .outputs = outputs,
+    CNR_OP_ATTRS(attrs),
+    CNR_OP_PORTS(inputs, outputs),
     .infer = infer,
     .gradient = gradient,
     .apply_f32 = apply,
@@ -126,15 +117,11 @@ static cnr_status reference_grad(const cnr_run *run, cnr_error *err) {
 }
 
 const cnr_op template_soft_threshold_grad = {
-    .size = sizeof(cnr_op),
-    .version = 1,
+    CNR_OP_SIZES,
     .name = "soft_threshold_grad",
     .summary = "gradient of soft_threshold",
     .flags = CNR_OP_ELEMENTWISE | CNR_OP_PURE | CNR_OP_RANGES,
-    .attr_spec_size = sizeof(cnr_attr_spec),
-    .port_size = sizeof(cnr_port),
-    .n_inputs = 2, .inputs = grad_inputs,
-    .n_outputs = 1, .outputs = grad_outputs,
+    CNR_OP_PORTS(grad_inputs, grad_outputs),
     .infer = infer_grad,
     .apply_f32 = apply_grad,
     .reference = reference_grad,

@@ -2,7 +2,7 @@
 #ifndef TEMPLATE_H
 #define TEMPLATE_H
 
-#include <cnnrun/plugin.h>
+#include <cnnrun/kit.h>
 
 extern const cnr_host *template_host;
 

@@ -1,4 +1,4 @@
-/* What every author of operators and kernels would write again. All of it is inline: nothing is linked. */
+/* What every author of operators and kernels would write again; inline: nothing is linked. */
 #ifndef CNNRUN_KIT_H
 #define CNNRUN_KIT_H
 
@@ -25,11 +25,11 @@ extern "C" {
 #define CNR_OP_PORTS(in, out)                                                                    \
     .n_inputs = CNR_ROWS(in), .inputs = (in), .n_outputs = CNR_ROWS(out), .outputs = (out)
 
-/* The plugin's entry. START is its init, which ends with cnr_add_all. */
-#define CNR_PLUGIN(NAME, VERSION, SUMMARY, LICENCE, START)                                       \
+/* The plugin's entry. INIT ends with cnr_add_all. */
+#define CNR_PLUGIN(NAME, VERSION, SUMMARY, LICENCE, INIT)                                        \
     CNR_PLUGIN_ENTRY {                                                                           \
         static const cnr_plugin plugin = {sizeof(cnr_plugin), CNR_PLUGIN_MAGIC, CNR_ABI,         \
-                                          CNR_SIGNATURE, NAME, VERSION, SUMMARY, LICENCE, START, \
+                                          CNR_SIGNATURE, NAME, VERSION, SUMMARY, LICENCE, INIT,  \
                                           NULL};                                                 \
         (void)host_abi;                                                                          \
         return &plugin;                                                                          \
@@ -66,7 +66,7 @@ static inline int64_t cnr_round_up(int64_t a, int64_t b) { return cnr_div_up(a, 
 
 /* ---- tensors of a node ---- */
 
-/* Inputs that are the operator's own: in a kernel's node the operands of the epilogue come behind. */
+/* Inputs that are the operator's own: in a kernel's node operands of the epilogue come behind. */
 static inline int32_t cnr_own_inputs(const cnr_node *node) {
     int32_t n = node->n_inputs;
     for (int32_t i = 0; i < node->n_epilogue; i++) {
@@ -81,7 +81,7 @@ static inline const cnr_tensor *cnr_own_input(const cnr_node *node, int32_t i) {
     return i < cnr_own_inputs(node) ? node->inputs[i] : NULL;
 }
 
-/* Dense, of a size that is known when the kernel runs, and of one of the types (1u << CNR_f32 | ...). */
+/* Dense, of a size known when the kernel runs, and of one of the types (1u << CNR_f32 | ...). */
 static inline int cnr_is_plain(const cnr_tensor *t, uint32_t dtypes) {
     return dtypes >> t->dtype & 1u && !t->encoding && !(t->flags & CNR_TENSOR_DYNAMIC);
 }
@@ -106,8 +106,8 @@ static inline int32_t cnr_axis(int64_t axis, int32_t rank) {
     return axis < -rank || axis >= rank ? -1 : (int32_t)(axis < 0 ? axis + rank : axis);
 }
 
-/* How far apart, in elements, neighbours along each axis of `shape` are in t: 0 where t is broadcast.
- * Fills shape->rank entries; 0: t does not broadcast to that shape. */
+/* How far apart, in elements, neighbours along each axis of `shape` are in t; 0 where t is
+ * broadcast. Fills shape->rank entries; 0: t does not broadcast to that shape. */
 static inline int cnr_strides(const cnr_tensor *t, const cnr_tensor *shape, int64_t *stride) {
     int64_t step = 1;
     if (t->rank > shape->rank) return 0;
@@ -120,7 +120,7 @@ static inline int cnr_strides(const cnr_tensor *t, const cnr_tensor *shape, int6
     return 1;
 }
 
-/* ---- a kernel's answers: return cnr_refuse(out, "..."), or cnr_take(node, out, score) and go on ---- */
+/* ---- a kernel's answers: return cnr_refuse(out, "why"), or cnr_take and then what it can ---- */
 
 /* No. `why` is static text, which people are shown. */
 static inline cnr_status cnr_refuse(cnr_accept *out, const char *why) {
@@ -185,6 +185,16 @@ static inline void cnr_chain_run(const cnr_node *node, float *x, int64_t first, 
 
 /* ---- running ---- */
 
+/* A state for `plan` to return: one block of zeros, which unplan gives to host->free. NULL, err
+ * filled, when out of memory. */
+static inline void *cnr_state(const cnr_host *host, const cnr_node *node, size_t bytes,
+                              cnr_error *err) {
+    void *state = host->alloc(bytes);
+    if (state) memset(state, 0, bytes);
+    else host->fail(err, CNR_E_MEMORY, node->name, "no memory for a plan");
+    return state;
+}
+
 /* fn(arg, i, thread) for all 0 <= i < n, on the stream's threads where it has some. */
 static inline void cnr_parallel(cnr_stream *stream, int64_t n,
                                 void (*fn)(void *arg, int64_t i, int32_t thread), void *arg) {
@@ -202,7 +212,7 @@ static inline void cnr_range_of(const cnr_run *run, int64_t *lo, int64_t *hi) {
     }
 }
 
-/* The same as elements that lie side by side: n pieces of `length`, piece i from first + i * pitch on. */
+/* The same as elements side by side: n pieces of `length`, piece i from first + i * pitch on. */
 typedef struct cnr_pieces {
     int64_t n, first, length, pitch;
 } cnr_pieces;

@@ -512,13 +512,12 @@ OP_UNUSED void op_open(void) {
         note("%s", library ? "no cnr_plugin_query" : dlerror());
         exit(done());
     }
-    op_state.host = (cnr_host){
-        .size = sizeof(cnr_host), .abi = CNR_ABI, .add = op_add, .intern = cnri_intern,
-        .name_of = cnri_name, .alloc = cnri_alloc, .resize = cnri_resize, .free = cnri_free,
-        .fail = cnri_fail, .log = cnri_log, .now_ns = cnri_now_ns, .sha256 = cnri_sha256_of,
-        .file_read = cnri_host.file_read, .kept_load = cnri_kept_load, .kept_save = cnri_kept_save,
-        .find_op = op_find, .graph_constant = op_graph_constant, .graph_node = op_graph_node,
-        .graph_type = op_graph_type};
+    op_state.host = cnri_host;
+    op_state.host.add = op_add;
+    op_state.host.find_op = op_find;
+    op_state.host.graph_constant = op_graph_constant;
+    op_state.host.graph_node = op_graph_node;
+    op_state.host.graph_type = op_graph_type;
     if (query(CNR_ABI)->init(&op_state.host, NULL, &err) != CNR_OK) {
         ok(0, "ops-std starts");
         exit(done());
