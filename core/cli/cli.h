@@ -121,6 +121,8 @@ typedef struct cnri_common {
     int64_t threads;
     const char *weights, *net;
     cnri_words no_rewrite, symbols, settings, kernels; /* the last three: "name=value" */
+    const char *policy, *devices; /* devices: "cpu,opencl:0" */
+    cnri_words policy_options;    /* "name=value" */
     bool deterministic, no_verify, trust, letterbox;
     uint64_t memory, memory_limit, cache_limit;
     const char *cache, *clock, *sysfs_root, *meter_address, *board;
@@ -248,6 +250,7 @@ typedef struct cnri_loading {
     const char **names; /* of symbols */
     int64_t *values;
     char *text;
+    const char **devices; char *device_text;
 } cnri_loading;
 cnr_status cnri_call_loading(const cnri_call *call, cnri_loading *out, cnr_error *err);
 void cnri_loading_free(cnri_loading *l);

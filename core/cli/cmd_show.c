@@ -2,12 +2,14 @@
 #include "core/cli/cli.h"
 
 typedef struct show {
-    bool dot;
+    bool dot, candidates;
     int64_t batch;
 } show;
 
 static const cnri_option options[] = {
     CNRI_OPTION(show, dot, "--dot", NULL, "the graph as text for Graphviz"),
+    CNRI_OPTION(show, candidates, "--candidates", NULL,
+                "what each node, or NODE (conv*), could be run by: what was taken, by whom and why"),
     CNRI_OPTION(show, batch, "--batch", "N", "pictures at a time (1)", .min = 1, .max = 65536)};
 
 /* With its weights when they are there; a net yet to be trained can be looked at without. */
@@ -20,35 +22,51 @@ static cnr_status load(cnri_call *call, cnr_error *err) {
 }
 
 static cnr_status print(cnri_call *call, const show *s, cnri_text *text, cnr_error *err) {
+    const char *node = call->operands.n > 1 ? call->operands.at[1] : NULL;
     cnr_plan *plan = NULL;
     cnr_status status = CNR_OK;
     if (s->dot) cnri_graph_dot(call->graph, text);
     else status = cnri_call_model_of_graph(call, err);
-    if (!s->dot && !status) status = cnri_plan_to_see(call->model, s->batch, &plan, err);
-    if (plan) cnri_plan_print(plan, call->common.json, text);
+    if (!s->dot && !status)
+        status = cnri_plan_to_see(call->model, s->batch, s->candidates, &plan, err);
+    if (plan && s->candidates)
+        status = cnri_table_print(plan->table, node, call->common.json, text, err);
+    else if (plan) cnri_plan_print(plan, call->common.json, text);
     cnri_plan_free(plan);
     return status ? status : cnri_tell_text(text, err);
 }
 
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     cnri_text text = {0};
+    const show *s = values;
+    if (call->operands.n > 1 && !s->candidates) {
+        call->code = cnri_mistake("show", NULL, "one word too many: \"%s\" (a node wants --candidates)",
+                                  call->operands.at[1]);
+        return CNR_OK;
+    }
     cnr_status status = load(call, err);
     if (!status) status = cnri_graph_verdict(call->graph, false, err);
-    if (!status) status = print(call, values, &text, err);
+    if (!status) status = print(call, s, &text, err);
     cnri_text_free(&text);
     return status;
 }
 
 const cnri_command cnri_cmd_show = {
     .name = "show",
-    .operands = "NET",
+    .operands = "NET [--candidates [NODE]]",
     .summary = "Prints each node with its shape, parameters, work, kernel and memory, and the "
                "net's peak.",
-    .details = "With --json a line a node and one for the net. Weights are not needed.",
+    .details =
+        "With --json a line a node and one for the net. Weights are not needed.\n"
+        "--candidates --json has a line a row: node, op, kernel (reference: the operator's own), device,\n"
+        "takes (nodes that it computes), layout_in, layout_out, encodings, ns and ns_from (measured,\n"
+        "estimate, guess), joules and joules_from (null: not known), mhz, bytes, flops, score, splits,\n"
+        "chosen, by (record, score, forced, policy, deterministic, dynamic, stored), why, share; then one\n"
+        "for the net: nodes, rows, links (from, to, ns_per_byte, ns_fixed, source), policy, notes, failure.",
     CNRI_OPTIONS(options),
     CNRI_VALUES(show, .batch = 1),
     .min_operands = 1,
-    .max_operands = 1,
+    .max_operands = 2,
     .takes = CNRI_NETS | CNRI_PICTURES,
     .opens = CNRI_OPENS_RUNTIME,
     .run = run,

@@ -20,7 +20,7 @@ static const cnri_option options[] = {
     ROW(optimizer, "--optimizer", "OPERATOR",
         "sgd, adam, or another that a plugin brings (the first)"),
     ROW(rate, "--lr", "X", "learning rate (0.02)", .max = 1000),
-    ROW(policy, "--policy", "NAME", "how the rate falls (cosine)", .choices = policies),
+    ROW(policy, "--rate-policy", "NAME", "how the rate falls (cosine)", .choices = policies),
     ROW(momentum, "--momentum", "X", "0 to 0.9999 (the optimiser's own: sgd 0.9)", .max = 0.9999),
     ROW(nesterov, "--nesterov", NULL, "momentum that looks ahead"),
     ROW(decay, "--decay", "X", "weight decay (0.0005)", .max = 1),
@@ -95,6 +95,15 @@ static bool usual(cnri_call *call, void *values) {
     return true;
 }
 
+/* --policy was the rate's before it was the planner's; its words still are. */
+static void take_rate_policy(cnri_call *call, cnr_train_options *o) {
+    for (int32_t i = 0; call->common.policy && policies[i]; i++)
+        if (strcmp(call->common.policy, policies[i]) == 0) {
+            o->policy = i;
+            call->common.policy = NULL;
+        }
+}
+
 /* With weights at random unless a file is named. */
 static cnr_status load(cnri_call *call, const cnr_train_options *o, cnr_error *err) {
     char random[48];
@@ -110,9 +119,11 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     static const char *const words[] = {NULL, "stopped", "diverged"};
     const cnr_train_options *o = values;
     const cnri_common *c = &call->common;
+    take_rate_policy(call, values);
     const cnr_load_options how = {.size = sizeof how, .device = c->device,
                                   .deterministic = c->deterministic,
-                                  .memory_limit = c->memory_limit};
+                                  .memory_limit = c->memory_limit, .policy = c->policy,
+                                  .policy_options = c->policy_options.at};
     ending end = {.r = {.size = sizeof end.r}, .output = o->output};
     hearing h = {call, o};
     cnr_status status = load(call, o, err);

@@ -54,6 +54,8 @@ void cnri_loading_free(cnri_loading *l) {
     cnri_free(l->names);
     cnri_free(l->values);
     cnri_free(l->text);
+    cnri_free(l->devices);
+    cnri_free(l->device_text);
 }
 
 /* Splits "batch=4" words. */
@@ -81,10 +83,30 @@ static cnr_status symbols_parse(const cnri_words *words, cnri_loading *s, cnr_er
     return CNR_OK;
 }
 
+/* "cpu,opencl:0" as a list; none of nothing. */
+static cnr_status devices_parse(const char *words, cnri_loading *s, cnr_error *err) {
+    size_t n = 2;
+    for (const char *p = words; p && *p; p++) n += *p == ',';
+    s->device_text = cnri_strdup(words ? words : "");
+    s->devices = cnri_alloc_zero(n * sizeof *s->devices);
+    if (!s->device_text || !s->devices)
+        return cnri_fail(err, CNR_E_MEMORY, "--devices", "out of memory");
+    char *at = words ? s->device_text : NULL;
+    for (int32_t i = 0; at; i++) {
+        char *comma = strchr(at, ',');
+        if (comma) *comma++ = 0;
+        if (!*at) return cnri_fail(err, CNR_E_ARG, "--devices", "wanted names such as cpu,opencl:0");
+        s->devices[i] = at;
+        at = comma;
+    }
+    return CNR_OK;
+}
+
 cnr_status cnri_call_loading(const cnri_call *call, cnri_loading *s, cnr_error *err) {
     const cnri_common *c = &call->common;
     *s = (cnri_loading){.options = {.size = sizeof s->options}};
-    const cnr_status status = symbols_parse(&c->symbols, s, err);
+    cnr_status status = symbols_parse(&c->symbols, s, err);
+    if (!status) status = devices_parse(c->devices, s, err);
     if (status) return status;
     if (c->device && !*c->device)
         return cnri_fail(err, CNR_E_ARG, "--device", "wanted a name such as cpu");
@@ -94,7 +116,8 @@ cnr_status cnri_call_loading(const cnri_call *call, cnri_loading *s, cnr_error *
         .no_rewrite = c->no_rewrite.at, .import_options = c->settings.at,
         .kernels = c->kernels.at, .device = c->device, .memory_bound = c->memory,
         .memory_limit = c->memory_limit, .deterministic = c->deterministic,
-        .no_verify = c->no_verify, .cache = cnri_call_cache(call), .cache_bytes = c->cache_limit};
+        .no_verify = c->no_verify, .cache = cnri_call_cache(call), .cache_bytes = c->cache_limit,
+        .policy = c->policy, .policy_options = c->policy_options.at, .devices = s->devices};
     return CNR_OK;
 }
 

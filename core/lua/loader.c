@@ -121,6 +121,30 @@ static void add_labels(lua_State *L, cnr_graph *g, int args, const char *where) 
     lua_settop(L, top);
 }
 
+/* policy = "fastest.lua", a file beside the script: its text goes with the net. */
+static void add_policy(lua_State *L, cnr_graph *g, int args, const char *where) {
+    const int top = lua_gettop(L), type = cnri_lua_get(L, args, "policy");
+    cnr_error err = CNR_ERROR_INIT;
+    char *text;
+    size_t bytes;
+    if (type == LUA_TSTRING) {
+        void **held = cnri_lua_push_holder(L);
+        const char *name = lua_tostring(L, top + 1), *path = cnri_lua_push_beside(L, name);
+        if (!path) cnri_graph_problem(g, where, "policy: '%s' lies outside the script's folder, or leads there",
+                                      name);
+        else if (cnri_read_file(path, CNRI_SCRIPT_FILE_BYTES, &text, &bytes, &err))
+            cnri_graph_problem(g, where, "policy: %s: %s", err.where, err.text);
+        else {
+            *held = text;
+            cnri_graph_set_meta(g, CNRI_POLICY_META, text);
+            cnri_graph_set_meta(g, CNRI_POLICY_META ".name", name);
+        }
+    } else if (type != LUA_TNIL) {
+        cnri_graph_problem(g, where, "policy: want a file's name");
+    }
+    lua_settop(L, top);
+}
+
 static void add_name(lua_State *L, cnr_graph *g, int args) {
     char *own = cnri_strdup(push_name(L, args));
     lua_pop(L, 1);
@@ -175,6 +199,7 @@ void cnri_lua_build(lua_State *L, int net, cnri_lua_built *out) {
     add_name(L, out->graph, args);
     cnri_lua_compile(L, net, out->graph);
     add_labels(L, out->graph, args, where);
+    add_policy(L, out->graph, args, where);
     add_places(L, out->graph, args, where);
     cnri_lua_read_weights(L, args, out);
     lua_settop(L, top);

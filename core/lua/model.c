@@ -1,5 +1,6 @@
 /* Nets that experiments run: c.load(path or net, options), net:run{...}, net:picture(path) ... */
 #include "core/lua/model.h"
+#include "core/lua/candidates.h"
 #include "core/lua/files.h"
 #include "core/lua/layer.h"
 #include "core/lua/load.h"
@@ -26,7 +27,7 @@ cnr_model *cnri_lua_model_at(lua_State *L, int i) {
 
 typedef struct options {
     cnr_load_options load;
-    const char *names[16], *import[17], *kernels[17];
+    const char *names[16], *import[17], *kernels[17], *devices[17], *settings[17];
     int64_t sizes[16];
     int32_t verify;
 } options;
@@ -42,6 +43,9 @@ static const cnri_lua_key load_keys[] = {
     CNRI_TEXT("preset: how pictures are prepared: torchvision", options, load.preset),
     CNRI_OTHER("kernels: what must run: { \"conv1=NAME\" }", "string[]"),
     CNRI_WHOLE("memory_limit: bytes that running may take", options, load.memory_limit, 1, 9e18),
+    CNRI_TEXT("policy: a file of Lua that picks among candidates", options, load.policy),
+    CNRI_OTHER("policy_options: its settings: { threshold = 1 }", "table<string, string|number>"),
+    CNRI_OTHER("devices: of which candidates are made: { \"cpu\", \"opencl:0\" }", "string[]"),
     {0}};
 
 static void read_sizes(lua_State *L, int table, options *o) {
@@ -75,21 +79,48 @@ static const char *const *read_words(lua_State *L, int table, const char *name, 
     return n ? to : NULL;
 }
 
-/* The texts belong to the table at `table`, which stays on the stack. */
+/* Pushes a table that keeps "name=value" texts, for as long as it is on the stack. */
+static void push_settings(lua_State *L, int table, options *o) {
+    int n = 0;
+    lua_newtable(L);
+    const int type = cnri_lua_get(L, table, "policy_options");
+    if (type != LUA_TNIL && type != LUA_TTABLE)
+        luaL_error(L, "policy_options: want { name = value, ... }");
+    if (type == LUA_TTABLE) {
+        lua_pushnil(L);
+        while (lua_next(L, -2)) {
+            if (lua_type(L, -2) != LUA_TSTRING || !lua_isstring(L, -1) || n == 16)
+                luaL_error(L, "policy_options: want up to 16 names with numbers or texts");
+            o->settings[n] = lua_pushfstring(L, "%s=%s", lua_tostring(L, -2), lua_tostring(L, -1));
+            lua_rawseti(L, -5, ++n);
+            lua_pop(L, 1);
+        }
+    }
+    lua_pop(L, 1);
+    o->load.policy_options = n ? o->settings : NULL;
+}
+
+/* The texts belong to the table at `table`, and to another that is pushed; both stay on the stack. */
 static void read_options(lua_State *L, int table, options *o) {
     memset(o, 0, sizeof *o);
     o->load.size = sizeof o->load;
     o->verify = 1;
-    if (lua_isnoneornil(L, table)) return;
+    if (lua_isnoneornil(L, table)) {
+        lua_pushnil(L);
+        return;
+    }
     cnri_lua_take(L, table, load_keys, o);
     read_sizes(L, table, o);
     o->load.import_options = read_words(L, table, "import", o->import);
     o->load.kernels = read_words(L, table, "kernels", o->kernels);
+    o->load.devices = read_words(L, table, "devices", o->devices);
+    push_settings(L, table, o);
     o->load.symbols = o->names;
     o->load.symbol_values = o->sizes;
     o->load.no_verify = !o->verify;
     const char *weights = o->load.weights;
     if (weights && strncmp(weights, "random", 6) != 0) cnri_lua_check_file(L, weights, false);
+    if (o->load.policy) cnri_lua_check_file(L, o->load.policy, false);
 }
 
 static int build_net(lua_State *L) {
@@ -279,6 +310,51 @@ static int list_outputs(lua_State *L) {
     return 1;
 }
 
+/* Stack: the plan, the node's name or nil. */
+static int push_candidates(lua_State *L) {
+    const cnri_table *t = ((const cnr_plan *)lua_touserdata(L, 1))->table;
+    const char *node = lua_tostring(L, 2);
+    const int all = cnri_lua_push_rows(L, t, false);
+    lua_newtable(L);
+    for (int32_t i = 0, n = 0; i < t->rows.n; i++) {
+        if (node && !cnri_matches(node, t->nodes.at[t->rows.at[i].node].name)) continue;
+        lua_rawgeti(L, all, i + 1);
+        lua_rawseti(L, -2, ++n);
+    }
+    if (node && lua_rawlen(L, -1) == 0)
+        return luaL_error(L, "the net as it is planned has no node '%s'", node);
+    lua_createtable(L, 0, 3);
+    const char *const texts[][2] = {{"policy", t->policy}, {"failure", t->failure}, {"notes", t->notes}};
+    for (size_t i = 0; i < CNRI_COUNT(texts); i++) {
+        lua_pushstring(L, texts[i][1]);
+        lua_setfield(L, -2, texts[i][0]);
+    }
+    return 2;
+}
+
+/* net:candidates(node): the rows of a plan that is made for this. */
+static int list_candidates(lua_State *L) {
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_model *model = cnri_lua_model_at(L, 1);
+    cnri_shapes shapes;
+    cnr_plan *plan = NULL;
+    luaL_optstring(L, 2, NULL);
+    lua_settop(L, 2);
+    const uint64_t left = cnri_script_leave();
+    cnr_status status = cnri_input_shapes(model, 1, &shapes, &err);
+    if (!status) status = cnri_plan_with_table(model, shapes.list, shapes.n, &plan, &err);
+    cnri_shapes_free(&shapes);
+    cnri_script_return(L, left);
+    if (status) return cnri_script_raise(L, &err);
+    lua_pushcfunction(L, push_candidates);
+    lua_replace(L, 1);
+    lua_pushlightuserdata(L, plan);
+    lua_insert(L, 2);
+    const int raised = lua_pcall(L, 2, 2, 0);
+    cnri_plan_free(plan);
+    return raised ? lua_error(L) : 2;
+}
+
 /* net:label(index): the class's name; nil when it has none. Indices begin at 0, as in topk. */
 static int label(lua_State *L) {
     lua_pushstring(L, cnr_label(cnri_lua_model_at(L, 1), luaL_checkinteger(L, 2)));
@@ -353,6 +429,8 @@ const cnri_lua_row cnri_model_methods[] = {
      "how long runs on made-up inputs take (10 runs)", NULL},
     {"inputs()", list_inputs, PORTS, "what it takes", NULL},
     {"outputs()", list_outputs, PORTS, "what it gives", NULL},
+    {"candidates(node?: string)", list_candidates, "table[], table",
+     "what each node, or those named so (conv*), could be run by, and what a policy said of it", NULL},
     {"label(index: integer)", label, "string?", "the name of a class, from 0", NULL},
     {"meta(key: string)", meta, "string?", "what its file says beside its layers", NULL},
     {"weights()", list_weights, "string[]", "the names of its weights", NULL},

@@ -6,6 +6,7 @@ const cnri_lua_key cnri_net_keys[] = {
     CNRI_OTHER("name: of the net; the file's when left out", "string"),
     CNRI_OTHER("weights: a file beside the script, or { files, name = setting }", "string|table"),
     CNRI_OTHER("labels: of the classes: a list, or a file", "string[]|string"),
+    CNRI_OTHER("policy: a file that picks its kernels and devices", "string"),
     CNRI_OTHER("input: { \"name\", shape = ... }, or a value", "table|cnnrun.Value"),
     CNRI_OTHER("inputs: a list of such", "(table|cnnrun.Value)[]"),
     CNRI_OTHER("output: a value", "cnnrun.Value"),

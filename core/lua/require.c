@@ -60,23 +60,30 @@ static const char *read_piece(lua_State *L, void *arg, size_t *n) {
     return *n ? at : NULL;
 }
 
-void cnri_lua_load_file(lua_State *L, const char *path, const char *name) {
-    cnr_error err = CNR_ERROR_INIT;
-    char *text;
-    size_t bytes;
-    lua_pushfstring(L, "@%s", name);
-    if (cnri_read_file(path, CNRI_SCRIPT_FILE_BYTES, &text, &bytes, &err))
-        luaL_error(L, "%s: %s", err.where, err.text);
+void cnri_lua_load_text(lua_State *L, const char *text, size_t bytes, const char *name) {
     piece p = {text, bytes};
+    lua_pushfstring(L, "@%s", name);
     if (bytes && text[0] == '#') { /* #!/usr/bin/env cnnrun: kept as an empty line */
         p.at = memchr(text, '\n', bytes);
         p.n = p.at ? bytes - (size_t)(p.at - text) : 0;
     }
-    const int status = lua_load(L, read_piece, &p, lua_tostring(L, -1), "t");
-    cnri_free(text);
-    if (status != LUA_OK) lua_error(L);
+    if (lua_load(L, read_piece, &p, lua_tostring(L, -1), "t") != LUA_OK) lua_error(L);
     push_environment(L);
     lua_setupvalue(L, -2, 1);
+    lua_remove(L, -2);
+}
+
+void cnri_lua_load_file(lua_State *L, const char *path, const char *name) {
+    cnr_error err = CNR_ERROR_INIT;
+    char *text;
+    size_t bytes;
+    void **held = cnri_lua_push_holder(L);
+    if (cnri_read_file(path, CNRI_SCRIPT_FILE_BYTES, &text, &bytes, &err))
+        luaL_error(L, "%s: %s", err.where, err.text);
+    *held = text;
+    cnri_lua_load_text(L, text, bytes, name);
+    cnri_free(text);
+    *held = NULL;
     lua_remove(L, -2);
 }
 

@@ -73,6 +73,8 @@ void cnri_lua_open_require(lua_State *L);
 /* Loads the text file `path` as a function with its own _ENV and pushes it; `name` is shown in
  * messages. Raises. */
 void cnri_lua_load_file(lua_State *L, const char *path, const char *name);
+/* The same of a text that is there. */
+void cnri_lua_load_text(lua_State *L, const char *text, size_t bytes, const char *name);
 /* module.c: pushes the table that require "cnnrun" gives. */
 void cnri_lua_open_module(lua_State *L);
 

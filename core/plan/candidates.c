@@ -1,11 +1,6 @@
 /* The rows of a node on a device: which kernels take it, in which layouts, and how much of its chain. */
 #include "core/plan/planner.h"
 
-/* What moving a byte between layouts is taken to cost: read and write at about 10 GB/s, and far
- * more where it must pass through the host. */
-#define NS_A_BYTE 0.2
-#define NS_A_BYTE_AWAY 2.0
-
 /* What all rows of one question have in common. */
 typedef struct asking {
     cnri_planner *p;
@@ -132,7 +127,7 @@ static void pass_block(const asking *a, cnri_candidate *c) {
 
 static double conversion_ns(const asking *a, const cnri_view *v, const cnri_candidate *c) {
     const int32_t *block = cnri_layout(c, CNRI_IN_BLOCK), *memory = cnri_layout(c, CNRI_IN_CLASS);
-    const double rate = cnri_is_host(a->device) ? NS_A_BYTE : NS_A_BYTE_AWAY;
+    const double rate = cnri_conversion_rate(cnri_is_host(a->device));
     double ns = 0;
     for (int32_t i = 0; i < v->n_in; i++) {
         const cnr_value value = v->in[i];
@@ -158,7 +153,7 @@ static void find_cost(const asking *a, const cnri_view *v, double estimate, cnri
     c->around_ns = conversion_ns(a, v, c);
     if (!seen)
         c->around_ns +=
-            NS_A_BYTE * (a->q->cap - c->n_chain) * (double)cnr_dense_bytes(v->node.outputs[0]);
+            cnri_conversion_rate(true) * (a->q->cap - c->n_chain) * (double)cnr_dense_bytes(v->node.outputs[0]);
 }
 
 /* ---- asking ---- */

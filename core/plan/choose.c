@@ -9,10 +9,9 @@ static const char *forced_as(const cnri_planner *p, const char *name) {
     return NULL;
 }
 
-static cnri_question question_for(const cnri_planner *p, const cnri_pick *pick) {
-    const cnri_node *n = p->graph->nodes.at[pick->chain.node];
-    cnri_question q = {.node = pick->chain.node, .axis = pick->axis, .cap = pick->chain.n,
-                       .untimed = p->options->deterministic};
+cnri_question cnri_question_of(const cnri_planner *p, int32_t node, int32_t axis) {
+    const cnri_node *n = p->graph->nodes.at[node];
+    cnri_question q = {.node = node, .axis = axis, .untimed = p->options->deterministic};
     q.only = forced_as(p, cnri_node_name(p, q.node));
     q.own = q.only != NULL;
     if (!q.only) q.only = forced_as(p, n->view.desc->name);
@@ -44,9 +43,16 @@ static cnr_status not_as_forced(const cnri_planner *p, const cnri_question *q, c
                      "kernel \"%s\" was asked for but does not take this node", q->only);
 }
 
+/* The row that the policy took for the node, if it is of this device. */
+static const cnri_candidate *answer_of(const cnri_planner *p, int32_t node, int32_t device) {
+    const cnri_candidate *c = p->answers ? p->answers[node] : NULL;
+    return c && c->device == device ? c : NULL;
+}
+
 /* Chooses for one part; what its device leaves goes to the one with host memory. */
 static cnr_status choose_part(cnri_planner *p, cnri_pick *pick, cnri_question *q,
                               cnri_candidate *part, cnr_error *err) {
+    q->answer = answer_of(p, q->node, part->device);
     for (q->device = part->device;;) {
         char key[CNRI_TUNING_KEY] = "";
         const cnri_rule *rule = cnri_rule_for(q);
@@ -54,9 +60,13 @@ static cnr_status choose_part(cnri_planner *p, cnri_pick *pick, cnri_question *q
         if (!status) status = cnri_candidates_make(p, &pick->chain, q, rule, key, err);
         if (status) return status;
         const int32_t i = cnri_rule_pick(&rule, q, &p->rows);
+        if (q->answer && (i < 0 || p->rows.at[i].kernel != q->answer->kernel)) {
+            q->answer = NULL; /* not among today's neighbours: the other rules choose */
+            continue;
+        }
         if (i >= 0) {
             take(p, i, part);
-            pick->by = rule;
+            part->by = rule->name;
             return CNR_OK;
         }
         if (!q->dynamic && q->only && (p->rows.named || q->own) &&
@@ -69,7 +79,7 @@ static cnr_status choose_part(cnri_planner *p, cnri_pick *pick, cnri_question *q
 
 /* All parts take the same chain along: *cap of it. */
 static cnr_status choose_parts(cnri_planner *p, cnri_pick *pick, int32_t *cap, cnr_error *err) {
-    cnri_question q = question_for(p, pick);
+    cnri_question q = cnri_question_of(p, pick->chain.node, pick->axis);
     cnr_status status = CNR_OK;
     *cap = pick->chain.n;
     for (bool agreed = false; !agreed && !status;) {
@@ -78,6 +88,8 @@ static cnr_status choose_parts(cnri_planner *p, cnri_pick *pick, int32_t *cap, c
         for (int32_t i = 0; i < pick->n_parts && !status; i++) {
             status = cnri_memo_tell(p, q.node, i, &q.told, err);
             if (!status && q.told && q.told->n_chain < *cap) *cap = least = q.told->n_chain;
+            const cnri_candidate *answer = answer_of(p, q.node, pick->parts[i].device);
+            if (!status && answer && answer->n_chain < *cap) *cap = least = answer->n_chain;
             q.cap = *cap;
             if (!status) status = choose_part(p, pick, &q, &pick->parts[i], err);
             if (!status && q.told)
@@ -118,7 +130,7 @@ static cnr_status choose_node(cnri_planner *p, int32_t node, cnr_error *err) {
     if (!status) status = choose_parts(p, pick, &cap, err);
     if (status) return status;
     pick->view = cnri_view_of(p, &pick->chain, cap, false);
-    for (int32_t i = 0; i < cap; i++) p->picks[pick->chain.at[i]].absorbed = true;
+    for (int32_t i = 0; i < cap; i++) p->picks[pick->chain.at[i]].absorbed_by = node;
     keep_offers(p, pick);
     return cnri_memo_keep(p, node, err);
 }
@@ -134,18 +146,35 @@ static void find_only_users(cnri_planner *p) {
     for (int32_t i = 0; i < g->outputs.n; i++) p->only_user[g->outputs.at[i]] = -1;
 }
 
+void cnri_choices_drop(cnri_planner *p) {
+    for (int32_t i = 0; i < p->n_picks && p->picks; i++) {
+        cnri_free(p->picks[i].parts);
+        cnri_free(p->picks[i].layouts);
+        cnri_chain_free(&p->picks[i].chain);
+    }
+    cnri_free(p->picks);
+    cnri_free(p->offers);
+    cnri_free(p->only_user);
+    p->picks = NULL;
+    p->offers = NULL;
+    p->only_user = NULL;
+    p->n_picks = 0;
+}
+
 cnr_status cnri_plan_choose(cnri_planner *p, cnr_error *err) {
     const cnr_graph *g = p->graph;
     p->n_offers = g->values.n;
     p->n_picks = g->nodes.n;
+    p->plan->decisions.n = 0;
     p->offers = cnri_alloc_zero((size_t)(g->values.n + 1) * sizeof *p->offers);
     p->only_user = cnri_alloc((size_t)(g->values.n + 1) * sizeof *p->only_user);
     p->picks = cnri_alloc_zero((size_t)(g->nodes.n + 1) * sizeof *p->picks);
     if (!p->offers || !p->only_user || !p->picks) return cnri_no_memory(err);
     for (int32_t v = 0; v < p->n_offers; v++) p->offers[v].device = -1;
+    for (int32_t i = 0; i < p->n_picks; i++) p->picks[i].absorbed_by = -1;
     find_only_users(p);
     for (int32_t i = 0; i < p->n_picks; i++) {
-        if (p->picks[i].absorbed) continue;
+        if (p->picks[i].absorbed_by >= 0) continue;
         const cnr_status status = choose_node(p, i, err);
         if (status) return status;
     }

@@ -1,6 +1,7 @@
 /* What was decided, as text for the next process, and a plan made after such a text.
  *
  *   reads print                                   of weights that were compared with their digests
+ *   placed node axis=A device=share ...           where a policy wanted a node
  *   node part chain way version device kernel     one line a part; tabs between */
 #include "core/plan/planner.h"
 
@@ -20,10 +21,23 @@ cnr_status cnri_memo_keep(cnri_planner *p, int32_t node, cnr_error *err) {
     return CNR_OK;
 }
 
+static void print_placed(const cnr_plan *plan, int32_t node, cnri_text *out) {
+    const cnri_placement *w = &plan->placed.at[plan->placed_as[node]];
+    cnri_text_add(out, "placed\t%d\taxis=%d", (int)node, (int)w->axis);
+    for (int32_t i = 0; i < w->n_parts; i++) {
+        char share[64];
+        cnri_print_double(share, sizeof share, w->parts[i].ratio);
+        cnri_text_add(out, " %s=%s", w->parts[i].device, share);
+    }
+    cnri_text_add(out, "\n");
+}
+
 void cnri_memo_print(const cnr_plan *plan, cnri_text *out) {
     char print[33];
     if (!cnri_plan_reads(plan, print)) out->failed = true;
     else if (*print) cnri_text_add(out, "reads\t%s\n", print);
+    for (int32_t i = 0; plan->placed_as && i < plan->graph->nodes.n; i++)
+        if (plan->placed_as[i] >= 0) print_placed(plan, i, out);
     for (int32_t i = 0; i < plan->decisions.n; i++) {
         const cnri_decision *d = &plan->decisions.at[i];
         cnri_text_add(out, "%d\t%d\t%d\t%d\t%u\t%s\t%s\n", (int)d->node, (int)d->part,
@@ -62,6 +76,17 @@ static bool in_order(const cnri_decision *a, const cnri_decision *b) {
     return a->node < b->node || (a->node == b->node && a->part < b->part);
 }
 
+/* "NODE<tab>axis=A device=share ...", behind the word. */
+static cnr_status parse_placed(cnri_memo *memo, char *line, cnr_error *err) {
+    int64_t node;
+    if (!number(&line, INT32_MAX, &node))
+        return cnri_fail(err, CNR_E_FORMAT, "choices", "a placement is malformed");
+    cnri_placed *to = cnri_push(&memo->placed);
+    if (!to) return cnri_no_memory(err);
+    to->node = (int32_t)node;
+    return cnri_wish_read(&to->where, "choices", line, err);
+}
+
 cnr_status cnri_memo_parse(cnri_memo *memo, const char *text, cnr_error *err) {
     if (!(memo->text = cnri_strdup(text))) return cnri_no_memory(err);
     for (char *at = memo->text, *line; *at;) {
@@ -69,6 +94,11 @@ cnr_status cnri_memo_parse(cnri_memo *memo, const char *text, cnr_error *err) {
         line = field(&at, '\n');
         if (line && !memo->reads && strncmp(line, "reads\t", 6) == 0) {
             memo->reads = line + 6;
+            continue;
+        }
+        if (line && strncmp(line, "placed\t", 7) == 0) {
+            const cnr_status status = parse_placed(memo, line + 7, err);
+            if (status) return status;
             continue;
         }
         if (!line || !parse_line(line, &d))
@@ -86,12 +116,22 @@ cnr_status cnri_memo_parse(cnri_memo *memo, const char *text, cnr_error *err) {
 
 void cnri_memo_free(cnri_memo *memo) {
     cnri_vec_free(&memo->decisions);
+    for (int32_t i = 0; i < memo->placed.n; i++) cnri_placement_free(&memo->placed.at[i].where);
+    cnri_vec_free(&memo->placed);
     cnri_vec_free(&memo->blobs);
     cnri_free(memo->text);
     memo->text = NULL;
 }
 
 /* ---- following ---- */
+
+void cnri_memo_place(cnri_planner *p) {
+    const cnri_memo *memo = p->options->memo;
+    for (int32_t i = 0; memo && i < memo->placed.n; i++) {
+        const cnri_placed *placed = &memo->placed.at[i];
+        if (placed->node < p->graph->nodes.n) p->wish[placed->node] = &placed->where;
+    }
+}
 
 cnr_status cnri_memo_tell(cnri_planner *p, int32_t node, int32_t part, const cnri_decision **out,
                           cnr_error *err) {

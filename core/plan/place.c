@@ -65,6 +65,7 @@ cnr_status cnri_plan_place(cnri_planner *p, cnr_error *err) {
             if (pass != (all ? 2 : pattern ? 1 : 0)) continue;
             status = find_wish(p, w, err);
         }
+    if (!status) cnri_memo_place(p);
     return status;
 }
 
@@ -80,6 +81,19 @@ static int64_t split_alignment(const cnr_node *node, int32_t axis, cnri_text *ca
         cnri_text_add(can, "%s%d", i ? ", " : "", (int)axes[i].axis);
     }
     return 0;
+}
+
+uint32_t cnri_split_axes(const cnri_planner *p, int32_t node) {
+    const cnri_node *n = p->graph->nodes.at[node];
+    const cnr_tensor *out = n->view.n_outputs == 1 ? n->view.outputs[0] : NULL;
+    uint32_t axes = 0;
+    if (!out || cnr_dtype_bits(out->dtype) < 8 || cnri_node_updates(p->graph, n, 0) >= 0) return 0;
+    for (int32_t a = 0; a < out->rank; a++) {
+        cnri_text can = {0};
+        if (split_alignment(&n->view, a, &can) > 0) axes |= 1u << a;
+        cnri_text_free(&can);
+    }
+    return axes;
 }
 
 static cnr_status ranges(cnri_planner *p, int32_t node, const cnri_placement *w, cnri_pick *pick,

@@ -1,21 +1,13 @@
 /* Makes a plan from a graph, phase by phase, and frees it. */
 #include "core/plan/planner.h"
 
-static void free_pick(cnri_pick *pick) {
-    cnri_free(pick->parts);
-    cnri_free(pick->layouts);
-    cnri_chain_free(&pick->chain);
-}
-
 static void free_planner(cnri_planner *p) {
-    for (int32_t i = 0; i < p->n_picks && p->picks; i++) free_pick(&p->picks[i]);
+    cnri_choices_drop(p);
     for (int32_t i = 0; i < p->reach.n; i++) cnri_free(p->reach.at[i].spans);
     cnri_vec_free(&p->reach);
     cnri_rows_free(&p->rows);
-    cnri_free(p->picks);
+    cnri_free((void *)p->answers);
     cnri_free(p->wish);
-    cnri_free(p->offers);
-    cnri_free(p->only_user);
     cnri_free(p->first_home);
     cnri_free(p->elided);
 }
@@ -63,6 +55,48 @@ static cnr_status count_params(cnr_plan *plan, cnr_error *err) {
     return CNR_OK;
 }
 
+/* The default plan stands; that is told once, however many plans are made. */
+static cnr_status fall_back(cnri_planner *p, const cnr_error *why, cnr_error *err) {
+    cnri_policy *policy = p->options->policy;
+    cnri_answer_drop(p);
+    p->plan->policy_failed = true;
+    p->plan->table->failure = cnri_format("%s: %s", why->where, why->text);
+    if (!p->plan->table->failure) return cnri_no_memory(err);
+    if (!atomic_exchange(&policy->told, true))
+        cnri_log(CNR_LOG_WARN, "policy", "%s; the default plan stands", p->plan->table->failure);
+    if (p->picks) return CNR_OK; /* nothing was begun after the answer */
+    return cnri_plan_choose(p, err);
+}
+
+static cnr_status ask_policy(cnri_planner *p, cnr_error *err) {
+    cnr_error why = CNR_ERROR_INIT;
+    cnr_status status = cnri_answer_take(p, &why);
+    if (!status && p->plan->placed.n > 0) {
+        cnri_choices_drop(p);
+        status = cnri_plan_choose(p, &why);
+        if (status && status != CNR_E_MEMORY) cnri_choices_drop(p);
+    }
+    if (status == CNR_E_MEMORY) return cnri_no_memory(err);
+    return status ? fall_back(p, &why, err) : CNR_OK;
+}
+
+/* By the rules; then, if there is a policy of the whole net, as it answers. A stored plan has the answer
+ * that was given then. */
+static cnr_status choose(cnri_planner *p, cnr_error *err) {
+    const bool asks = p->options->policy && !p->options->memo;
+    cnr_status status = cnri_plan_choose(p, err);
+    if (status || !(asks || p->options->candidates)) return status;
+    status = cnri_table_make(p, err);
+    if (!status) cnri_table_mark(p);
+    if (!status && asks) status = ask_policy(p, err);
+    if (!status) cnri_table_mark(p);
+    if (!p->options->candidates) {
+        cnri_table_free(p->plan->table);
+        p->plan->table = NULL;
+    }
+    return status;
+}
+
 const char *const cnri_plan_steps[] = {"fuse", "alias", "layout", NULL};
 
 static cnr_status make(cnri_planner *p, const cnr_tensor *const *types, int32_t n_types,
@@ -77,7 +111,7 @@ static cnr_status make(cnri_planner *p, const cnr_tensor *const *types, int32_t 
     p->alias = !cnri_off(off, cnri_plan_steps[1]);
     p->layout = !cnri_off(off, cnri_plan_steps[2]);
     if (!status) status = cnri_plan_place(p, err);
-    if (!status) status = cnri_plan_choose(p, err);
+    if (!status) status = choose(p, err);
     if (!status) status = cnri_plan_emit(p, err);
     if (!status) status = cnri_plan_alias(p, err);
     if (!status) status = cnri_plan_views(p, err);
@@ -134,6 +168,13 @@ static void free_step(cnr_plan *plan, cnri_step *s) {
     cnri_free(s->room);
 }
 
+void cnri_plan_unplace(cnr_plan *plan) {
+    for (int32_t i = 0; i < plan->placed.n; i++) cnri_free(plan->placed.at[i].parts);
+    cnri_vec_free(&plan->placed);
+    cnri_free(plan->placed_as);
+    plan->placed_as = NULL;
+}
+
 void cnri_plan_free(cnr_plan *plan) {
     if (!plan) return;
     cnri_residency_free(plan);
@@ -151,6 +192,8 @@ void cnri_plan_free(cnr_plan *plan) {
     cnri_vec_free(&plan->twins);
     cnri_vec_free(&plan->decisions);
     cnri_unmap_file(&plan->kept);
+    cnri_table_free(plan->table);
+    cnri_plan_unplace(plan);
     cnri_free(plan->origin);
     cnri_free(plan->constants);
     cnri_free(plan->input_homes);

@@ -57,6 +57,9 @@ typedef struct cnri_decision {
     uint32_t version; /* of the kernel */
 } cnri_decision;
 
+/* Where a policy wanted a node. */
+typedef struct cnri_placed { int32_t node; cnri_placement where; } cnri_placed;
+
 /* A blob that was prepared before; `data` stays where it is as long as the plan lives. */
 typedef struct cnri_kept_blob {
     const char *name;
@@ -70,6 +73,7 @@ typedef struct cnri_kept_blob {
  * CNR_E_VERSION. */
 typedef struct cnri_memo {
     CNRI_VEC(cnri_decision) decisions; /* by node, then part */
+    CNRI_VEC(cnri_placed) placed;      /* by node: what a policy wished */
     CNRI_VEC(cnri_kept_blob) blobs;    /* in the order of cnri_residency_blob */
     const char *reads; /* of cnri_plan_reads; NULL: not said */
     char *text; /* behind the names */
@@ -80,9 +84,15 @@ typedef struct cnri_memo {
 enum { CNRI_TUNING_KEY = 33 };
 typedef enum cnri_source { CNRI_GUESSED, CNRI_ESTIMATED, CNRI_MEASURED } cnri_source;
 typedef struct cnri_cost { /* of a kernel, once; 0: not known */
-    double ns, joules, mhz; /* mhz: of the device while it was measured */
+    double ns, rest; /* rest: of ns, by other kernels, for what this one leaves of the chain */
+    double joules, mhz; /* mhz: of the device while it was measured */
     cnri_source from;
 } cnri_cost;
+/* What is on record of devices: an idle one, and copies of two sizes from one to another. */
+#define CNRI_TUNING_IDLE "(idle)"
+#define CNRI_TUNING_COPY_LESS "(copy 4K)"
+#define CNRI_TUNING_COPY_MORE "(copy 4M)"
+enum { CNRI_TUNING_BYTES_LESS = 4 << 10, CNRI_TUNING_BYTES_MORE = 4 << 20 };
 typedef struct cnri_timed { char key[CNRI_TUNING_KEY], kernel[96]; cnri_cost cost; } cnri_timed;
 /* Fills costs[i] with what kernel i of n takes on `segment`, a net of that node and what follows it; its
  * ns <= 0: it does not take it. */
@@ -95,6 +105,84 @@ typedef struct cnri_tuning {
     void *arg;
 } cnri_tuning;
 
+/* ---- table.c: all rows of a net, for whoever looks at them and for policies of the whole net.
+ *
+ *   nodes    conv1: rows 0..2          relu1: rows 3..4         (of the net as it is planned)
+ *   rows     cpu gemm, takes 2 | cpu direct, takes 2 | opencl:0 ... | cpu relu | ...
+ *   links    cpu -> opencl:0: so much a byte
+ *
+ * What a policy sees is in here and nowhere else: record, estimates, guesses, and constants of the net
+ * and the devices, so that a plan's identity covers it. ---- */
+typedef struct cnri_table_row {
+    int32_t node, device, takes, score; /* takes: nodes that it computes; score 0: the reference */
+    const char *kernel, *layout_in, *layout_out, *encodings;
+    cnri_cost cost;        /* of these nodes; ns is there, if only guessed */
+    uint64_t bytes, flops; /* inputs, weights and outputs; a multiply-accumulate is two */
+    bool splits;           /* it can compute ranges */
+    const char *by;        /* who took it; NULL: nobody */
+    double share;          /* of the node, if it was taken */
+} cnri_table_row;
+typedef struct cnri_table_node {
+    const char *name, *op;
+    int32_t first, n_rows;
+    const int32_t *inputs; int32_t n_inputs; /* nodes that compute them; -1: none does */
+    uint64_t out_bytes, flops;
+    uint32_t axes;      /* along which it can be split */
+    const char *wished; /* where somebody placed it by hand; NULL: nobody did */
+    const char *forced; /* the kernel that the options ask for; NULL */
+} cnri_table_node;
+typedef struct cnri_table_device {
+    const char *name, *cls;
+    bool host, wanted; /* wanted: a policy is to see its rows */
+    int32_t units;
+    double idle_watts, busy_watts, mhz; /* as measured; 0: not known */
+} cnri_table_device;
+typedef struct cnri_table_link {
+    int32_t from, to; /* devices */
+    double ns_per_byte, ns_fixed;
+    cnri_source source;
+} cnri_table_link;
+typedef struct cnri_table {
+    const char *net;
+    CNRI_VEC(cnri_table_row) rows;
+    CNRI_VEC(cnri_table_node) nodes;
+    CNRI_VEC(cnri_table_device) devices;
+    CNRI_VEC(cnri_table_link) links;
+    const char *policy;   /* who was asked; NULL: nobody */
+    char *notes;          /* JSON: what it shows beside its answer; NULL */
+    char *failure;        /* why its answer was not followed; NULL */
+    struct cnri_kept_rows *kept; /* what rows are in the planner */
+} cnri_table;
+/* What it takes to bring the output of row a to row b, which reads it: conversion, transfer. */
+double cnri_table_between(const cnri_table *t, int32_t a, int32_t b);
+void cnri_table_free(cnri_table *t);
+/* For people, or an object a row and one at the end; node NULL: all. */
+cnr_status cnri_table_print(const cnri_table *t, const char *node, bool json, cnri_text *out,
+                            cnr_error *err);
+const char *cnri_source_name(cnri_source source); /* "measured" */
+const char *cnri_row_why(const cnri_table *t, int32_t row); /* "": it was not taken */
+
+/* Whoever picks rows of a whole net: a file of another room, to which plan/ has this callback. It must be
+ * a pure function of the table, and may be asked by several threads. */
+typedef struct cnri_policy_answer { /* for one node; blank (row -1, no parts): as by default */
+    int32_t row;             /* of the table */
+    int32_t n_parts, axis;   /* axis -1: whichever it can be split along */
+    cnri_part parts[8];      /* one: a device, of whose rows the usual rules take one */
+} cnri_policy_answer;
+typedef struct cnri_policy {
+    const char *name, *where;   /* as shown: "fastest.lua", "fastest.lua:3" */
+    const char *const *devices; /* of which it wants rows; NULL-terminated */
+    uint8_t print[16];          /* of its text and options */
+    /* answers: by node, blank. *notes: JSON, for cnri_free. */
+    cnr_status (*place)(struct cnri_policy *self, const cnri_table *t, cnri_policy_answer *answers,
+                        char **notes, cnr_error *err);
+    void (*free)(struct cnri_policy *self);
+    atomic_int refs; /* besides the first */
+    atomic_bool told; /* its error */
+} cnri_policy;
+cnri_policy *cnri_policy_hold(cnri_policy *policy);
+void cnri_policy_let_go(cnri_policy *policy); /* NULL is nothing */
+
 typedef struct cnri_plan_options {
     const char *device;              /* default device; NULL: best */
     const cnri_placement *placements;
@@ -106,6 +194,10 @@ typedef struct cnri_plan_options {
     bool deterministic, training;    /* training: weights flagged VARIABLE keep changing */
     const cnri_memo *memo;           /* only while planning */
     cnri_tuning *tuning;             /* the same; looked at unless deterministic; NULL: none */
+    const char *const *devices;      /* of which rows are made, besides; the first is where nodes go by
+                                        default if `device` says nothing; NULL-terminated; NULL */
+    cnri_policy *policy;             /* NULL: rules alone */
+    bool candidates;                 /* the plan keeps its table */
 } cnri_plan_options;
 
 typedef enum cnri_step_kind { CNRI_STEP_KERNEL, CNRI_STEP_COPY, CNRI_STEP_LAYOUT } cnri_step_kind;
@@ -184,6 +276,10 @@ typedef struct cnr_plan {
     CNRI_VEC(cnri_decision) decisions; /* names are the devices' and kernels' own */
     atomic_bool sound; /* the weights that it reads have their digests */
     cnri_mapping kept; /* the file behind blobs that were prepared before */
+    cnri_table *table; /* NULL: nobody asked for it */
+    CNRI_VEC(cnri_placement) placed; /* by the policy; `node` is none's */
+    int32_t *placed_as;              /* by node: of those, -1 none; NULL: it placed nothing */
+    bool policy_failed;              /* so this is the default plan; the table says why */
     char *origin;      /* "hit", "miss: ..." or "stale: ..."; NULL: no cache was asked */
 } cnr_plan;
 
@@ -201,6 +297,7 @@ cnr_status cnri_plan_make_on(const cnr_graph *graph, const cnri_device_set *set,
                              const cnr_tensor *const *input_types, int32_t n_inputs,
                              cnr_plan **out, cnr_error *err);
 void cnri_plan_free(cnr_plan *plan);
+uint64_t cnri_node_macs(const cnr_node *node); /* 0: its operator does not say */
 /* Learned weights of a node's ports that `seen` (by value) does not hold yet; marks them there. */
 uint64_t cnri_node_params(const cnr_graph *g, int32_t node, bool *seen);
 /* In training a plan writes to its variables: the values as they are now, on the host. */
@@ -219,6 +316,11 @@ void cnri_memo_print(const cnr_plan *plan, cnri_text *out);
 /* Decisions from what cnri_memo_print wrote; CNR_E_FORMAT. Blobs are the caller's to add. */
 cnr_status cnri_memo_parse(cnri_memo *memo, const char *text, cnr_error *err);
 void cnri_memo_free(cnri_memo *memo);
+
+/* ---- tuning.c: the keys of a device, and of the way from one to another ---- */
+cnr_status cnri_tuning_device_key(const cnri_device *d, char key[CNRI_TUNING_KEY], cnr_error *err);
+cnr_status cnri_tuning_link_key(const cnri_device *from, const cnri_device *to,
+                                char key[CNRI_TUNING_KEY], cnr_error *err);
 
 /* ---- record.c ---- */
 /* Kernel "": any of that key. NULL: nothing is on record. */

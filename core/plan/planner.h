@@ -7,6 +7,7 @@
  *   candidates.c  rows: kernels that take a node      tuning.c  times and joules on record
  *   policy.c      which row is taken, and by whom     memo.c    what another process took
  *   choose.c      node by node: asks both, and keeps what was taken
+ *   table.c, links.c  all rows of the net       answer.c  what a policy of the whole net picks of them
  *
  *   emit.c    steps and homes, copies between         alias.c   views, joins, in-place
  *   lay.c     lifetimes, storages, waits              finish.c  views, kernel states, constants */
@@ -48,6 +49,7 @@ typedef struct cnri_candidate {
     int32_t n_in, n_out;
     int32_t *layout; /* in_block, in_class (n_in each), out_block, out_class (n_out each) */
     int64_t begin, end; /* of the split axis */
+    const char *by;     /* the rule that took it; NULL: nobody */
 } cnri_candidate;
 enum { CNRI_IN_BLOCK, CNRI_IN_CLASS, CNRI_OUT_BLOCK, CNRI_OUT_CLASS };
 static inline int32_t *cnri_layout(const cnri_candidate *c, int32_t which) {
@@ -74,6 +76,7 @@ typedef struct cnri_question {
     bool own;                    /* ... on this very node */
     const cnri_candidate *answer; /* the row that a policy of the whole net took; NULL */
     bool dynamic, untimed;       /* some input's size is not known yet; clocks do not count */
+    bool known;                  /* clocks count as far as they are on record; nothing is measured */
 } cnri_question;
 /* One way to choose; pure: the same rows give the same answer. */
 typedef struct cnri_rule {
@@ -85,13 +88,12 @@ typedef struct cnri_rule {
 
 /* What is done with a node. */
 typedef struct cnri_pick {
-    bool absorbed;   /* computed by an earlier node */
+    int32_t absorbed_by; /* the node that computes it along; -1: it is computed by itself */
     int32_t n_parts, axis; /* axis -1: not split */
     cnri_chain chain;
     cnri_view view;  /* with as much of the chain as is taken */
     cnri_candidate *parts;
     int32_t *layouts; /* of all parts */
-    const cnri_rule *by; /* who took the row of the last part */
 } cnri_pick;
 
 /* Which of a home's elements are there already: spans on one axis, or all (axis -1). */
@@ -115,6 +117,7 @@ typedef struct cnri_planner {
     int32_t n_picks, n_offers;
     int32_t *only_user; /* by value: the node that alone uses it; -1 */
     cnri_pick *picks; /* by node */
+    const cnri_candidate **answers; /* by node: the row that the policy took; NULL: none; or no policy */
     cnri_offer *offers; /* by value: as produced */
     cnri_rows rows;
     CNRI_VEC(cnri_reach) reach; /* beside plan->homes */
@@ -133,6 +136,14 @@ static inline bool cnri_in_host(const cnr_device *device, int32_t memory_class) 
 static inline bool cnri_is_async(const cnr_device *device) {
     return CNRI_HAS(device->cls, record);
 }
+static inline uint64_t cnri_stored_bytes(const cnr_tensor *t) {
+    return !t ? 0 : t->encoding ? t->bytes : cnr_dense_bytes(t);
+}
+/* What moving a byte between layouts is taken to cost: read and write at about 10 GB/s, and far more
+ * where it must pass through the host. */
+static inline double cnri_conversion_rate(bool host) {
+    return host ? 0.2 : 2.0;
+}
 static inline bool cnri_off(const char *const *names, const char *name) {
     for (; names && *names; names++)
         if (strcmp(*names, name) == 0) return true;
@@ -148,6 +159,8 @@ const char *cnri_node_name(const cnri_planner *p, int32_t node);
 /* place.c */
 cnr_status cnri_plan_place(cnri_planner *p, cnr_error *err);
 cnr_status cnri_plan_host(cnri_planner *p, int32_t *device, cnr_error *err);
+/* The axes of output 0 along which a node can be split. */
+uint32_t cnri_split_axes(const cnri_planner *p, int32_t node);
 /* Devices and ranges of a node's parts; `parts` gets n_parts entries. */
 cnr_status cnri_plan_parts(cnri_planner *p, int32_t node, cnri_pick *pick, cnr_error *err);
 
@@ -168,7 +181,29 @@ const cnri_rule *cnri_rule_for(const cnri_question *q);
 /* The row that is taken, -1: none; and by which rule, if the first leaves it to another. */
 int32_t cnri_rule_pick(const cnri_rule **rule, const cnri_question *q, const cnri_rows *rows);
 
-/* choose.c */
+/* table.c: the rows of a net whose nodes have been chosen for; then whose were taken are marked. */
+struct cnri_kept_rows {
+    CNRI_VEC(cnri_candidate) at; /* beside the table's rows; `layout` goes on with the values */
+    CNRI_VEC(int32_t *) lists;
+    CNRI_VEC(char *) texts;
+    uint64_t *value_bytes;
+};
+static inline const cnr_value *cnri_kept_values(const cnri_candidate *c) {
+    return c->layout + 2 * (c->n_in + c->n_out);
+}
+cnr_status cnri_table_make(cnri_planner *p, cnr_error *err); /* into the plan */
+void cnri_table_mark(cnri_planner *p);
+/* links.c */
+cnr_status cnri_table_surround(cnri_planner *p, cnri_table *t, cnr_error *err);
+/* answer.c: asks the policy, and makes its answer the planner's wishes and rows; CNR_E_MEMORY, or an
+ * answer that cannot be followed. */
+cnr_status cnri_answer_take(cnri_planner *p, cnr_error *err);
+void cnri_answer_drop(cnri_planner *p); /* back to the wishes of before */
+void cnri_plan_unplace(cnr_plan *plan);
+
+/* choose.c: may be called again, once what was chosen is dropped */
+cnri_question cnri_question_of(const cnri_planner *p, int32_t node, int32_t axis);
+void cnri_choices_drop(cnri_planner *p);
 cnr_status cnri_plan_choose(cnri_planner *p, cnr_error *err);
 
 /* emit.c */
@@ -191,7 +226,11 @@ cnr_status cnri_plan_views(cnri_planner *p, cnr_error *err);
 cnr_status cnri_plan_lay(cnri_planner *p, cnr_error *err);
 cnr_status cnri_plan_waits(cnri_planner *p, cnr_error *err);
 cnr_status cnri_plan_constants(cnr_plan *plan, cnr_value only, cnr_error *err);
+/* wish.c: one wish from its text; to be freed after an error too */
+cnr_status cnri_wish_read(cnri_placement *w, const char *node, const char *text, cnr_error *err);
+void cnri_placement_free(cnri_placement *w);
 /* memo.c */
+void cnri_memo_place(cnri_planner *p); /* the policy's wishes of then */
 /* What the memo says of a part of a node. CNR_E_VERSION when it says nothing of it. */
 cnr_status cnri_memo_tell(cnri_planner *p, int32_t node, int32_t part, const cnri_decision **out,
                           cnr_error *err);

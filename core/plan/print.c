@@ -17,7 +17,7 @@ static void shape_text(const cnr_tensor *t, char *text, size_t room) {
     if (t->rank == 0) snprintf(text, room, "scalar");
 }
 
-static uint64_t macs_of(const cnr_node *node) {
+uint64_t cnri_node_macs(const cnr_node *node) {
     cnr_cost cost = {0, 0};
     if (CNRI_HAS(node->desc, cost)) node->desc->cost(node, &cost);
     return cost.macs;
@@ -181,7 +181,7 @@ void cnri_plan_print(const cnr_plan *plan, bool json, cnri_text *out) {
     for (int32_t i = 0; i < plan->graph->nodes.n; i++) {
         const cnri_step *step = f.first[i] < 0 ? NULL : &plan->steps.at[f.first[i]];
         print_row row = {.step = step, .params = cnri_node_params(plan->graph, i, seen),
-                         .macs = macs_of(&plan->graph->nodes.at[i]->view)};
+                         .macs = cnri_node_macs(&plan->graph->nodes.at[i]->view)};
         row.memory = memory_of(plan, row.step);
         macs += row.macs;
         print_node(plan, &f, i, &row, json, out);

@@ -45,10 +45,10 @@ cnr_status cnri_tuning_set(cnri_tuning *t, const char *key, const char *kernel, 
 }
 
 /* What a row says; all but the first may be missing. */
-static const char *const numbers[] = {"ns", "joules", "mhz"};
+static const char *const numbers[] = {"ns", "rest", "joules", "mhz"};
 
 static double *number_of(cnri_cost *cost, size_t which) {
-    double *const all[] = {&cost->ns, &cost->joules, &cost->mhz};
+    double *const all[] = {&cost->ns, &cost->rest, &cost->joules, &cost->mhz};
     return all[which];
 }
 

@@ -37,6 +37,23 @@ static cnr_status add_wished(cnri_device_set *set, cnri_devices *devices,
     return status;
 }
 
+/* Those of the command must be there; a policy makes do with what there is of its own. */
+static cnr_status add_listed(cnri_device_set *set, cnri_devices *devices, const char *const *names,
+                             bool all, cnr_error *err) {
+    cnr_status status = CNR_OK;
+    int32_t index;
+    for (; names && *names && !status; names++) {
+        cnr_error why = CNR_ERROR_INIT;
+        status = add_named(set, devices, *names, &index, &why);
+        if (status && !all && status != CNR_E_MEMORY) {
+            cnri_log(CNR_LOG_INFO, "policy", "%s: %s", *names, why.text);
+            status = CNR_OK;
+        }
+        if (status) cnri_fail(err, status, why.where, "%s", why.text);
+    }
+    return status;
+}
+
 /* One with host memory takes what no other does; a net may be planned without. */
 static cnr_status add_host(cnri_device_set *set, cnri_devices *devices, cnr_error *err) {
     cnr_error why = CNR_ERROR_INIT;
@@ -51,14 +68,18 @@ static cnr_status add_host(cnri_device_set *set, cnri_devices *devices, cnr_erro
 cnr_status cnri_device_set_make(cnri_device_set *set, cnri_devices *devices,
                                 const cnr_graph *graph, const cnri_plan_options *options,
                                 cnr_error *err) {
+    const char *first = options->device;
     *set = (cnri_device_set){.devices = devices, .host = -1};
-    cnr_status status = options->device
-                            ? add_named(set, devices, options->device, &set->fallback, err)
-                            : add_best(set, devices, false, &set->fallback, err);
+    if (!first && options->devices) first = options->devices[0];
+    cnr_status status = first ? add_named(set, devices, first, &set->fallback, err)
+                              : add_best(set, devices, false, &set->fallback, err);
     if (!status) status = cnri_wishes_read(graph, &set->own, err);
     if (!status) status = add_wished(set, devices, set->own.at, set->own.n, err);
     if (!status)
         status = add_wished(set, devices, options->placements, options->n_placements, err);
+    if (!status) status = add_listed(set, devices, options->devices, true, err);
+    if (!status && options->policy && !options->devices)
+        status = add_listed(set, devices, options->policy->devices, false, err);
     if (!status) status = add_host(set, devices, err);
     if (status) cnri_device_set_free(set);
     return status;

@@ -25,25 +25,47 @@ static void add_node(cnri_text *out, const cnr_node *node) {
     cnri_text_add(out, "\n");
 }
 
+/* The digest of a text that was gathered for this, which it frees. */
+static cnr_status digest_key(cnri_text *t, char key[CNRI_TUNING_KEY], cnr_error *err) {
+    const bool failed = t->failed;
+    uint8_t digest[32];
+    if (!failed) cnri_sha256_of(t->at, t->n, digest);
+    cnri_text_free(t);
+    if (failed) return cnri_no_memory(err);
+    cnri_hex(digest, 16, key);
+    return CNR_OK;
+}
+
+static void add_device(cnri_text *t, const cnri_device *on) {
+    const cnr_device *d = &on->device;
+    cnri_text_add(t, "%s %s %d\n", d->cls->name, d->name, (int)d->concurrency);
+    cnri_text_add(t, "%s %s\n", on->info.name, on->info.driver);
+}
+
+cnr_status cnri_tuning_device_key(const cnri_device *d, char key[CNRI_TUNING_KEY], cnr_error *err) {
+    cnri_text t = {0};
+    add_device(&t, d);
+    return digest_key(&t, key, err);
+}
+
+cnr_status cnri_tuning_link_key(const cnri_device *from, const cnri_device *to,
+                                char key[CNRI_TUNING_KEY], cnr_error *err) {
+    cnri_text t = {0};
+    add_device(&t, from);
+    add_device(&t, to);
+    return digest_key(&t, key, err);
+}
+
 static cnr_status make_key(const cnri_planner *p, const cnri_chain *chain, int32_t device,
                            char key[CNRI_TUNING_KEY], cnr_error *err) {
-    const cnri_device *on = p->set->at[device];
-    const cnr_device *d = &on->device;
     cnri_text t = {0};
-    uint8_t digest[32];
-    cnri_text_add(&t, "%s %s %d\n", d->cls->name, d->name, (int)d->concurrency);
-    cnri_text_add(&t, "%s %s\n", on->info.name, on->info.driver);
+    add_device(&t, p->set->at[device]);
     add_node(&t, &p->graph->nodes.at[chain->node]->view);
     for (int32_t i = 0; i < chain->n; i++) {
         cnri_text_add(&t, "%d ", (int)chain->epilogues[i].chain_port);
         add_node(&t, chain->epilogues[i].node);
     }
-    const bool failed = t.failed;
-    if (!failed) cnri_sha256_of(t.at, t.n, digest);
-    cnri_text_free(&t);
-    if (failed) return cnri_no_memory(err);
-    cnri_hex(digest, 16, key);
-    return CNR_OK;
+    return digest_key(&t, key, err);
 }
 
 /* ---- the small net ---- */
@@ -130,6 +152,6 @@ cnr_status cnri_tuning_begin(cnri_planner *p, const cnri_chain *chain, const cnr
     key[0] = 0;
     if (!t || q->untimed || q->dynamic || q->told || q->axis >= 0) return CNR_OK;
     const cnr_status status = make_key(p, chain, q->device, key, err);
-    if (status || !t->measure || cnri_tuning_find(t, key, "")) return status;
+    if (status || !t->measure || q->known || cnri_tuning_find(t, key, "")) return status;
     return measure(p, chain, q->device, key, err);
 }

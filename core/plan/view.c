@@ -21,8 +21,10 @@ static bool may_follow(const cnri_planner *p, int32_t head, int32_t next, cnr_va
     const cnr_node *v = &e->view;
     int32_t port, other;
     if (!(v->desc->flags & CNR_OP_EPILOGUE) || v->n_outputs != 1) return false;
-    if (p->picks[next].absorbed) return false; /* by another of its operands */
-    if (p->wish[next] && p->wish[next] != p->wish[head]) return false;
+    const int32_t by = p->picks[next].absorbed_by;
+    if (by >= 0 && by != head) return false; /* by another of its operands */
+    if (!p->options->memo && p->wish[next] && p->wish[next] != p->wish[head])
+        return false; /* what is stored says how far it goes */
     if (!chain_ports(e, value, &port, &other)) return false;
     if (other >= 0 &&
         ((v->inputs[other]->flags & CNR_TENSOR_DYNAMIC) || v->inputs[other]->encoding))

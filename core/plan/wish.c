@@ -34,8 +34,7 @@ static bool read_word(cnri_placement *w, char *word) {
     return !equals || (cnri_parse_double(equals + 1, &end, &part->ratio) && !*end);
 }
 
-static cnr_status read_wish(cnri_placement *w, const char *node, const char *text,
-                            cnr_error *err) {
+cnr_status cnri_wish_read(cnri_placement *w, const char *node, const char *text, cnr_error *err) {
     char word[96];
     const char *at = text;
     w->node = cnri_strdup(node);
@@ -54,17 +53,19 @@ cnr_status cnri_wishes_read(const cnr_graph *g, cnri_wishes *out, cnr_error *err
         if (strncmp(g->meta.keys[i], prefix, n) != 0) continue;
         cnri_placement *w = cnri_push(out);
         if (!w) return cnri_no_memory(err);
-        const cnr_status status = read_wish(w, g->meta.keys[i] + n, g->meta.texts[i], err);
+        const cnr_status status = cnri_wish_read(w, g->meta.keys[i] + n, g->meta.texts[i], err);
         if (status) return status;
     }
     return CNR_OK;
 }
 
+void cnri_placement_free(cnri_placement *w) {
+    cnri_free(w->node);
+    cnri_free(w->parts);
+}
+
 void cnri_wishes_free(cnri_wishes *wishes) {
-    for (int32_t i = 0; i < wishes->n; i++) {
-        cnri_free(wishes->at[i].node);
-        cnri_free(wishes->at[i].parts);
-    }
+    for (int32_t i = 0; i < wishes->n; i++) cnri_placement_free(&wishes->at[i]);
     cnri_vec_free(wishes);
 }
 

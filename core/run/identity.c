@@ -79,6 +79,8 @@ static void add_options(cnri_text *out, const cnri_plan_request *r) {
     cnri_text_add(out, "options device=%s", o->device ? o->device : "");
     add_words(out, "no_rewrite", o->no_rewrite);
     add_words(out, "kernel", o->kernels);
+    add_words(out, "devices", o->devices);
+    if (o->policy) cnri_text_add(out, " policy=%s", o->policy->name);
     if (o->deterministic) cnri_text_add(out, " deterministic");
     for (int32_t i = 0; i < o->n_placements; i++) {
         const cnri_placement *p = &o->placements[i];
@@ -151,6 +153,8 @@ void cnri_plan_identity(const cnri_plan_request *r, cnri_text *out) {
                   CNR_ABI_MINOR, (unsigned)CNR_SIGNATURE);
     add_shapes(out, r->types, r->n);
     add_options(out, r);
+    /* what a policy sees is made of this text, of its options, and of the other lines */
+    if (r->options->policy) add_digest(out, "policy", r->options->policy->print);
     add_devices(out, r->set);
     cnri_text_add(out, "threads %d\n", (int)m->rt->devices.options.threads);
     add_plugins(out);

@@ -34,6 +34,8 @@ void cnri_plan_options_free(cnri_plan_options *o) {
     cnri_free((void *)o->device);
     free_words(o->no_rewrite);
     free_words(o->kernels);
+    free_words(o->devices);
+    cnri_policy_let_go(o->policy);
     memset(o, 0, sizeof *o);
 }
 
@@ -41,10 +43,12 @@ bool cnri_plan_options_copy(const cnri_plan_options *from, cnri_plan_options *to
     *to = *from;
     to->device = NULL;
     to->placements = NULL;
-    to->no_rewrite = to->kernels = NULL;
+    to->no_rewrite = to->kernels = to->devices = NULL;
+    cnri_policy_hold(to->policy);
     if (from->device && !(to->device = cnri_strdup(from->device))) return false;
     if (!copy_words(from->no_rewrite, &to->no_rewrite)) return false;
     if (!copy_words(from->kernels, &to->kernels)) return false;
+    if (!copy_words(from->devices, &to->devices)) return false;
     if (from->n_placements <= 0) return true;
     cnri_placement *all = cnri_alloc_zero((size_t)from->n_placements * sizeof *all);
     to->placements = all;
@@ -200,6 +204,27 @@ static cnr_status check_kernel(const cnr_graph *g, const char *word, cnr_error *
     return status;
 }
 
+static void take_options(cnri_plan_options *to, const cnr_load_options *from) {
+    to->device = from->device;
+    to->no_rewrite = from->no_rewrite;
+    to->kernels = from->kernels;
+    to->memory_bound = from->memory_bound;
+    to->memory_limit = from->memory_limit;
+    to->deterministic = from->deterministic;
+    to->devices = from->devices && from->devices[0] ? from->devices : NULL;
+}
+
+/* The one that was asked for, else the net's own. */
+static cnr_status open_policy(const cnr_model *m, const cnr_load_options *o, cnri_policy **out,
+                              cnr_error *err) {
+    const char *own = cnri_graph_meta(m->graph, CNRI_POLICY_META);
+    const char *name = cnri_graph_meta(m->graph, CNRI_POLICY_META ".name");
+    const char *const *options = o ? o->policy_options : NULL;
+    if (o && o->policy && *o->policy) return cnri_policy_open(o->policy, NULL, options, out, err);
+    if (!own || !*own || (o && o->policy)) return CNR_OK;
+    return cnri_policy_open(name ? name : "policy", own, options, out, err);
+}
+
 static cnr_status fill(cnr_model *m, const cnr_load_options *o, cnr_error *err) {
     cnri_plan_options options = {0};
     for (const char *const *k = o ? o->kernels : NULL; k && *k; k++) {
@@ -207,21 +232,20 @@ static cnr_status fill(cnr_model *m, const cnr_load_options *o, cnr_error *err) 
         if (status) return status;
     }
     if (o) {
-        options.device = o->device;
-        options.no_rewrite = o->no_rewrite;
-        options.kernels = o->kernels;
-        options.memory_bound = o->memory_bound;
-        options.memory_limit = o->memory_limit;
-        options.deterministic = o->deterministic;
+        take_options(&options, o);
         m->cache_bytes = o->cache_bytes;
         if (o->cache && !(m->cache = cnri_strdup(o->cache))) return no_memory(err);
         const cnr_status status = cnri_devices_keep(&m->rt->devices, o->cache, err);
         if (status) return status;
     }
     cnri_plan_defaults(m->graph, &options);
-    if (!cnri_plan_options_copy(&options, &m->plan_options)) return no_memory(err);
+    cnr_status status = open_policy(m, o, &options.policy, err);
+    if (status) return status;
+    const bool copied = cnri_plan_options_copy(&options, &m->plan_options);
+    cnri_policy_let_go(options.policy);
+    if (!copied) return no_memory(err);
     if (!copy_symbols(m, o) || !copy_labels(m)) return no_memory(err);
-    cnr_status status = o && o->preset ? take_preset(m, o->preset, err) : CNR_OK;
+    status = o && o->preset ? take_preset(m, o->preset, err) : CNR_OK;
     if (status) return status;
     warn_of(m);
     return bind_inputs(m, err);

@@ -62,6 +62,17 @@ static cnr_status replace(cnr_model *m, const cnr_place_options *o, cnri_part *p
     return status;
 }
 
+static cnr_status replace_policy(cnr_model *m, const cnr_place_options *o, cnr_error *err) {
+    cnri_plan_options options = m->plan_options;
+    cnr_status status = CNR_OK;
+    options.policy = NULL;
+    if (*o->policy)
+        status = cnri_policy_open(o->policy, NULL, o->policy_options, &options.policy, err);
+    if (!status) status = cnri_model_set_options(m, &options, err); /* copies */
+    cnri_policy_let_go(options.policy);
+    return status;
+}
+
 cnr_status cnr_place(cnr_model *m, const cnr_place_options *options, cnr_error *err) {
     enum { MOST = 64 };
     cnr_place_options o = {.size = sizeof o};
@@ -69,6 +80,7 @@ cnr_status cnr_place(cnr_model *m, const cnr_place_options *options, cnr_error *
     cnr_status status = cnri_given(err, "model", m, "options", options, NULL);
     if (status) return status;
     memcpy(&o, options, options->size < sizeof o ? options->size : sizeof o);
+    if (o.policy) return replace_policy(m, &o, err);
     status = cnri_given(err, "node", o.node, NULL);
     if (!status && o.n_devices > 0) status = cnri_given(err, "devices", o.devices, NULL);
     if (status) return status;

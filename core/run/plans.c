@@ -177,24 +177,31 @@ static cnr_status take_shape(const cnr_model *m, int32_t input, const cnr_tensor
     return cnri_tensor_check(from, cnr_input_name(m, input), err);
 }
 
-cnr_status cnr_plan_for(cnr_model *m, const cnr_tensor *const *shapes, int32_t n_shapes,
-                         cnr_plan **out, cnr_error *err) {
-    if (out) *out = NULL;
-    cnr_status status = cnri_given(err, "model", m, "out", out, NULL);
-    if (status) return status;
+cnr_status cnri_plan_types(const cnr_model *m, const cnr_tensor *const *shapes, int32_t n_shapes,
+                           cnr_tensor *types, cnr_error *err) {
     const int32_t n = m->graph->inputs.n;
+    cnr_status status = CNR_OK;
     if (shapes && n_shapes != n)
         return cnri_fail(err, CNR_E_ARG, m->path ? m->path : "model",
                          "want the shapes of %d inputs, got %d", (int)n, (int)n_shapes);
-    status = cnri_check_process(m->rt, err);
-    if (status) return status;
-    cnr_tensor *types = cnri_alloc(((size_t)n + 1) * sizeof *types);
-    if (!types) return no_memory(err);
     for (int32_t i = 0; i < n && !status; i++) {
         types[i] = m->input_types.at[i];
         types[i].data = NULL;
         if (shapes && shapes[i]) status = take_shape(m, i, shapes[i], &types[i], err);
     }
+    return status;
+}
+
+cnr_status cnr_plan_for(cnr_model *m, const cnr_tensor *const *shapes, int32_t n_shapes,
+                         cnr_plan **out, cnr_error *err) {
+    if (out) *out = NULL;
+    cnr_status status = cnri_given(err, "model", m, "out", out, NULL);
+    if (!status) status = cnri_check_process(m->rt, err);
+    if (status) return status;
+    const int32_t n = m->graph->inputs.n;
+    cnr_tensor *types = cnri_alloc(((size_t)n + 1) * sizeof *types);
+    if (!types) return no_memory(err);
+    status = cnri_plan_types(m, shapes, n_shapes, types, err);
     if (!status) status = find_or_make(m, types, n, out, err);
     cnri_free(types);
     return status;

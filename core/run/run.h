@@ -42,6 +42,12 @@ void cnri_front_ends_add(void);
 /* Also defined up there, in core/lua/board.c: reads the file of cnr_open_options.board. */
 cnr_status cnri_board_read(const char *spec, cnri_board **out, cnr_error *err);
 
+/* And in core/lua/policy.c: who picks among candidates. text NULL: the file's; else `name` is what the
+ * text is called. Only a file that cannot be read is an error: another fault of it is told when it is
+ * asked, and the default plan stands. */
+cnr_status cnri_policy_open(const char *name, const char *text, const char *const *options,
+                            cnri_policy **out, cnr_error *err);
+
 struct cnr_runtime {
     cnri_devices devices;
     cnr_open_options options;
@@ -99,7 +105,15 @@ cnr_model *cnri_plan_model(const cnr_plan *plan); /* NULL: made without one */
 void cnri_plan_keep(cnr_plan *plan); /* one more holder; the runtime's lock is held */
 bool cnri_plan_options_copy(const cnri_plan_options *from, cnri_plan_options *to);
 void cnri_plan_options_free(cnri_plan_options *o); /* after a failed copy, too */
+#define CNRI_POLICY_META "plan.policy" /* metadata: a policy's text; its name stands in ".name" */
 int32_t cnri_plans_count(const cnr_model *m);
+
+/* The input types of a plan for these shapes: `types` has room for each. */
+cnr_status cnri_plan_types(const cnr_model *m, const cnr_tensor *const *shapes, int32_t n_shapes,
+                           cnr_tensor *types, cnr_error *err);
+/* candidates.c: a plan of its own, with its table, by the record that the cache has. */
+cnr_status cnri_plan_with_table(cnr_model *m, const cnr_tensor *const *types, int32_t n,
+                                cnr_plan **out, cnr_error *err);
 
 /* stored.c: a plan from the model's cache, or made and stored there; without a cache just made.
  * Whether it was a hit, a miss or stale, and why, is logged and stands in (*out)->origin. */

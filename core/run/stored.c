@@ -229,7 +229,8 @@ static cnr_status plan_at(const cnri_plan_request *r, const char *path, const ch
         status = make(r, NULL, out, err);
         status = cnri_alloc_verdict(before, status, path, err);
         if (!status) status = cnri_plan_sound(*out, r->model->rt->devices.options.threads, err);
-        if (!status && store(r->model, *out, path, file, identity, &why))
+        const bool whole = !status && !(*out)->policy_failed; /* else it is to be told again */
+        if (whole && store(r->model, *out, path, file, identity, &why))
             cnri_log(CNR_LOG_WARN, "cache", "%s: %s", why.where, why.text);
     }
     if (status) cnri_free(origin);

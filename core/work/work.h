@@ -137,8 +137,10 @@ cnr_status cnri_tune_model(cnr_model *model, const cnri_tune_options *options,
                            const cnr_observer *observer, cnri_tuned *out, cnr_error *err);
 
 /* ---- warm.c ---- */
-/* For the usual sizes at `batch`; the caller's (cnri_plan_free), not the model's. */
-cnr_status cnri_plan_to_see(const cnr_model *model, int64_t batch, cnr_plan **out, cnr_error *err);
+/* For the usual sizes at `batch`, with its table if that is wanted; the caller's (cnri_plan_free), not the
+ * model's. */
+cnr_status cnri_plan_to_see(cnr_model *model, int64_t batch, bool table, cnr_plan **out,
+                            cnr_error *err);
 typedef struct cnri_warmed {
     int64_t batch;
     char origin[1024];     /* hit, or miss or stale and why */

@@ -69,6 +69,13 @@ typedef struct cnr_load_options {
     /* (since 1.2) most bytes of host memory that a session and its batch may take: activations, inputs,
      * outputs; more is CNR_E_LIMIT before any is. 0: three quarters of what the process may have */
     uint64_t memory_limit;
+    /* (since 1.2) a file of Lua that picks among all candidates of the net (scripts/README.md); if it
+     * fails, that is logged once and the default plan stands. NULL: the net's own, or none */
+    const char *policy;
+    const char *const *policy_options; /* (since 1.2) "name=value", NULL-terminated; NULL: none */
+    /* (since 1.2) of which candidates are made, NULL-terminated; the first is where nodes go if `device`
+     * says nothing; NULL: those that the net and its policy name */
+    const char *const *devices;
 } cnr_load_options;
 
 typedef struct cnr_top {
@@ -222,8 +229,38 @@ typedef struct cnr_place_options {
     const char *node;
     const char *const *devices;
     const double *shares; /* NULL: alike */
+    /* (since 1.2) not NULL: no wish but a policy for the whole net, as in cnr_load_options, with its
+     * options ("": none any more); node may then be NULL */
+    const char *policy;
+    const char *const *policy_options;
 } cnr_place_options;
 cnr_status cnr_place(cnr_model *model, const cnr_place_options *options, cnr_error *err);
+
+/* What a plan is chosen from: a row for each kernel that takes a node on a device of the plan, whether it
+ * was taken or not. A number that is not known is 0, a text that is not NULL. */
+typedef struct cnr_candidate {
+    uint32_t size;
+    int32_t takes;           /* nodes that it computes: its own and some that follow */
+    const char *node, *op, *kernel, *device; /* kernel "reference": the operator's own */
+    const char *layout_in, *layout_out, *encodings; /* "plain", "c4": channels in blocks; "sparse-csr" */
+    double ns, joules, mhz;  /* of these nodes; mhz: of the device when it was measured */
+    const char *ns_from, *joules_from; /* "measured", "estimate", "guess" */
+    uint64_t bytes, flops;   /* inputs, weights and outputs; a multiply-accumulate is two */
+    int32_t score, splits;   /* 1: it can compute a part of its node */
+    const char *by, *why;    /* who took it for the plan: "record", "score", "policy" ...; NULL: nobody */
+    double share;            /* of the node, if it was taken */
+} cnr_candidate;
+typedef struct cnr_candidate_list {
+    uint32_t size;
+    int32_t n;
+    cnr_candidate *at;       /* in the order of the net */
+    const char *policy, *failure, *notes; /* that was asked; why it was not followed; what it shows (JSON) */
+    cnr_plan *plan;          /* behind the texts */
+} cnr_candidate_list;
+/* shapes as in cnr_plan_for. Texts live as long as the list. */
+cnr_status cnr_candidates(cnr_model *model, const cnr_tensor *const *shapes, int32_t n_shapes,
+                          cnr_candidate_list *out, cnr_error *err);
+void cnr_candidates_free(cnr_candidate_list *list);
 
 /* ---- pictures one behind the other (since 1.2), to whatever a source plugin writes: "out-%04d.png" ---- */
 
