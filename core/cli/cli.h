@@ -38,6 +38,7 @@
     X(check, "verify the digests of native model files")                                     \
     X(plugins, "list plugins with what they provide, or why they were refused")              \
     X(gauges, "meters and knobs of this machine, and what they read now")                    \
+    X(energy, "what the machine draws: domains, a log, curves, what a command takes")        \
     X(ops, "list operators, their inputs, attributes and help")                              \
     X(lua, "what scripts can say, function by function; type files for editors")             \
     X(export, "write a net in another format")                                                \
@@ -290,6 +291,30 @@ cnr_status cnri_tell_text(const cnri_text *text, cnr_error *err); /* as it is, o
 /* The line alone; the fields alone, into an object that is begun. */
 cnr_status cnri_tell_line(const cnri_record *record, const void *of, cnr_error *err);
 void cnri_json_fields(cnri_json *j, const cnri_record *record, const void *of);
+
+/* ---- energy.c: what was measured, as fields and a line of the result that it belongs to ---- */
+typedef struct cnri_energy_shown {
+    const char *source; /* NULL: energy was not asked for */
+    const char *unmeasured, *per; /* why nothing can be told; "a run": what the joules are of */
+    double seconds, joules, joules_net, watts, idle_watts, edp, fps, fps_per_watt;
+    int64_t samples, rounds;
+} cnri_energy_shown;
+cnri_energy_shown cnri_energy_show(const cnr_energy *e, const char *per, double pictures);
+#define CNRI_ENERGY_FIELDS(owner, at)                                                              \
+    CNRI_FIELD(owner, "energy_source", at.source), CNRI_FIELD(owner, "joules", at.joules),         \
+        CNRI_FIELD(owner, "joules_net", at.joules_net), CNRI_FIELD(owner, "watts", at.watts),      \
+        CNRI_FIELD(owner, "idle_watts", at.idle_watts), CNRI_FIELD(owner, "edp", at.edp),          \
+        CNRI_FIELD(owner, "fps", at.fps), CNRI_FIELD(owner, "fps_per_watt", at.fps_per_watt),      \
+        CNRI_MAYBE(owner, "samples", at.samples), CNRI_MAYBE(owner, "rounds", at.rounds),          \
+        CNRI_ASIDE(owner, "per", at.per), CNRI_ASIDE(owner, "unmeasured", at.unmeasured)
+#define CNRI_ENERGY_LINE                                                                           \
+    "{joules?energy    {joules:.4g} J {per}{joules_net?, {joules_net:.4g} net of idle}, {watts:.4g} W"\
+    "{fps?, {fps:.4g} FPS, {fps_per_watt:.4g} FPS/W}, EDP {edp:.4g} J s\n"                         \
+    "          of the whole machine, {energy_source}: {samples} samples in {rounds} round{rounds+s}\n}"\
+    "{unmeasured?energy    unmeasured: {unmeasured}\n}"
+/* A line each. */
+extern const cnri_record cnri_energy_domain;
+cnr_status cnri_tell_domains(const cnri_call *call, const cnr_energy *e, cnr_error *err);
 
 /* ---- progress.c: on stderr; a bar on a terminal, a line now and then elsewhere ---- */
 const cnr_observer *cnri_watch(cnri_call *call);

@@ -1,16 +1,24 @@
 /* cnnrun bench: how fast a net runs, how much memory it takes, and which steps take the time. */
 #include "core/cli/cli.h"
 
+typedef struct bench { cnr_profile_options o; bool no_energy; } bench;
 static const cnri_option options[] = {
-    CNRI_OPTION(cnr_profile_options, batch, "--batch", "N", "pictures at a time (1)", .min = 1,
+    CNRI_OPTION(bench, o.batch, "--batch", "N", "pictures at a time (1)", .min = 1,
                 .max = 65536),
-    CNRI_OPTION(cnr_profile_options, runs, "--runs", "N", "timed runs (20)", .min = 1, .max = 1e7),
-    CNRI_OPTION(cnr_profile_options, warm, "--warm", "N", "runs before the timed ones (2)", .min = 0,
+    CNRI_OPTION(bench, o.runs, "--runs", "N", "timed runs (20)", .min = 1, .max = 1e7),
+    CNRI_OPTION(bench, o.warm, "--warm", "N", "runs before the timed ones (2)", .min = 0,
                 .max = 1e6),
-    CNRI_OPTION(cnr_profile_options, steps, "--profile", NULL,
-                "the time of each step, from runs of its own")};
+    CNRI_OPTION(bench, o.steps, "--profile", NULL,
+                "the time of each step, from runs of its own"),
+    CNRI_OPTION(bench, no_energy, "--no-energy", NULL,
+                "ask no meter (where there is one, runs go on until it can tell)")};
 
-typedef struct whole { const char *net; cnr_timing t; double gflops; } whole;
+typedef struct whole {
+    const char *net;
+    cnr_timing t;
+    double gflops;
+    cnri_energy_shown e;
+} whole;
 static const cnri_field whole_fields[] = {
     CNRI_FIELD(whole, "net", net),
     CNRI_FIELD(whole, "device", t.device),
@@ -23,15 +31,20 @@ static const cnri_field whole_fields[] = {
     CNRI_FIELD(whole, "arena_bytes", t.arena_bytes),
     CNRI_FIELD(whole, "arena_bound_bytes", t.arena_bound_bytes),
     CNRI_FIELD(whole, "weights_bytes", t.weight_bytes),
-    CNRI_FIELD(whole, "peak_rss_bytes", t.peak_rss_bytes)};
+    CNRI_FIELD(whole, "peak_rss_bytes", t.peak_rss_bytes),
+    CNRI_ENERGY_FIELDS(whole, e)};
 static const cnri_record whole_record = {
     .fields = whole_fields, .n = CNRI_COUNT(whole_fields), .warns = true,
     .line = "{net} on {device}, {threads} thread{threads+s}, batch {batch}, {runs} runs\n"
             "time      {ms_min:.3f} ms least, {ms_median:.3f} ms median, {gflops:.2f} GFLOPS\n"
             "memory    arena {arena_bytes:.2M} MB (bound {arena_bound_bytes:.2M}), weights "
-            "{weights_bytes:.2M} MB, process at most {peak_rss_bytes:.1M} MB\n"};
+            "{weights_bytes:.2M} MB, process at most {peak_rss_bytes:.1M} MB\n" CNRI_ENERGY_LINE};
 
-typedef struct step { cnr_step_timing t; double ms, ms_min, gflops, share; } step;
+typedef struct step {
+    cnr_step_timing t;
+    double ms, ms_min, gflops, share;
+    const char *joules_by;
+} step;
 static const cnri_field step_fields[] = {
     CNRI_FIELD(step, "step", t.step),
     CNRI_FIELD(step, "node", t.node),
@@ -41,9 +54,12 @@ static const cnri_field step_fields[] = {
     CNRI_FIELD(step, "ms", ms),
     CNRI_FIELD(step, "ms_min", ms_min),
     CNRI_FIELD(step, "gflops", gflops),
+    CNRI_MAYBE(step, "joules", t.joules),
+    CNRI_MAYBE(step, "joules_by", joules_by),
     CNRI_ASIDE(step, "share", share)};
 static const cnri_record step_record = CNRI_RECORD(step_fields,
-    "{step:5}  {node:-24} {op:-20} {kernel:-24} {device:-10} {ms:10.4f} {share:5.1%} {gflops:8.2f}\n");
+    "{step:5}  {node:-24} {op:-20} {kernel:-24} {device:-10} {ms:10.4f} {share:5.1%} {gflops:8.2f}"
+    "{joules? {joules:10.4g}}\n");
 
 typedef struct op { cnri_op_timing t; double ms, share; } op;
 static const cnri_field op_fields[] = {
@@ -63,7 +79,16 @@ static double gflops(double flops, double ms) {
     return ms > 0 ? flops / (ms * 1e6) : 0;
 }
 
+/* How the joules of steps were come by; NULL: they weren't. */
+static const char *joules_by(const cnr_timing *t) {
+    static const char *const words[] = {NULL, "counted", "time", "repeated"};
+    return words[t->joules_by];
+}
+
 static cnr_status tell_steps(const cnri_call *call, const cnr_timing *t, cnr_error *err) {
+    static const char *const titled[] = {"", "          J (counted at each step)",
+                                         "          J (the run's, shared out by time)",
+                                         "          J (the layer repeated)"};
     const bool titles = !call->common.json;
     double all = 0;
     cnr_status status = CNR_OK;
@@ -73,12 +98,12 @@ static cnr_status tell_steps(const cnri_call *call, const cnr_timing *t, cnr_err
     for (int32_t i = 0; i < t->n_steps; i++) all += t->steps[i].ms;
     const double part = all > 0 ? 1 / all : 0;
     if (titles)
-        cnri_say(stdout, "\n%5s  %-24s %-20s %-24s %-10s %10s %6s %8s\n", "step", "node", "operator",
-                 "kernel", "device", "ms", "share", "GFLOPS");
+        cnri_say(stdout, "\n%5s  %-24s %-20s %-24s %-10s %10s %6s %8s%s\n", "step", "node", "operator",
+                 "kernel", "device", "ms", "share", "GFLOPS", titled[t->joules_by]);
     for (int32_t i = 0; i < t->n_steps && !status; i++) {
         const cnr_step_timing *s = &t->steps[i];
         const step one = {*s, rounded(s->ms), rounded(s->ms_min), rounded(gflops(s->flops, s->ms)),
-                          s->ms * part};
+                          s->ms * part, joules_by(t)};
         status = cnri_tell(call, &step_record, &one, err);
     }
     if (titles) cnri_say(stdout, "\n%-20s %6s %10s\n", "operator", "steps", "ms");
@@ -91,13 +116,17 @@ static cnr_status tell_steps(const cnri_call *call, const cnr_timing *t, cnr_err
 }
 
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
-    cnr_profile_options *o = values;
+    bench *b = values;
+    cnr_profile_options *o = &b->o;
     whole w = {.net = call->operands.at[0], .t = {.size = sizeof w.t}};
     if (o->warm == 0) o->warm = -1; /* none, rather than the usual number */
+    o->energy = !b->no_energy;
     cnr_status status = cnr_profile(call->model, o, cnri_watch(call), &w.t, err);
     cnri_watch_end(&call->watching);
     w.gflops = gflops(w.t.flops, w.t.ms_median);
+    w.e = cnri_energy_show(w.t.energy, "a run", (double)w.t.batch);
     if (!status) status = cnri_tell(call, &whole_record, &w, err);
+    if (!status) status = cnri_tell_domains(call, w.t.energy, err);
     if (!status && o->steps) status = tell_steps(call, &w.t, err);
     cnr_timing_free(&w.t);
     return status;
@@ -108,11 +137,11 @@ const cnri_command cnri_cmd_bench = {
     .operands = "NET",
     .summary = "Measures a net on made-up inputs, with whatever weights it has.",
     .details = "gflops counts a multiply-accumulate as two and goes by the median. With --profile a\n"
-               "line a step follows, then one an operator.",
-    .results = CNRI_RESULTS(&whole_record, &step_record, &op_record),
+               "line a step follows, then one an operator. Joules are a run's and of the whole machine,\n"
+               "where a plugin finds a meter; a line a domain follows.",
+    .results = CNRI_RESULTS(&whole_record, &cnri_energy_domain, &step_record, &op_record),
     CNRI_OPTIONS(options),
-    CNRI_VALUES(cnr_profile_options, .size = sizeof(cnr_profile_options), .batch = 1, .runs = 20,
-                .warm = 2),
+    CNRI_VALUES(bench, .o = {.size = sizeof(cnr_profile_options), .batch = 1, .runs = 20, .warm = 2}),
     .min_operands = 1,
     .max_operands = 1,
     .takes = CNRI_NETS | CNRI_PICTURES,

@@ -6,6 +6,7 @@ enum { SMALL = 20 }; /* most classes whose confusion is printed */
 typedef struct eval {
     cnr_evaluate_options o;
     const char *class_map;
+    bool no_energy;
 } eval;
 
 static const cnri_option options[] = {
@@ -15,19 +16,23 @@ static const cnri_option options[] = {
     CNRI_OPTION(eval, o.limit, "--limit", "N", "only the first N (all)", .min = 1, .max = 1e15),
     CNRI_OPTION(eval, o.batch, "--batch", "N", "pictures at a time (8)", .min = 1, .max = 65536),
     CNRI_OPTION(eval, class_map, "--class-map", "FILE|offset:N",
-                "when the net's classes have another order than the labels")};
+                "when the net's classes have another order than the labels"),
+    CNRI_OPTION(eval, no_energy, "--no-energy", NULL, "ask no meter")};
 
+typedef struct result { cnr_evaluation r; double fps; cnri_energy_shown e; } result;
 static const cnri_field fields[] = {
-    CNRI_FIELD(cnr_evaluation, "n", n),
-    CNRI_FIELD(cnr_evaluation, "top1", top1),
-    CNRI_FIELD(cnr_evaluation, "top5", top5),
-    CNRI_FIELD(cnr_evaluation, "loss", loss),
-    CNRI_FIELD(cnr_evaluation, "seconds", seconds),
-    CNRI_ASIDE(cnr_evaluation, "right", right),
-    CNRI_ASIDE(cnr_evaluation, "among_top", among_top)};
+    CNRI_FIELD(result, "n", r.n),
+    CNRI_FIELD(result, "top1", r.top1),
+    CNRI_FIELD(result, "top5", r.top5),
+    CNRI_FIELD(result, "loss", r.loss),
+    CNRI_FIELD(result, "seconds", r.seconds),
+    CNRI_ASIDE(result, "right", r.right),
+    CNRI_ASIDE(result, "among_top", r.among_top),
+    CNRI_ENERGY_FIELDS(result, e),
+    CNRI_ASIDE(result, "rate", fps)};
 static const cnri_record record = CNRI_RECORD(fields,
     "pictures  {n}\ntop-1     {top1:.2%}  ({right})\ntop-5     {top5:.2%}  ({among_top})\n"
-    "loss      {loss:.4f}\ntime      {seconds:.2f} s");
+    "loss      {loss:.4f}\ntime      {seconds:.2f} s, {rate:.1f} pictures a second\n" CNRI_ENERGY_LINE);
 
 static cnr_status read_map(eval *e, const cnr_model *model, int64_t **map, cnr_error *err) {
     static const char offset[] = "offset:";
@@ -55,10 +60,11 @@ static void print_confusion(const cnr_model *model, const cnr_evaluation *got, b
     cnri_say(stdout, "\n");
 }
 
-static cnr_status tell_json(const cnri_call *call, const cnr_evaluation *got, cnr_error *err) {
+static cnr_status tell_json(const cnri_call *call, const result *all, cnr_error *err) {
+    const cnr_evaluation *got = &all->r;
     cnri_json j;
     cnri_json_begin(&j);
-    cnri_json_fields(&j, &record, got);
+    cnri_json_fields(&j, &record, all);
     if (got->confusion) cnri_json_list(&j, "confusion");
     for (int64_t r = 0; got->confusion && r < got->labels; r++) {
         cnri_json_list(&j, NULL);
@@ -72,19 +78,19 @@ static cnr_status tell_json(const cnri_call *call, const cnr_evaluation *got, cn
 }
 
 static cnr_status tell(const cnri_call *call, const cnr_evaluation *got, bool named, cnr_error *err) {
-    if (call->common.json) return tell_json(call, got, err);
-    const cnr_status status = cnri_tell(call, &record, got, err);
-    if (status) return status;
-    cnri_say(stdout, ", %.1f pictures a second\n",
-             got->seconds > 0 ? (double)got->n / got->seconds : 0.0);
-    if (got->labels <= SMALL) print_confusion(call->model, got, named);
-    return CNR_OK;
+    const result all = {*got, got->seconds > 0 ? (double)got->n / got->seconds : 0.0,
+                        cnri_energy_show(got->energy, "a picture", 1)};
+    cnr_status status = call->common.json ? tell_json(call, &all, err) : cnri_tell(call, &record, &all, err);
+    if (!status) status = cnri_tell_domains(call, got->energy, err);
+    if (!status && !call->common.json && got->labels <= SMALL) print_confusion(call->model, got, named);
+    return status;
 }
 
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     eval *e = values;
     int64_t *map = NULL;
     cnr_evaluation got = {.size = sizeof got};
+    e->o.energy = !e->no_energy;
     cnr_status status = read_map(e, call->model, &map, err);
     if (!status) status = cnr_evaluate(call->model, &e->o, cnri_watch(call), &got, err);
     cnri_watch_end(&call->watching);
@@ -102,8 +108,9 @@ const cnri_command cnri_cmd_eval = {
         "A class map has a line for each class of the net: the label's number, or a name; names\n"
         "stand for their place in sorted order (as folders of classes do). offset:N: the net's\n"
         "class is the label plus N. top1 and top5 are fractions, loss the mean of -log of what the\n"
-        "label got; JSON has \"confusion\" too: a row of answers for each label (up to 1024 of them).",
-    .results = CNRI_RESULTS(&record),
+        "label got; JSON has \"confusion\" too: a row of answers for each label (up to 1024 of them).\n"
+        "Joules are a picture's, with reading it, and of the whole machine; a line a domain follows.",
+    .results = CNRI_RESULTS(&record, &cnri_energy_domain),
     CNRI_OPTIONS(options),
     CNRI_VALUES(eval, .o = {.size = sizeof(cnr_evaluate_options), .batch = 8}),
     .min_operands = 1,

@@ -9,11 +9,17 @@ enum { BAR = 30, WIDEST = 40 };
 typedef struct run {
     int64_t top;
     const char *output; /* of scripts */
+    bool energy;
 } run;
 
 static const cnri_option options[] = {
     CNRI_OPTION(run, top, "--top", "K", "how many answers a picture (5)", .min = 1, .max = 1e6),
-    CNRI_OPTION(run, output, "--output", "DIR", "a folder that a script may write to; it is made")};
+    CNRI_OPTION(run, output, "--output", "DIR", "a folder that a script may write to; it is made"),
+    CNRI_OPTION(run, energy, "--energy", NULL, "what the pictures took, where there is a meter")};
+
+typedef struct whole { cnri_energy_shown e; } whole;
+static const cnri_field whole_fields[] = {CNRI_ENERGY_FIELDS(whole, e)};
+static const cnri_record whole_record = CNRI_RECORD(whole_fields, CNRI_ENERGY_LINE);
 
 /* ---- one answer ---- */
 
@@ -124,13 +130,17 @@ static cnr_status tell(const cnri_call *call, const cnri_recognised *a, cnr_erro
     return status;
 }
 
+typedef struct hearing { cnri_call *call; int32_t told; } hearing;
+
 /* A picture that can't be read is told on its way; the exit code keeps it. */
 static int32_t hear(void *arg, int32_t kind, const void *of) {
-    cnri_call *call = arg;
+    hearing *h = arg;
+    cnri_call *call = h->call;
     const cnri_recognised *a = of;
     cnr_error err = CNR_ERROR_INIT;
     if (kind != CNRI_EVENT_PICTURE) return 0;
     const bool untold = !a->err && tell(call, a, &err) != CNR_OK;
+    h->told += !a->err;
     if (a->err || untold) call->code = cnri_complain(call, a->err ? a->err : &err);
     return untold;
 }
@@ -153,20 +163,35 @@ static bool add_operand(const char *word, cnri_words *out, glob_t *found) {
     return true;
 }
 
+/* One picture's share of it, with reading and telling it. */
+static cnr_status tell_energy(const cnri_call *call, cnr_energy *e, int32_t pictures, cnr_error *err) {
+    const whole w = {cnri_energy_show(e, "a picture", 1)};
+    cnr_status status = pictures > 0 ? cnri_tell(call, &whole_record, &w, err) : CNR_OK;
+    if (!status && pictures > 0) status = cnri_tell_domains(call, e, err);
+    cnri_energy_drop(&e);
+    return status;
+}
+
 static cnr_status run_pictures(cnri_call *call, void *values, cnr_error *err) {
     const run *r = values;
+    cnr_energy_region *region = NULL;
+    cnr_energy *energy = NULL;
     cnri_words pictures = {0};
     glob_t found = {0};
     cnr_status status = CNR_OK;
     cnr_observer observer = *cnri_watch(call);
-    observer.arg = call;
     observer.progress = NULL;
     observer.event = hear;
     for (int32_t i = 1; i < call->operands.n && !status; i++)
         if (!add_operand(call->operands.at[i], &pictures, &found))
             status = cnri_fail(err, CNR_E_MEMORY, "pictures", "out of memory");
+    hearing h = {.call = call};
+    observer.arg = &h;
+    if (!status) status = cnri_energy_around(call->rt, r->energy, &observer, &region, err);
     if (!status)
         status = cnri_recognise(call->model, pictures.at, pictures.n, (int32_t)r->top, &observer, err);
+    status = cnri_energy_close(region, status, h.told, &energy, err);
+    if (energy) status = tell_energy(call, energy, h.told, err);
     cnri_vec_free(&pictures);
     if (found.gl_pathc) globfree(&found);
     /* what could not be told was complained of already */
@@ -237,7 +262,8 @@ const cnri_command cnri_cmd_run = {
                "A script that returns a function is run instead: cnnrun SCRIPT.lua WORDS...",
     .details = "JSON, a line a picture: {\"input\", \"ms\", \"top\": [{\"index\", \"label\", "
                "\"score\"}]};\nother outputs as \"outputs\": [{\"name\", \"dims\", \"lowest\", "
-               "\"highest\", \"average\"}].",
+               "\"highest\", \"average\"}].\n"
+               "With --energy a line follows that tells a picture's, then one a domain.",
     CNRI_OPTIONS(options),
     CNRI_VALUES(run, .top = 5),
     .min_operands = 2,

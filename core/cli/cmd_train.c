@@ -3,7 +3,8 @@
 
 static const char *const policies[] = {"fixed", "inverse", "step", "cosine", NULL};
 
-#define ROW(member, name, ...) CNRI_OPTION(cnr_train_options, member, name, __VA_ARGS__)
+typedef struct train { cnr_train_options o; bool no_energy; } train;
+#define ROW(member, name, ...) CNRI_OPTION(train, o.member, name, __VA_ARGS__)
 static const cnri_option options[] = {
     ROW(data, "--data", "SPEC", "labelled pictures: a directory, images:LIST, or another source's spec",
         .wanted = true),
@@ -33,7 +34,8 @@ static const cnri_option options[] = {
     ROW(loss, "--loss", "OPERATOR",
         "what is made small (the net's own, else the first loss that a plugin brings)"),
     ROW(overwrite, "--overwrite", NULL,
-        "replace FILE even if what is in it is better, or is no such net")};
+        "replace FILE even if what is in it is better, or is no such net"),
+    CNRI_OPTION(train, no_energy, "--no-energy", NULL, "ask no meter")};
 #undef ROW
 
 static const cnri_field epoch_fields[] = {
@@ -51,6 +53,7 @@ static const cnri_record epoch_record = CNRI_RECORD(epoch_fields,
 typedef struct ending {
     cnr_train_result r;
     const char *output, *ended;
+    cnri_energy_shown e;
 } ending;
 static const cnri_field fields[] = {
     CNRI_FIELD(ending, "output", output),
@@ -62,10 +65,11 @@ static const cnri_field fields[] = {
     CNRI_FIELD(ending, "tested", r.tested),
     CNRI_FIELD(ending, "seconds", r.seconds),
     CNRI_FIELD(ending, "ended", ended),
-    CNRI_FIELD(ending, "replaced", r.replaced)};
+    CNRI_FIELD(ending, "replaced", r.replaced),
+    CNRI_ENERGY_FIELDS(ending, e)};
 static const cnri_record record = CNRI_RECORD(fields,
     "{output}: epoch {best_epoch}{best?, right on {best:.2%} of {validated} for validation}"
-    "{test?, {test:.2%} of {tested} for the test}{ended?; training {ended}}\n");
+    "{test?, {test:.2%} of {tested} for the test}{ended?; training {ended}}\n" CNRI_ENERGY_LINE);
 
 typedef struct hearing {
     cnri_call *call;
@@ -91,7 +95,7 @@ static int32_t show(void *arg, const cnr_progress *p) {
 
 static bool usual(cnri_call *call, void *values) {
     (void)call;
-    cnr_train_usual(values);
+    cnr_train_usual(&((train *)values)->o);
     return true;
 }
 
@@ -117,7 +121,8 @@ static cnr_status load(cnri_call *call, const cnr_train_options *o, cnr_error *e
 
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     static const char *const words[] = {NULL, "stopped", "diverged"};
-    const cnr_train_options *o = values;
+    train *t = values;
+    const cnr_train_options *o = &t->o;
     const cnri_common *c = &call->common;
     take_rate_policy(call, values);
     const cnr_load_options how = {.size = sizeof how, .device = c->device,
@@ -126,6 +131,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
                                   .policy_options = c->policy_options.at};
     ending end = {.r = {.size = sizeof end.r}, .output = o->output};
     hearing h = {call, o};
+    t->o.energy = !t->no_energy;
     cnr_status status = load(call, o, err);
     if (status) return status;
     cnr_observer observer = *cnri_watch(call);
@@ -136,7 +142,11 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     status = cnri_train_net(&task, o, &observer, &end.r, err);
     cnri_watch_end(&call->watching);
     end.ended = words[end.r.ended];
-    return status ? status : cnri_tell(call, &record, &end, err);
+    end.e = cnri_energy_show(end.r.energy, "in all", (double)(end.r.trained * end.r.epochs));
+    if (!status) status = cnri_tell(call, &record, &end, err);
+    if (!status) status = cnri_tell_domains(call, end.r.energy, err);
+    cnr_train_result_free(&end.r);
+    return status;
 }
 
 const cnri_command cnri_cmd_train = {
@@ -152,9 +162,9 @@ const cnri_command cnri_cmd_train = {
         "it was at\nfirst, ends training. A line an epoch, and one at the end: accuracy and best are "
         "of the\nvalidation part of `validated` pictures, test is of `tested` others; ended is null, "
         "\"stopped\"\nor \"diverged\"; replaced is what the file that was there got right.",
-    .results = CNRI_RESULTS(&epoch_record, &record),
+    .results = CNRI_RESULTS(&epoch_record, &record, &cnri_energy_domain),
     CNRI_OPTIONS(options),
-    CNRI_VALUES(cnr_train_options, .size = sizeof(cnr_train_options)),
+    CNRI_VALUES(train, .o = {.size = sizeof(cnr_train_options)}),
     .min_operands = 1,
     .max_operands = 1,
     .takes = CNRI_NETS | CNRI_PICTURES,

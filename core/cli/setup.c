@@ -39,7 +39,8 @@ bool cnri_call_reopen(const cnri_call *was, const cnri_call *now) {
     const cnri_common *a = &was->common, *b = &now->common;
     cnr_runtime *rt = was->rt;
     if (!same_words(&a->plugin_dirs, &b->plugin_dirs) || a->trust != b->trust ||
-        a->board != b->board || a->clock != b->clock)
+        a->board != b->board || a->clock != b->clock || a->sysfs_root != b->sysfs_root ||
+        a->meter_address != b->meter_address)
         return true;
     if (a->cache != b->cache || rt->devices.n > 0) /* the texts are argv's: the same or not given */
         return a->cache != b->cache || a->threads != b->threads;

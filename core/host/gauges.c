@@ -10,6 +10,24 @@ static cnr_status no_memory(cnr_error *err, const char *name) {
 
 /* ---- opening ---- */
 
+static const char *board_says(int32_t row, const char *what) {
+    char path[64];
+    snprintf(path, sizeof path, "domains.%d.%s", (int)row, what);
+    return cnri_board_text(path);
+}
+
+/* What a board says of the domains of this machine goes before what a plugin can know:
+ *     domains = { { match = "ina231*-0040", name = "a15", feeds = "cpu:big" }, ... } */
+static void as_board_says(char name[64], char feeds[64]) {
+    for (int32_t row = 1; row <= cnri_board_count("domains"); row++) {
+        const char *match = board_says(row, "match"), *text;
+        if (!match || !cnri_matches(match, name)) continue;
+        if ((text = board_says(row, "feeds"))) snprintf(feeds, 64, "%s", text);
+        if ((text = board_says(row, "name"))) snprintf(name, 64, "%s", text);
+        return;
+    }
+}
+
 static cnr_status describe_meter(cnri_meter_set *m, cnr_error *err) {
     const char *name = m->meter->name;
     m->domains = cnri_alloc_zero(((size_t)m->n + 1) * sizeof *m->domains);
@@ -21,6 +39,7 @@ static cnr_status describe_meter(cnri_meter_set *m, cnr_error *err) {
             cnri_told(err, m->meter->describe(m->state, i, d, err), name, "describing a domain");
         if (status) return status;
         d->name[sizeof d->name - 1] = d->feeds[sizeof d->feeds - 1] = 0;
+        as_board_says(d->name, d->feeds);
         if (d->quantity < CNR_QUANTITY_ENERGY || d->quantity > CNR_QUANTITY_TEMPERATURE)
             return cnri_fail(err, CNR_E_UNSUPPORTED, name, "domain \"%s\" is of no known quantity",
                              d->name);
@@ -41,6 +60,7 @@ static cnr_status describe_knob(cnri_knob_set *k, cnr_error *err) {
             cnri_told(err, k->knob->describe(k->state, i, d, err), name, "describing a domain");
         if (status) return status;
         d->name[sizeof d->name - 1] = d->feeds[sizeof d->feeds - 1] = 0;
+        as_board_says(d->name, d->feeds);
         if (d->n_steps > 0 && !CNRI_HAS(k->knob, step))
             return cnri_fail(err, CNR_E_UNSUPPORTED, name, "has steps and no hook step");
         if (d->min_hz > d->max_hz || d->n_steps < 0 || d->min_cores < 0 ||

@@ -17,7 +17,5 @@ cnri_lua_option *cnri_reference_option(cnri_lua_reference *r, cnri_lua_help *row
 
 /* library.c: the files of scripts/lib that begin with a class of their name, "---@class lib.csv" */
 void cnri_library_gather(cnri_lua_reference *r);
-/* require.c: the folder of the scripts that came with the program; NULL: there is none. cnri_free. */
-char *cnri_lua_scripts(void);
 
 #endif

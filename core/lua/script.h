@@ -27,6 +27,8 @@ typedef struct cnri_lua_program cnri_lua_program;
 cnr_status cnri_lua_open(cnr_runtime *rt, const char *path, int argc, char **argv,
                          const cnri_lua_rights *rights, cnri_lua_program **out, cnr_error *err);
 void cnri_lua_close(cnri_lua_program *p);
+/* require.c: the folder of the scripts that came with the program; NULL: there is none. cnri_free. */
+char *cnri_lua_scripts(void);
 bool cnri_lua_is_main(const cnri_lua_program *p);
 /* *exit_code (may be NULL): the whole number that main returned, else 0. */
 cnr_status cnri_lua_main(cnri_lua_program *p, int *exit_code, cnr_error *err);

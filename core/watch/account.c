@@ -80,6 +80,7 @@ static void sum_up(cnr_energy *e) {
         if (d->status) continue;
         d->joules = d->watts * e->seconds;
         d->joules_net = (d->watts - d->idle_watts) * e->seconds;
+        if (fabs(d->joules_net) < 1e-9 * d->joules) d->joules_net = 0; /* what rounding left */
         d->edp = d->joules * e->seconds;
         if (!d->summed) continue;
         e->joules += d->joules;
@@ -88,6 +89,7 @@ static void sum_up(cnr_energy *e) {
         e->idle_watts += d->idle_watts;
         e->samples += d->samples;
     }
+    if (fabs(e->joules_net) < 1e-9 * e->joules) e->joules_net = 0;
     e->edp = e->joules * e->seconds;
 }
 

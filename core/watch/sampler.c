@@ -272,7 +272,8 @@ static void keep_idle(cnri_sampled_domain *d, const cnri_told_energy *a, const c
     d->idle_watts = (b->joules - a->joules) / passed;
     if (n < 2) return;
     const double mean = (b->sum - a->sum) / n, square = (b->squares - a->squares) / n;
-    d->idle_spread = sqrt(fmax(square - mean * mean, 0) * n / (n - 1));
+    const double variance = square - mean * mean, least = 1e-12 * square; /* below is what rounding left */
+    d->idle_spread = variance > least ? sqrt(variance * n / (n - 1)) : 0;
 }
 
 cnr_status cnri_sampler_idle(cnri_sampler *s, const volatile int32_t *cancel, cnr_error *err) {

@@ -1,6 +1,6 @@
 /* Runs a command of the system's and tells what the machine took meanwhile. */
 #define _GNU_SOURCE
-#include "core/work/energy.h"
+#include "core/work/work.h"
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>

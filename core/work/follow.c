@@ -1,6 +1,6 @@
 /* Follows all meters: a log of them, a counter for other processes, rows for whoever draws them. */
 #include "core/watch/watch.h"
-#include "core/work/energy.h"
+#include "core/work/work.h"
 #include <math.h>
 #include <string.h>
 #include <unistd.h>

@@ -103,7 +103,7 @@ void cnri_made_up(cnr_tensor *t);
 typedef struct cnri_op_timing { const char *op; double ms; int32_t steps; } cnri_op_timing;
 int32_t cnri_sum_by_operator(const cnr_step_timing *steps, int32_t n, cnri_op_timing *out);
 
-/* ---- energy.c; what follows meters and commands is in energy.h ---- */
+/* ---- energy.c ---- */
 /* The runtime's sampler, opened when first asked for; rt closes it. */
 struct cnri_sampler;
 cnr_status cnri_energy_sampler(cnr_runtime *rt, struct cnri_sampler **out, cnr_error *err);
@@ -116,6 +116,31 @@ cnr_status cnri_energy_close(cnr_energy_region *region, cnr_status status, int64
 void cnri_energy_drop(cnr_energy **energy);
 /* The observer's flag, or NULL. */
 const volatile int32_t *cnri_cancel_of(const cnr_observer *o);
+
+/* ---- follow.c: every domain, each 50 ms, until the time is over or the observer stops it ---- */
+typedef struct cnri_follow_options {
+    double seconds;      /* 0: until it is stopped, which is no error */
+    const char *csv;     /* a line for each reading of all: time, watts of each, joules of each; or NULL */
+    const char *counter; /* a file that holds the joules of each so far, for whoever reads it; or NULL */
+    const char *const *taken; /* files that those must not be, NULL-terminated; or NULL */
+} cnri_follow_options;
+/* Of CNRI_EVENT_ENERGY: what the domains do now; NaN: one can't be read. */
+typedef struct cnri_energy_row {
+    double seconds;              /* since the beginning */
+    int32_t n;
+    const double *watts, *joules;
+    const char *const *names;
+} cnri_energy_row;
+enum { CNRI_EVENT_ENERGY = 1001 };
+/* out: what it came to in all. CNR_E_NOT_FOUND: no plugin finds a meter. */
+cnr_status cnri_energy_follow(cnr_runtime *rt, const cnri_follow_options *options,
+                              const cnr_observer *observer, cnr_energy *out, cnr_error *err);
+
+/* ---- command.c: what a command takes, with all that it starts ---- */
+/* argv ends in NULL. *exit_code: the command's, 128 and the signal that ended it, or 127 when it can't be
+ * started (CNR_E_NOT_FOUND). Stopping passes the signal on, and waits. */
+cnr_status cnri_energy_command(cnr_runtime *rt, char *const *argv, const cnr_observer *observer,
+                               cnr_energy *out, int *exit_code, cnr_error *err);
 
 /* ---- tune.c ---- */
 /* Times kernels where `t` has no times yet, for these shapes, and plans by them; the plan is the

@@ -133,7 +133,8 @@ ok $code == 0 && $out =~ /7x20x24x24/, 'show --batch';
 ($code, $out) = run('bench', $net, qw(--weights random:1 --threads 1 --runs 3 --batch 2 --json));
 $list = objects($out);
 is_deeply [sort keys %{$list->[0]}], [sort qw(net device threads batch runs ms_min ms_median gflops
-    arena_bytes arena_bound_bytes weights_bytes peak_rss_bytes)], 'bench --json: its fields';
+    arena_bytes arena_bound_bytes weights_bytes peak_rss_bytes energy_source joules joules_net watts
+    idle_watts edp fps fps_per_watt samples rounds)], 'bench --json: its fields';
 ok $list->[0]{batch} == 2 && $list->[0]{runs} == 3 && $list->[0]{threads} == 1, 'as asked';
 ok $list->[0]{arena_bytes} >= $list->[0]{arena_bound_bytes}, 'the arena holds at least its bound';
 ($code, $out) = run('bench', $net, qw(--weights random:1 --threads 1 --runs 3 --profile --json));

@@ -1,5 +1,5 @@
 /* Energy of work: profiles, evaluation, training, a command; a log, and a counter for others. */
-#include "core/work/energy.h"
+#include "core/work/work.h"
 #include "tests/tap.h"
 #include <math.h>
 #include <signal.h>

@@ -1,0 +1,68 @@
+/* How energy is told: sums in the result that they belong to, then a line a domain. */
+#include "core/cli/cli.h"
+#include <math.h>
+
+static const char *const sources[] = {"unmeasured", "measured", "estimated"};
+
+cnri_energy_shown cnri_energy_show(const cnr_energy *e, const char *per, double pictures) {
+    cnri_energy_shown s = {.joules = NAN, .joules_net = NAN, .watts = NAN, .idle_watts = NAN,
+                           .edp = NAN, .fps = NAN, .fps_per_watt = NAN, .seconds = NAN, .per = per,
+                           .samples = CNRI_NONE, .rounds = CNRI_NONE};
+    if (!e) return s;
+    s.source = sources[e->source];
+    if (!e->source) s.unmeasured = e->n ? "no domain can be told" : "no plugin finds a meter here";
+    s.joules = e->joules;
+    s.joules_net = e->joules_net;
+    s.watts = e->watts;
+    s.idle_watts = e->idle_watts;
+    s.edp = e->edp;
+    s.samples = e->samples;
+    s.rounds = e->rounds;
+    s.seconds = e->seconds;
+    if (pictures > 0 && e->seconds > 0) s.fps = pictures / e->seconds;
+    s.fps_per_watt = s.fps / e->watts;
+    return s;
+}
+
+typedef struct domain {
+    const cnr_energy_domain *d;
+    const char *name, *meter, *feeds, *source, *why;
+    double joules, joules_net, watts, idle_watts, idle_spread, edp;
+    int64_t samples;
+    int32_t period_ms;
+    bool summed;
+} domain;
+static const cnri_field fields[] = {
+    CNRI_FIELD(domain, "domain", name),
+    CNRI_FIELD(domain, "meter", meter),
+    CNRI_FIELD(domain, "feeds", feeds),
+    CNRI_FIELD(domain, "joules", joules),
+    CNRI_FIELD(domain, "joules_net", joules_net),
+    CNRI_FIELD(domain, "watts", watts),
+    CNRI_FIELD(domain, "idle_watts", idle_watts),
+    CNRI_FIELD(domain, "idle_spread", idle_spread),
+    CNRI_FIELD(domain, "edp", edp),
+    CNRI_FIELD(domain, "energy_source", source),
+    CNRI_FIELD(domain, "samples", samples),
+    CNRI_FIELD(domain, "period_ms", period_ms),
+    CNRI_FIELD(domain, "summed", summed),
+    CNRI_FIELD(domain, "error", why)};
+const cnri_record cnri_energy_domain = CNRI_RECORD(fields,
+    "  {domain:-18} {error?unmeasured: {error}|{joules:10.4g} J {watts:10.4g} W"
+    "{idle_watts?  idle {idle_watts:.4g} W{idle_spread? +- {idle_spread:.2g}}}"
+    "{feeds?  feeds {feeds}}{summed?|  (in the others)}}\n");
+
+cnr_status cnri_tell_domains(const cnri_call *call, const cnr_energy *e, cnr_error *err) {
+    cnr_status status = CNR_OK;
+    for (int32_t i = 0; e && i < e->n && !status; i++) {
+        const cnr_energy_domain *d = &e->at[i];
+        const domain row = {
+            .d = d, .name = d->name, .meter = d->meter, .feeds = *d->feeds ? d->feeds : NULL,
+            .source = d->status ? sources[0] : sources[d->estimated ? 2 : 1],
+            .why = d->status ? d->why : NULL, .joules = d->joules, .joules_net = d->joules_net,
+            .watts = d->watts, .idle_watts = d->idle_watts, .idle_spread = d->idle_spread,
+            .edp = d->edp, .samples = d->samples, .period_ms = d->period_ms, .summed = d->summed};
+        status = cnri_tell(call, &cnri_energy_domain, &row, err);
+    }
+    return status;
+}

@@ -1,0 +1,139 @@
+/* meter-model: power that nothing measures, estimated from frequency, voltage and load by a board file. */
+#include "model.h"
+#include <cnnrun/kit.h>
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { PROC_STAT = 1 << 20 };
+
+typedef struct machine {
+    char stat[GAUGE_PATH]; /* ROOT/proc/stat */
+    model_unit *units;
+    int32_t n;
+} machine;
+
+/* ---- load ---- */
+
+/* "cpu4 user nice system idle iowait irq softirq steal ...": ticks, of which idle and iowait rest. */
+static void add_cpu(const char *line, double *busy, double *all) {
+    char *at;
+    for (int i = 0; i < 8; i++) {
+        const double ticks = (double)strtoull(line, &at, 10);
+        if (at == line) return;
+        *all += ticks;
+        if (i != 3 && i != 4) *busy += ticks;
+        line = at;
+    }
+}
+
+static cnr_status ticks_of(const machine *m, const model_unit *u, double *busy, double *all,
+                           cnr_error *err) {
+    void *text;
+    uint64_t bytes;
+    *busy = *all = 0;
+    CNR_TRY(gauge_host->file_read(m->stat, PROC_STAT, &text, &bytes, err));
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, "cpu", 3) != 0 || !isdigit((unsigned char)line[3])) continue;
+        const char *rest = strchr(line, ' ');
+        const int cpu = atoi(line + 3);
+        if (rest && cpu >= u->first_cpu && cpu <= u->last_cpu) add_cpu(rest, busy, all);
+    }
+    gauge_host->free(text);
+    return CNR_OK;
+}
+
+/* Since it was last asked, from 0 to 1; all where nothing tells. */
+static cnr_status load_of(const machine *m, model_unit *u, double *out, cnr_error *err) {
+    double busy, all;
+    *out = 1;
+    if (*u->load.path) {
+        CNR_TRY(gauge_read_number(&u->load, out, err));
+        *out *= 0.01;
+    } else if (u->first_cpu >= 0) {
+        CNR_TRY(ticks_of(m, u, &busy, &all, err));
+        *out = all > u->all ? (busy - u->busy) / (all - u->all) : 0;
+        u->busy = busy;
+        u->all = all;
+    }
+    *out = *out < 0 ? 0 : *out > 1 ? 1 : *out;
+    return CNR_OK;
+}
+
+/* ---- a meter's hooks ---- */
+
+static void close_meter(void *state) {
+    machine *m = state;
+    for (int32_t i = 0; i < m->n; i++) model_unit_free(&m->units[i]);
+    gauge_host->free(m->units);
+    gauge_host->free(m);
+}
+
+static cnr_status take_units(machine *m, const char *root, cnr_error *err) {
+    const int32_t n = gauge_host->board_count("model");
+    if (n < 1)
+        return gauge_host->fail(err, CNR_E_NOT_FOUND, "model", "no board file says what things draw");
+    m->units = gauge_host->alloc((size_t)n * sizeof *m->units);
+    if (!m->units) return gauge_host->fail(err, CNR_E_MEMORY, "model", "out of memory");
+    snprintf(m->stat, sizeof m->stat, "%.490s/proc/stat", strcmp(root, "/") == 0 ? "" : root);
+    for (int32_t row = 1; row <= n; row++) {
+        const cnr_status status = model_unit_read(root, row, &m->units[m->n], err);
+        if (!status) m->n++; /* load is of the time since then */
+        else model_unit_free(&m->units[m->n]);
+        if (status && status != CNR_E_NOT_FOUND) return status;
+    }
+    double ignored;
+    for (int32_t i = 0; i < m->n; i++) load_of(m, &m->units[i], &ignored, NULL);
+    return m->n ? CNR_OK
+                : gauge_host->fail(err, CNR_E_NOT_FOUND, "model", "this machine is not the board's");
+}
+
+static cnr_status open_meter(const cnr_gauge_options *options, void **state, int32_t *n,
+                             cnr_error *err) {
+    machine *m = gauge_host->alloc(sizeof *m);
+    if (!m) return gauge_host->fail(err, CNR_E_MEMORY, "model", "out of memory");
+    memset(m, 0, sizeof *m);
+    const cnr_status status = take_units(m, options->root, err);
+    if (status) {
+        close_meter(m);
+        return status;
+    }
+    *state = m;
+    *n = m->n;
+    return CNR_OK;
+}
+
+static cnr_status describe(void *state, int32_t domain, cnr_meter_domain *out, cnr_error *err) {
+    const uint32_t size = out->size;
+    (void)err;
+    memcpy(out, &((machine *)state)->units[domain].domain, size < sizeof *out ? size : sizeof *out);
+    out->size = size;
+    return CNR_OK;
+}
+
+static cnr_status read_meter(void *state, int32_t domain, cnr_reading *out, cnr_error *err) {
+    machine *m = state;
+    model_unit *u = &m->units[domain];
+    double told, load;
+    CNR_TRY(gauge_read_number(&u->frequency, &told, err));
+    CNR_TRY(load_of(m, u, &load, err));
+    const double ghz = told * u->ghz_per, volts = model_volts(u, ghz);
+    const double watts = load * (u->capacitance * volts * volts * ghz + volts * u->short_amperes) +
+                         volts * u->leak_amperes + u->watts;
+    out->value = (int64_t)(watts * 1e6 + 0.5);
+    return CNR_OK;
+}
+
+static const cnr_meter meter = {
+    .size = sizeof(cnr_meter), .name = "board-model", .summary = "power estimated by a board file",
+    .open = open_meter, .describe = describe, .read = read_meter, .close = close_meter};
+
+static cnr_status start(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
+    (void)err;
+    gauge_host = host;
+    return host->add(registrar, CNR_KIND_METER, &meter);
+}
+
+CNR_PLUGIN("meter-model", "1", "power estimated from frequency, voltage and load by a board file", "MIT",
+           start)

@@ -1,0 +1,168 @@
+#!/usr/bin/perl
+# cnnrun energy, and energy where nets run: on a tree of made-up sensors, with sensors that fail meanwhile.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../../plugins/gauge-common";
+use JSON::PP;
+use Test::More;
+use Tree;
+
+my $root = "$FindBin::Bin/../../..";
+my $build = $ENV{CNNRUN_BUILD} || "$root/build";
+my $work = `mktemp -d`;
+chomp $work;
+END { system 'rm', '-rf', $work if $work }
+delete $ENV{XDG_RUNTIME_DIR};
+my $tree = Tree->new("$root/tests/plugins/meter-hwmon/odroid-xu3.tree");
+my $watts = 2.5312 + 0.052 + 1.41 + 0.115;
+my $here = '--sysfs-root ' . $tree->root;
+my $net = "$root/scripts/nets/lenet5.lua --weights random:1 --device cpu";
+sub lines { return map { decode_json $_ } split /\n/, join '', @_ }
+sub near { my ($got, $want, $part, $what) = @_; ok(defined $got && abs($got - $want) <= $part * abs $want, $what) or diag(defined $got ? "got $got, want $want" : 'got nothing') }
+
+# ---- list ----
+my $out = `$build/cnnrun energy list $here 2>&1`;
+like($out, qr/^a15 +hwmon +power +any time +2\.5312 W +feeds cpu:big$/m, 'a domain, its kind, its period, what it feeds');
+is(scalar(split /\n/, $out), 4, 'four of them');
+my @list = lines(`$build/cnnrun energy list $here --json`);
+is_deeply([map { $_->{domain} } @list], [qw(a15 a7 gpu memory)], 'as JSON');
+$out = `$build/cnnrun energy list --sysfs-root $work 2>&1`;
+isnt($?, 0, 'without a meter');
+like($out, qr/unmeasured: no plugin finds a meter here/, 'all is unmeasured');
+$out = `$build/cnnrun energy lits 2>&1`;
+like($out, qr/want list, log, watch or run, got "lits"; did you mean list/, 'a word that is none');
+
+# ---- run ----
+$out = `$build/cnnrun energy run $here -- sh -c 'echo said; sleep 0.3; exit 5' 2>$work/err`;
+is($? >> 8, 5, "a command's exit code is kept");
+is($out, "said\n", 'and what it says');
+$out = do { open my $f, '<', "$work/err" or die; local $/; <$f> };
+like($out, qr/^energy +[\d.]+ J in all, [\d.e-]+ net of idle, 4\.108 W, EDP [\d.]+ J s$/m, 'joules, watts, EDP');
+like($out, qr/of the whole machine, measured: \d+ samples/, 'of the whole machine, and how it was come by');
+like($out, qr/^  a15 +[\d.]+ J +2\.531 W +idle 2\.531 W \+- 0  feeds cpu:big$/m, 'by domain');
+my ($whole, @domains) = lines(`$build/cnnrun energy run $here --json -- sleep 0.3`);
+near($whole->{watts}, $watts, 1e-3, 'watts');
+near($whole->{joules}, $watts * $whole->{seconds}, 1e-3, 'joules');
+near($whole->{edp}, $whole->{joules} * $whole->{seconds}, 1e-9, 'EDP');
+is($whole->{energy_source}, 'measured', 'measured');
+cmp_ok($whole->{samples}, '>=', 4 * 5, 'samples');
+is(scalar @domains, 4, 'an object a domain');
+$out = `$build/cnnrun energy run $here -- $work/nothing 2>&1`;
+is($? >> 8, 127, 'a command that is not there');
+like($out, qr/nothing: can't be started: No such file/, 'is told');
+$out = `$build/cnnrun energy run 2>&1`;
+like($out, qr/a command is missing: cnnrun energy run -- COMMAND/, 'no command');
+# a signal reaches the command; what it took until then is told
+my $pid = open my $run, '-|';
+if (!$pid) {
+    open STDERR, '>&', \*STDOUT;
+    exec "exec $build/cnnrun energy run $here -- sh -c 'trap \"echo caught; exit 9\" TERM; echo begun; while :; do sleep 0.05; done'";
+}
+while (<$run>) { last if /begun/ }
+kill 'TERM', $pid;
+$out = do { local $/; <$run> };
+close $run;
+is($? >> 8, 9, 'a signal is passed on, and the command ends as it likes');
+like($out, qr/caught.*energy +[\d.]+ J/s, 'what it took is told');
+($whole) = lines(`$build/cnnrun energy run --sysfs-root $work --json -- true`);
+is($whole->{energy_source}, 'unmeasured', 'without a meter');
+ok(!defined $whole->{joules} && !defined $whole->{edp}, 'it is null, not 0');
+
+# ---- log, and the counter ----
+$out = `$build/cnnrun energy log $here --csv $work/log.csv --counter $work/counter --seconds 0.5 2>&1`;
+is($?, 0, 'a log');
+open my $log, '<', "$work/log.csv" or die;
+my @rows = <$log>;
+is($rows[0], "time_s,a15_W,a7_W,gpu_W,memory_W,a15_J,a7_J,gpu_J,memory_J\n", 'has names');
+cmp_ok(scalar @rows, '>=', 6, 'and a line each 50 ms');
+my @last = split /,/, $rows[-1];
+near($last[1], 2.5312, 1e-6, 'watts');
+near($last[5], 2.5312 * $last[0], 0.02, 'joules so far');
+my $counter = decode_json(`cat $work/counter`);
+is_deeply([map { $_->{name} } @{$counter->{domains}}], [qw(a15 a7 gpu memory)], 'the counter');
+ok(!$counter->{running}, 'says that nobody counts any more');
+near($counter->{domains}[0]{joules}, $last[5], 1e-5, 'and what it came to');
+# while it runs, others read; Ctrl-C ends it and keeps what there is
+mkdir "$work/run" or die;
+$pid = fork;
+if (!$pid) {
+    $ENV{XDG_RUNTIME_DIR} = "$work/run";
+    open STDOUT, '>', "$work/out";
+    open STDERR, '>&', \*STDOUT;
+    exec "exec $build/cnnrun energy log $here --csv $work/long.csv";
+}
+my @seen;
+for (1 .. 400) {
+    select undef, undef, undef, 0.02;
+    my $text = -e "$work/run/cnnrun-energy.json" ? `cat $work/run/cnnrun-energy.json` : '';
+    next unless $text;
+    my $now = decode_json($text); # never half of one
+    push @seen, $now->{domains}[0]{joules} if $now->{running};
+    last if @seen > 20;
+}
+kill 'INT', $pid;
+waitpid $pid, 0;
+is($?, 0, 'Ctrl-C ends a log, which is no error');
+cmp_ok($seen[-1], '>', $seen[0], 'the counter goes on while others read it');
+open $log, '<', "$work/long.csv" or die;
+cmp_ok(scalar(() = <$log>), '>', 5, 'and the log is there');
+$out = `$build/cnnrun energy log $here --csv $work/no/such/log.csv --seconds 0.1 2>&1`;
+isnt($?, 0, 'a log that can not be written');
+like($out, qr{no/such}, 'is told');
+
+# ---- watch ----
+my @watched = lines(`$build/cnnrun energy watch $here --seconds 0.3 --json`);
+near($watched[0]{watts}{gpu}, 1.41, 1e-6, 'readings as they come');
+$out = `$build/cnnrun energy watch $here --seconds 0.3 2>&1`;
+like($out, qr/^0\.05 s  a15 2\.531 W  a7 0\.052 W  gpu 1\.410 W  memory 0\.115 W$/m, 'a line a second where there is no terminal');
+SKIP: {
+    skip 'script(1) is not here', 1 if system('command -v script >/dev/null 2>&1') != 0;
+    $out = `LC_ALL=C.UTF-8 script -qc "$build/cnnrun energy watch $here --seconds 0.3" /dev/null </dev/null`;
+    like($out, qr/\e\[5A.*a15 +\xe2\x96\x88/s, 'curves in one');
+}
+SKIP: {
+    skip 'draw-cairo was not built', 2 unless -e "$build/plugins/draw-cairo.so";
+    $out = `$build/cnnrun energy watch $here --seconds 0.3 --plot $work/curves.svg 2>&1`;
+    is($?, 0, 'a picture of it') or diag($out);
+    cmp_ok(scalar(() = join('', `cat $work/curves.svg`) =~ /stroke-width:1\.6/g), '>=', 4, 'with all curves');
+    ok(-s "$work/curves.csv", 'and the numbers beside it');
+}
+
+# ---- where nets run ----
+my ($bench, @rest) = lines(`$build/cnnrun bench $net $here --runs 3 --profile --json`);
+near($bench->{watts}, $watts, 1e-3, 'bench: watts');
+near($bench->{fps_per_watt}, $bench->{fps} / $bench->{watts}, 1e-9, 'FPS per watt');
+near($bench->{joules} * $bench->{fps}, $bench->{watts}, 1e-6, 'joules of a run');
+cmp_ok($bench->{rounds} / $bench->{fps}, '>=', 0.99, 'runs go on for 20 periods');
+my @steps = grep { defined $_->{step} } @rest;
+my $sum = 0;
+$sum += $_->{joules} for @steps;
+near($sum, $bench->{joules}, 1e-6, "the steps' are the run's");
+is($steps[0]{joules_by}, 'time', 'and how they were come by');
+my ($plain) = lines(`$build/cnnrun bench $net $here --runs 3 --no-energy --json`);
+ok(!defined $plain->{energy_source} && !defined $plain->{joules}, '--no-energy asks none');
+like(scalar `$build/cnnrun bench $net --sysfs-root $work --runs 1`, qr/^energy +unmeasured: no plugin/m, 'none is told');
+my @ran = lines(`$build/cnnrun run $root/scripts/nets/lenet5.lua --weights random:1 $root/scripts/nets/digits/three.png --energy $here --json`);
+near($ran[1]{watts}, $watts, 1e-2, 'run --energy');
+SKIP: {
+    my $mnist = "$root/../shared/data/mnist";
+    skip '../shared/data/mnist is not here', 3 unless -d $mnist;
+    my ($eval) = lines(`$build/cnnrun eval $net --data mnist:$mnist --limit 100 $here --json`);
+    near($eval->{watts}, $watts, 1e-2, 'eval');
+    is($eval->{rounds}, 100, "a picture's");
+    my @train = lines(`$build/cnnrun train $net --data mnist:$mnist --limit 200 --epochs 1 -o $work/t.cnr --eval "" $here --json --quiet`);
+    my ($end) = grep { $_->{output} } @train;
+    near($end->{watts}, $watts, 1e-2, 'train');
+}
+
+# ---- a sensor that stops, and one whose counter stands ----
+my $stop = Tree->new("sys/class/hwmon/hwmon0/name = ina226\nsys/class/hwmon/hwmon0/power1_input = 1000000\n" .
+    "sys/class/hwmon/hwmon1/name = amd\nsys/class/hwmon/hwmon1/energy1_input = 5\n");
+my $power = $stop->root . '/sys/class/hwmon/hwmon0/power1_input';
+($whole, @domains) = lines(`$build/cnnrun energy run --sysfs-root @{[$stop->root]} --json -- sh -c 'sleep 0.2; : > $power; sleep 0.2'`);
+is($whole->{energy_source}, 'unmeasured', 'a sensor that stops');
+my %by = map { $_->{domain} =~ s/ .*//r => $_ } @domains;
+like($by{ina226}{error}, qr/holds nothing/, 'is told');
+like($by{amd}{error}, qr/counter does not move/, 'and so is a counter that stands');
+done_testing;
