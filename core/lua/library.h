@@ -6,7 +6,7 @@
 
 /* Each notes in r->failed that there was no memory. */
 void cnri_reference_part(cnri_lua_reference *r, const char *name, const char *help);
-/* Into the last part. Ours to fill further; NULL after a failure. */
+/* Into the last part, with empty texts. NULL after a failure. */
 cnri_lua_help *cnri_reference_row(cnri_lua_reference *r, const char *owner, const char *name,
                                   size_t n);
 /* *slot becomes a copy of the text, behind what it holds by now. */

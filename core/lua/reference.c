@@ -44,7 +44,7 @@ cnri_lua_help *cnri_reference_row(cnri_lua_reference *r, const char *owner, cons
     add(r, &row->args, "");
     add(r, &row->gives, "");
     add(r, &row->help, "");
-    return row;
+    return r->failed ? NULL : row;
 }
 
 cnri_lua_option *cnri_reference_option(cnri_lua_reference *r, cnri_lua_help *row, const char *name,
@@ -57,7 +57,7 @@ cnri_lua_option *cnri_reference_option(cnri_lua_reference *r, cnri_lua_help *row
     cnri_reference_text(r, &option->name, name, n);
     add(r, &option->type, type);
     add(r, &option->help, "");
-    return option;
+    return r->failed ? NULL : option;
 }
 
 bool cnri_lua_next_item(const char **at, const char **item, size_t *n) {
@@ -167,8 +167,8 @@ static void add_attribute(cnri_lua_reference *r, cnri_lua_help *row, const cnr_a
 }
 
 static bool is_option(const cnri_lua_help *row, const char *name) {
-    for (int32_t i = 0; i < row->options.n; i++)
-        if (strcmp(row->options.at[i].name, name) == 0) return true;
+    for (int32_t i = 0; i < row->options.n; i++) /* NULL: for want of memory */
+        if (row->options.at[i].name && strcmp(row->options.at[i].name, name) == 0) return true;
     return false;
 }
 

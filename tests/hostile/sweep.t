@@ -92,6 +92,12 @@ sweep('warm', $small, 'warm', @small, qw(--weights random:1 --cache cache));
 my $warmed = digits(glob 'scripts/nets/lenet5.*');
 system("cd $warmed && '" . abs_path("$build/cnnrun") . "' warm --threads 1 lenet5.lua --cache cache -q >/dev/null");
 sweep('run with a stored plan', $warmed, qw(run --threads 1 --cache cache --json lenet5.lua five.png));
+sweep('what scripts can say', folder(), qw(lua --json));
+sweep('what scripts can say, for editors', folder(), qw(lua --annotations types));
+my $plot = folder('tests/hostile/plot.lua');
+make_path("$plot/lib");
+copy("scripts/lib/$_.lua", "$plot/lib/$_.lua") or die for qw(axis csv figure plot);
+sweep('tables and plots', $plot, qw(run plot.lua a.csv a.png a.svg)) if glob "$build/plugins/draw-cairo.so";
 sweep('export', $small, 'export', 'small.lua', qw(--weights random:1 -o out.onnx));
 sweep('import caffe', pair("$corpus/import-caffe/tiny.pair", 'a.prototxt', 'a.caffemodel'), @import,
       qw(a.prototxt a.caffemodel));
