@@ -208,7 +208,8 @@ static bool is_script(const char *path) {
 /* Runs the script's top level. False: that was all; else it is a net, which call->rt holds to be
  * loaded. */
 static bool begin_script(cnri_call *call, const char *output, int argc, char **argv) {
-    const cnri_lua_rights rights = {call->common.trust, output, cnri_cancelled};
+    const cnri_lua_rights rights = {call->common.trust, output, cnri_cancelled,
+                                    cnri_watch(call)};
     cnri_lua_program *p = NULL;
     cnr_error err = CNR_ERROR_INIT;
     cnr_status status = cnri_call_open(call, &err);

@@ -64,11 +64,17 @@ int32_t cnri_watch_show(void *watching, const cnr_progress *p) {
     return 0;
 }
 
+static int32_t hear(void *arg, int32_t kind, const void *of) {
+    (void)of;
+    if (kind == CNRI_EVENT_REST) cnri_watch_end(arg);
+    return 0;
+}
+
 const cnr_observer *cnri_watch(cnri_call *call) {
     cnri_watching *w = &call->watching;
     *w = (cnri_watching){.quiet = call->common.quiet > 0};
     w->observer = (cnr_observer){.size = sizeof w->observer, .arg = w, .progress = cnri_watch_show,
-                                 .cancel = cnri_signals_flag()};
+                                 .event = hear, .cancel = cnri_signals_flag()};
     return &w->observer;
 }
 

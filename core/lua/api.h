@@ -55,13 +55,13 @@ extern const cnri_lua_section cnri_lua_sections[]; /* module.c */
 
 /* ---- rows.c ---- */
 void cnri_lua_set_rows(lua_State *L, const cnri_lua_row *rows); /* into the table on top */
-/* t.name, with the upvalues methods, `what`, rows: the method, or an error. */
+/* t.name, with the upvalues methods and `what`: the method, or an error. */
 int cnri_lua_find_method(lua_State *L);
 /* A type of userdata: events are its metatable's; `index` is called for t[k] with the upvalues of
- * cnri_lua_find_method, or NULL: that is. `what` is how messages call it: "a tensor". Scripts never
- * see the metatable. */
+ * cnri_lua_find_method, or NULL: that is. `what` is how messages call it: "a tensor"; `methods` are the
+ * sections of that name, or NULL. Scripts never see the metatable. */
 void cnri_lua_new_type(lua_State *L, const char *type, const char *what, const luaL_Reg *events,
-                       const cnri_lua_row *methods, lua_CFunction index);
+                       const char *methods, lua_CFunction index);
 /* How long the name is that a text such as "track(picture) -> box" begins with. */
 size_t cnri_word_length(const char *text);
 /* Pushes t[name that `text` begins with] unasked of metatables; returns its type. */

@@ -15,11 +15,6 @@ static void set_text(lua_State *L, const char *key, const char *value) {
     lua_setfield(L, -2, key);
 }
 
-static void set_number(lua_State *L, const char *key, double value) {
-    lua_pushnumber(L, value);
-    lua_setfield(L, -2, key);
-}
-
 /* Joules, watts, degrees; hertz. What is not told is nil. */
 static void push_gauge(lua_State *L, const cnr_gauge *g) {
     static const char *const quantities[] = {"knob", "energy", "power", "temperature"};
@@ -31,20 +26,20 @@ static void push_gauge(lua_State *L, const cnr_gauge *g) {
     set_text(L, "error", g->why);
     lua_pushboolean(L, g->estimated);
     lua_setfield(L, -2, "estimated");
-    set_number(L, "period", g->period_ms * 1e-3);
+    cnri_lua_set_number(L, "period", g->period_ms * 1e-3);
     if (g->quantity == 0) {
-        set_number(L, "min_hz", (double)g->min_hz);
-        set_number(L, "max_hz", (double)g->max_hz);
+        cnri_lua_set_number(L, "min_hz", (double)g->min_hz);
+        cnri_lua_set_number(L, "max_hz", (double)g->max_hz);
     }
     if (g->status) return;
-    set_number(L, "time", (double)g->time_ns * 1e-9);
+    cnri_lua_set_number(L, "time", (double)g->time_ns * 1e-9);
     if (g->quantity)
-        set_number(L, "value",
+        cnri_lua_set_number(L, "value",
                    (double)g->value * (g->quantity == CNR_QUANTITY_TEMPERATURE ? 1e-3 : 1e-6));
-    else set_number(L, "hz", (double)g->hz);
-    if (g->load_percent >= 0) set_number(L, "load", g->load_percent * 0.01);
-    if (g->cores >= 0) set_number(L, "cores", g->cores);
-    if (g->temperature_mc != INT32_MIN) set_number(L, "temperature", g->temperature_mc * 1e-3);
+    else cnri_lua_set_number(L, "hz", (double)g->hz);
+    if (g->load_percent >= 0) cnri_lua_set_number(L, "load", g->load_percent * 0.01);
+    if (g->cores >= 0) cnri_lua_set_number(L, "cores", g->cores);
+    if (g->temperature_mc != INT32_MIN) cnri_lua_set_number(L, "temperature", g->temperature_mc * 1e-3);
 }
 
 int cnri_lua_gauges(lua_State *L) {

@@ -16,6 +16,8 @@ typedef struct cnri_lua_built {
 void cnri_lua_pick_net(lua_State *L, const char *wanted);
 /* Builds out->graph (made by the caller) from the net at `net`; mistakes become its problems. */
 void cnri_lua_build(lua_State *L, int net, cnri_lua_built *out);
+/* `place` of the table at `args`, as wishes of the graph; mistakes become its problems. */
+void cnri_lua_add_places(lua_State *L, cnr_graph *g, int args, const char *where);
 /* CNR_OK, or the mistakes, in the order of their lines. */
 cnr_status cnri_lua_verdict(cnr_graph *g, const char *path, cnr_error *err);
 /* ---- weights.c ---- */

@@ -170,7 +170,7 @@ static void complain_of_place(cnr_graph *g, const char *where, const char *layer
 }
 
 /* place = { conv1 = "opencl:0", ["*"] = "cpu" }, of the net: the same as in the layers. */
-static void add_places(lua_State *L, cnr_graph *g, int args, const char *where) {
+void cnri_lua_add_places(lua_State *L, cnr_graph *g, int args, const char *where) {
     const int top = lua_gettop(L), type = cnri_lua_get(L, args, "place");
     if (type != LUA_TNIL && type != LUA_TTABLE)
         cnri_graph_problem(g, where, "place: want { layer = where, ... }");
@@ -200,7 +200,7 @@ void cnri_lua_build(lua_State *L, int net, cnri_lua_built *out) {
     cnri_lua_compile(L, net, out->graph);
     add_labels(L, out->graph, args, where);
     add_policy(L, out->graph, args, where);
-    add_places(L, out->graph, args, where);
+    cnri_lua_add_places(L, out->graph, args, where);
     cnri_lua_read_weights(L, args, out);
     lua_settop(L, top);
 }

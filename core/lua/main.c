@@ -74,6 +74,7 @@ cnr_status cnri_lua_open(cnr_runtime *rt, const char *path, int argc, char **arg
     p->script.n_args = argc;
     p->script.output = rights->output;
     p->script.cancelled = rights->cancelled;
+    p->script.watch = rights->watch;
     if (!status) status = cnri_script_guard(&p->script, run_top, p, 0, err);
     if (!status) return CNR_OK;
     cnri_lua_close(p);

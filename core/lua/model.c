@@ -1,4 +1,4 @@
-/* Nets that experiments run: c.load(path or net, options), net:run{...}, net:picture(path) ... */
+/* Nets of experiments: c.load(path or net, options), net:run{...}, net:picture(path) ... */
 #include "core/lua/model.h"
 #include "core/lua/candidates.h"
 #include "core/lua/files.h"
@@ -7,10 +7,9 @@
 #include "core/lua/tensor.h"
 #include "core/work/work.h"
 #include <string.h>
+#include <sys/stat.h>
 
 enum { MOST_PORTS = 64, MOST_RUNS = 100000 };
-
-typedef struct cnri_lua_model { cnr_model *model; } cnri_lua_model;
 
 cnri_script *cnri_lua_experiment(lua_State *L) {
     cnri_script *s = cnri_script_of(L);
@@ -19,8 +18,38 @@ cnri_script *cnri_lua_experiment(lua_State *L) {
     return s;
 }
 
-cnr_model *cnri_lua_model_at(lua_State *L, int i) {
-    return ((cnri_lua_model *)luaL_checkudata(L, i, CNRI_MODEL_TYPE))->model;
+static cnri_lua_model *open_net(lua_State *L, int i) {
+    cnri_lua_model *net = luaL_checkudata(L, i, CNRI_MODEL_TYPE);
+    if (!net->model) luaL_error(L, "the net was closed");
+    return net;
+}
+
+cnr_model *cnri_lua_model_at(lua_State *L, int i) { return open_net(L, i)->model; }
+
+static void refuse_busy(lua_State *L, const cnri_lua_model *net) {
+    if (net->busy)
+        luaL_error(L, "the net is being %s: till that ends it may be looked at, not run or changed",
+                   net->busy);
+}
+
+cnri_lua_model *cnri_lua_net_at(lua_State *L, int i) {
+    cnri_lua_model *net = open_net(L, i);
+    refuse_busy(L, net);
+    return net;
+}
+
+cnri_lua_model *cnri_lua_push_net(lua_State *L) {
+    lua_gc(L, LUA_GCCOLLECT);
+    cnri_lua_model *net = lua_newuserdatauv(L, sizeof *net, 0);
+    *net = (cnri_lua_model){0};
+    luaL_setmetatable(L, CNRI_MODEL_TYPE);
+    return net;
+}
+
+void cnri_lua_close_net(lua_State *L, cnri_lua_model *net) {
+    refuse_busy(L, net);
+    if (net->model) cnr_release(net->model);
+    net->model = NULL;
 }
 
 /* ---- loading ---- */
@@ -38,6 +67,8 @@ static const cnri_lua_key load_keys[] = {
     CNRI_TEXT("device: cpu, opencl:0; the best when left out", options, load.device),
     CNRI_OTHER("sizes: of dimensions with a name: { batch = 16 }", "table<string, integer>"),
     CNRI_FLAG("deterministic: true: no choice by times", options, load.deterministic),
+    CNRI_OTHER("place: which layer runs where: { conv1 = \"opencl:0\", [\"*\"] = \"cpu\" }",
+               "table<string, string|table>"),
     CNRI_OTHER("import: for the importer: { \"shape=3,224,224\" }", "string[]"),
     CNRI_FLAG("verify: false believes weights unread", options, verify),
     CNRI_TEXT("preset: how pictures are prepared: torchvision", options, load.preset),
@@ -150,6 +181,28 @@ static cnr_status model_of_net(lua_State *L, const options *o, cnr_model **out, 
     return status;
 }
 
+/* A file; or, where there is none of that name, "nets.lenet5" as require finds it. */
+static const char *find_net(lua_State *L) {
+    struct stat info;
+    const char *path = luaL_checkstring(L, 1);
+    if (stat(path, &info) != 0 && cnri_lua_find_module(L, path)) {
+        lua_replace(L, 1);
+        return lua_tostring(L, 1);
+    }
+    cnri_lua_check_file(L, path, false);
+    return path;
+}
+
+/* place = { conv1 = "opencl:0" }, as of c.net, for a net of any kind. */
+static void place_layers(lua_State *L, cnr_graph *g) {
+    cnr_error err = CNR_ERROR_INIT;
+    const int32_t before = g->problems.n;
+    cnri_lua_add_places(L, g, 2, "options");
+    if (g->problems.n == before) return;
+    cnri_lua_verdict(g, cnri_script_of(L)->path, &err);
+    cnri_script_raise(L, &err);
+}
+
 static int load_model(lua_State *L) {
     options o;
     cnr_error err = CNR_ERROR_INIT;
@@ -157,33 +210,27 @@ static int load_model(lua_State *L) {
     lua_settop(L, 2);
     read_options(L, 2, &o);
     const bool net = luaL_testudata(L, 1, CNRI_NET_TYPE) != NULL;
-    const char *path = net ? NULL : luaL_checkstring(L, 1);
-    if (path) cnri_lua_check_file(L, path, false);
-    cnri_lua_model *m = lua_newuserdatauv(L, sizeof *m, 0);
-    m->model = NULL;
-    luaL_setmetatable(L, CNRI_MODEL_TYPE);
+    const char *path = net ? NULL : find_net(L);
+    cnri_lua_model *m = cnri_lua_push_net(L);
     const uint64_t left = cnri_script_leave();
     const cnr_status status = net ? model_of_net(L, &o, &m->model, &err)
                                   : cnr_load(s->rt, path, &o.load, &m->model, &err);
     cnri_script_return(L, left);
-    return status ? cnri_script_raise(L, &err) : 1;
+    if (status) return cnri_script_raise(L, &err);
+    if (lua_istable(L, 2)) place_layers(L, m->model->graph);
+    return 1;
 }
 
-static int release_model(lua_State *L) {
-    cnri_lua_model *m = lua_touserdata(L, 1);
-    if (m->model) cnr_release(m->model);
-    m->model = NULL;
+static int release_net(lua_State *L) {
+    cnri_lua_close_net(L, lua_touserdata(L, 1));
     return 0;
 }
 
 /* ---- running ---- */
 
 static int push_outputs(lua_State *L, const cnr_tensor **outputs, int32_t n) {
-    for (int32_t i = 0; i < n; i++) {
-        const cnr_tensor *from = outputs[i];
-        cnr_tensor *t = cnri_lua_push_tensor(L, from->dtype, from->rank, from->dim);
-        memcpy(t->data, from->data, (size_t)t->bytes);
-    }
+    for (int32_t i = 0; i < n; i++)
+        cnri_lua_push_copy(L, outputs[i]);
     return n;
 }
 
@@ -213,7 +260,7 @@ static int32_t take_inputs(lua_State *L, const cnr_model *model, const cnr_tenso
 static int run_model(lua_State *L) {
     const cnr_tensor *inputs[MOST_PORTS], *outputs[MOST_PORTS];
     cnr_error err = CNR_ERROR_INIT;
-    cnr_model *model = cnri_lua_model_at(L, 1);
+    cnr_model *model = cnri_lua_net_at(L, 1)->model;
     const int32_t n = take_inputs(L, model, inputs), n_out = cnr_output_count(model);
     const uint64_t left = cnri_script_leave();
     const cnr_status status = cnr_run_tensors(model, inputs, n, outputs, n_out, &err);
@@ -226,7 +273,7 @@ static int run_model(lua_State *L) {
 static int run_picture(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     const cnr_tensor *out;
-    cnr_model *model = cnri_lua_model_at(L, 1);
+    cnr_model *model = cnri_lua_net_at(L, 1)->model;
     const char *path = luaL_checkstring(L, 2);
     cnri_lua_check_file(L, path, false);
     const uint64_t left = cnri_script_leave();
@@ -235,36 +282,22 @@ static int run_picture(lua_State *L) {
     return status ? cnri_script_raise(L, &err) : push_outputs(L, &out, 1);
 }
 
-static void set_number(lua_State *L, const char *key, double value) {
-    lua_pushnumber(L, value);
-    lua_setfield(L, -2, key);
-}
-
-static int32_t wants_end(void *script, const cnr_progress *p) {
-    const cnri_script *s = script;
-    (void)p;
-    return s->cancelled && s->cancelled();
-}
-
 /* net:time(runs): milliseconds of runs on made-up inputs. */
 static int time_model(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
-    cnr_model *model = cnri_lua_model_at(L, 1);
+    cnr_model *model = cnri_lua_net_at(L, 1)->model;
     const lua_Integer runs = luaL_optinteger(L, 2, 10);
     luaL_argcheck(L, runs >= 1 && runs <= MOST_RUNS, 2, "want 1 to 100000 runs");
     const cnr_profile_options o = {.size = sizeof o, .runs = runs};
-    const cnr_observer observer = {.size = sizeof observer, .arg = cnri_script_of(L),
-                                   .progress = wants_end};
     cnr_timing t = {.size = sizeof t};
-    const uint64_t left = cnri_script_leave();
-    const cnr_status status = cnr_profile(model, &o, &observer, &t, &err);
-    cnri_script_return(L, left);
-    if (status) return cnri_script_raise(L, &err);
-    cnr_timing_free(&t);
+    cnri_lua_work w = {0};
+    const cnr_status status = cnr_profile(model, &o, cnri_lua_begin(L, &w), &t, &err);
+    cnr_timing_free(&t); /* of the numbers none is a pointer */
+    cnri_lua_end(L, &w, status, &err);
     lua_newtable(L);
-    set_number(L, "ms_min", t.ms_min);
-    set_number(L, "ms_median", t.ms_median);
-    set_number(L, "ms_max", t.ms_max);
+    cnri_lua_set_number(L, "ms_min", t.ms_min);
+    cnri_lua_set_number(L, "ms_median", t.ms_median);
+    cnri_lua_set_number(L, "ms_max", t.ms_max);
     return 1;
 }
 
@@ -367,32 +400,6 @@ static int meta(lua_State *L) {
     return 1;
 }
 
-/* net:weights(): the names; net:weight(name): a copy of its data. */
-static int list_weights(lua_State *L) {
-    const cnr_graph *g = cnri_lua_model_at(L, 1)->graph;
-    lua_newtable(L);
-    lua_Integer n = 0;
-    for (int32_t i = 0; i < g->values.n; i++) {
-        const cnri_value *v = &g->values.at[i];
-        if (v->producer >= 0 || v->is_input || !v->type->data) continue;
-        lua_pushstring(L, v->name);
-        lua_rawseti(L, -2, ++n);
-    }
-    return 1;
-}
-
-static int copy_weight(lua_State *L) {
-    const cnr_graph *g = cnri_lua_model_at(L, 1)->graph;
-    const char *name = luaL_checkstring(L, 2);
-    const cnr_value v = cnri_graph_find(g, name);
-    const cnr_tensor *t = v >= 0 ? g->values.at[v].type : NULL;
-    if (!t || !t->data) return luaL_error(L, "the net has no weight '%s'", name);
-    if (t->encoding) return luaL_error(L, "'%s' is encoded as %s", name, cnri_name(t->encoding));
-    cnr_error err = CNR_ERROR_INIT;
-    if (cnri_value_sound(&g->values.at[v], &err)) return luaL_error(L, "%s: %s", err.where, err.text);
-    return push_outputs(L, &t, 1);
-}
-
 static int now(lua_State *L) {
     if (!cnri_lua_experiment(L)->trust)
         return luaL_error(L, "the clock is for trusted scripts (--trust); net:time() is for all");
@@ -402,7 +409,11 @@ static int now(lua_State *L) {
 
 const cnri_lua_row cnri_model_rows[] = {
     {"load(net: string|cnnrun.Description, options?: table)", load_model, "cnnrun.Net",
-     "a net that runs, of a file or of c.net", load_keys},
+     "a net that runs: of a file, of a name that require would find, or of c.net", load_keys},
+    {"devices()", cnri_lua_devices,
+     "{ name: string, family: string, hardware: string, driver: string, plugin: string, "
+     "concurrency: integer, memory_bytes: integer? }[]",
+     "what there is to run on, best first", NULL},
     {"samples(spec: string, split?: \"train\"|\"eval\")", cnri_lua_samples, "cnnrun.Samples",
      "pictures with labels: a folder, \"mnist:DIR\"", NULL},
     {"picture(path: string)", cnri_lua_picture, "cnnrun.Tensor",
@@ -433,13 +444,12 @@ const cnri_lua_row cnri_model_methods[] = {
      "what each node, or those named so (conv*), could be run by, and what a policy said of it", NULL},
     {"label(index: integer)", label, "string?", "the name of a class, from 0", NULL},
     {"meta(key: string)", meta, "string?", "what its file says beside its layers", NULL},
-    {"weights()", list_weights, "string[]", "the names of its weights", NULL},
-    {"weight(name: string)", copy_weight, "cnnrun.Tensor", "a copy of a weight", NULL},
     {0}};
 
 void cnri_lua_open_models(lua_State *L) {
-    static const luaL_Reg events[] = {{"__gc", release_model}, {"__close", release_model}, {0}};
-    cnri_lua_new_type(L, CNRI_MODEL_TYPE, "a net", events, cnri_model_methods, NULL);
+    static const luaL_Reg events[] = {{"__gc", release_net}, {"__close", release_net}, {0}};
+    cnri_lua_new_type(L, CNRI_MODEL_TYPE, "a net", events, "cnnrun.Net", NULL);
+    cnri_lua_open_work(L);
     cnri_lua_open_samples(L);
     cnri_lua_open_objects(L);
 }

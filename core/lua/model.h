@@ -3,6 +3,7 @@
 #define CNRI_LUA_MODEL_H
 
 #include "core/lua/state.h"
+#include "core/work/work.h"
 
 #define CNRI_MODEL_TYPE "cnnrun model"
 #define CNRI_SAMPLES_TYPE "cnnrun samples"
@@ -10,10 +11,54 @@
 /* Raises unless the script is an experiment in its main, with a runtime. */
 cnri_script *cnri_lua_experiment(lua_State *L);
 void cnri_lua_open_models(lua_State *L);
-extern const cnri_lua_row cnri_model_rows[], cnri_model_methods[]; /* of the module; of nets */
+extern const cnri_lua_row cnri_model_rows[], cnri_model_methods[]; /* of the module; of nets: run.c ... */
+extern const cnri_lua_row cnri_learn_methods[], cnri_judge_methods[], cnri_change_methods[];
+extern const cnri_lua_key cnri_train_keys[];
 
-/* The model at `i`; raises when there is none. */
+/* ---- model.c ---- */
+/* A net of a script: its own, so that nobody sees what it does with it. */
+typedef struct cnri_lua_model {
+    cnr_model *model; /* NULL: closed */
+    const char *busy; /* "trained": it may be looked at only; NULL */
+} cnri_lua_model;
+/* The net at `i`, to be run and changed; raises when it is closed or busy. */
+cnri_lua_model *cnri_lua_net_at(lua_State *L, int i);
+/* ... to be looked at. */
 cnr_model *cnri_lua_model_at(lua_State *L, int i);
+/* A closed one, to be filled. What nobody has any more goes before: nets are larger than they look. */
+cnri_lua_model *cnri_lua_push_net(lua_State *L);
+void cnri_lua_close_net(lua_State *L, cnri_lua_model *net);
+
+/* ---- work.c: long work ---- */
+typedef struct cnri_lua_work {
+    cnr_observer observer;
+    cnri_script *script;
+    uint64_t left;
+    int32_t (*event)(void *arg, int32_t kind, const void *of); /* NULL: nobody listens */
+    void *arg;
+} cnri_lua_work;
+/* Between the two nothing may raise. The observer reports to whoever watches the script, and ends the work
+ * with it. */
+const cnr_observer *cnri_lua_begin(lua_State *L, cnri_lua_work *w);
+/* Raises the error; or ends the script, if that is wanted. */
+void cnri_lua_end(lua_State *L, const cnri_lua_work *w, cnr_status status, const cnr_error *err);
+/* What is shown of the work goes for now: somebody else wants to say something. */
+void cnri_lua_rest(const cnri_script *s);
+/* Pushes room for a result, zeros, that `free` frees when nobody has it any more. */
+void *cnri_lua_push_result(lua_State *L, size_t bytes, void (*free)(void *));
+void cnri_lua_open_work(lua_State *L);
+typedef struct cnri_lua_data {
+    const char *spec, *split;
+    cnri_samples *samples; /* NULL: of the spec */
+    struct cnri_lua_source *source;
+} cnri_lua_data;
+/* `data` of the table at `options`, which stays on the stack. Raises. */
+void cnri_lua_take_data(lua_State *L, int options, const char *split, cnri_lua_data *out);
+/* Fields of the table on top; what is no number, or NULL, is left out. */
+void cnri_lua_set_number(lua_State *L, const char *key, double value);
+void cnri_lua_set_whole(lua_State *L, const char *key, int64_t value);
+void cnri_lua_set_text(lua_State *L, const char *key, const char *value);
+int cnri_lua_devices(lua_State *L); /* change.c */
 
 /* ---- prepare.c: net:prepare ---- */
 int cnri_lua_prepare(lua_State *L);
@@ -28,6 +73,12 @@ extern const cnri_lua_key cnri_gauge_keys[];
 void cnri_lua_open_objects(lua_State *L);
 
 /* ---- samples.c ---- */
+/* Raises unless the script may read what the spec names; unless it is a split, or NULL. */
+void cnri_lua_check_spec(lua_State *L, const char *spec);
+void cnri_lua_check_split(lua_State *L, const char *split);
+cnri_samples *cnri_lua_samples_at(lua_State *L, int i); /* raises when they are closed */
+/* They may not be closed while somebody has them: `by` 1, then -1. */
+void cnri_lua_hold_samples(const cnri_lua_data *data, int by);
 int cnri_lua_samples(lua_State *L); /* c.samples(spec, split) */
 int cnri_lua_picture(lua_State *L); /* c.picture(path) */
 void cnri_lua_open_samples(lua_State *L);

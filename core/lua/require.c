@@ -147,6 +147,24 @@ static bool find_installed(lua_State *L, const char *name) {
     return find_in(L, CNRI_INSTALLED_SCRIPTS, name, false);
 }
 
+/* "lib.blocks" -> lib/blocks.lua */
+static const char *push_file(lua_State *L, const char *name) {
+    luaL_gsub(L, name, ".", "/");
+    lua_pushliteral(L, ".lua");
+    lua_concat(L, 2);
+    return lua_tostring(L, -1);
+}
+
+static bool find_file(lua_State *L, const char *file) {
+    return find_in(L, cnri_script_of(L)->dir, file, true) || find_installed(L, file);
+}
+
+bool cnri_lua_find_module(lua_State *L, const char *name) {
+    if (!is_plain(name) || !find_file(L, push_file(L, name))) return false;
+    lua_pop(L, 1); /* how messages call it */
+    return true;
+}
+
 /* Upvalue 1: what was loaded, by name; false while it is being loaded. */
 static int script_require(lua_State *L) {
     const char *name = luaL_checkstring(L, 1);
@@ -159,11 +177,8 @@ static int script_require(lua_State *L) {
         return luaL_error(L, "require wants a plain name such as 'blocks' or 'lib.blocks', "
                           "got '%s'", name);
     lua_settop(L, 1);
-    lua_pushstring(L, luaL_gsub(L, name, ".", "/"));
-    lua_pushliteral(L, ".lua");
-    lua_concat(L, 2);
-    const char *file = lua_tostring(L, -1);
-    if (!find_in(L, cnri_script_of(L)->dir, file, true) && !find_installed(L, file))
+    const char *file = push_file(L, name);
+    if (!find_file(L, file))
         return luaL_error(L, "no module '%s': there is no %s beside the script, nor among the "
                           "installed scripts", name, file);
     lua_pushvalue(L, 1);

@@ -45,23 +45,27 @@ int cnri_lua_find_method(lua_State *L) {
     lua_settop(L, 2);
     lua_pushvalue(L, 2);
     if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL) return 1;
-    const char *word = luaL_tolstring(L, 2, NULL), *what = lua_tostring(L, lua_upvalueindex(2));
-    const cnri_lua_row *row = lua_touserdata(L, lua_upvalueindex(3));
-    for (; row->text; row++) add_word(L, &w, row->text);
+    const char *word = luaL_tolstring(L, 2, NULL);
+    lua_pushnil(L);
+    while (lua_next(L, lua_upvalueindex(1)) && w.n < MOST_WORDS) { /* the table holds its words */
+        w.at[w.n++] = lua_tostring(L, -2);
+        lua_pop(L, 1);
+    }
     push_near(L, word, &w);
-    return luaL_error(L, "%s has no '%s'%s", what, word, lua_tostring(L, -1));
+    return luaL_error(L, "%s has no '%s'%s", lua_tostring(L, lua_upvalueindex(2)), word,
+                      lua_tostring(L, -1));
 }
 
 void cnri_lua_new_type(lua_State *L, const char *type, const char *what, const luaL_Reg *events,
-                       const cnri_lua_row *methods, lua_CFunction index) {
+                       const char *methods, lua_CFunction index) {
     luaL_newmetatable(L, type);
     luaL_setfuncs(L, events, 0);
     if (methods) {
         lua_newtable(L);
-        cnri_lua_set_rows(L, methods);
+        for (const cnri_lua_section *s = cnri_lua_sections; s->name; s++)
+            if (strcmp(s->name, methods) == 0) cnri_lua_set_rows(L, s->rows);
         lua_pushstring(L, what);
-        lua_pushlightuserdata(L, (void *)methods);
-        lua_pushcclosure(L, index ? index : cnri_lua_find_method, 3);
+        lua_pushcclosure(L, index ? index : cnri_lua_find_method, 2);
         lua_setfield(L, -2, "__index");
     }
     lua_pushboolean(L, 0);

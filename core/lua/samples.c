@@ -4,7 +4,11 @@
 #include "core/lua/tensor.h"
 #include <string.h>
 
-typedef struct cnri_lua_source { cnri_samples samples; bool open; } cnri_lua_source;
+typedef struct cnri_lua_source {
+    cnri_samples samples;
+    bool open;
+    int held; /* by work that reads them */
+} cnri_lua_source;
 
 static cnri_lua_source *source_at(lua_State *L, int i) {
     cnri_lua_source *s = luaL_checkudata(L, i, CNRI_SAMPLES_TYPE);
@@ -13,7 +17,7 @@ static cnri_lua_source *source_at(lua_State *L, int i) {
 }
 
 /* A spec is a word of the command line, or names files in the way "mnist:DIR:test" does. */
-static void check_spec(lua_State *L, const char *spec) {
+void cnri_lua_check_spec(lua_State *L, const char *spec) {
     const cnri_script *s = cnri_script_of(L);
     for (int32_t i = 0; i < s->n_args; i++)
         if (strcmp(s->args[i], spec) == 0) return;
@@ -27,6 +31,7 @@ static cnri_lua_source *open_source(lua_State *L, const char *spec, const char *
     cnr_error err = CNR_ERROR_INIT;
     cnri_lua_source *s = lua_newuserdatauv(L, sizeof *s, 0);
     s->open = false;
+    s->held = 0;
     luaL_setmetatable(L, CNRI_SAMPLES_TYPE);
     const uint64_t left = cnri_script_leave();
     const cnr_status status = cnri_samples_open(spec, split, &s->samples, &err);
@@ -36,22 +41,33 @@ static cnri_lua_source *open_source(lua_State *L, const char *spec, const char *
     return s;
 }
 
-int cnri_lua_samples(lua_State *L) {
-    cnri_lua_experiment(L);
-    const char *spec = luaL_checkstring(L, 1), *split = luaL_optstring(L, 2, NULL);
+void cnri_lua_check_split(lua_State *L, const char *split) {
     static const char *const splits[] = {"train", "eval"}; /* what a source may be told */
     if (split && strcmp(split, splits[0]) != 0 && strcmp(split, splits[1]) != 0) {
         const char *near = cnri_nearest(split, splits, CNRI_COUNT(splits));
-        return luaL_error(L, "no split '%s'%s%s%s: want 'train' or 'eval'", split,
+        luaL_error(L, "no split '%s'%s%s%s: want 'train' or 'eval'", split,
                           near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
     }
-    check_spec(L, spec);
+}
+
+int cnri_lua_samples(lua_State *L) {
+    cnri_lua_experiment(L);
+    const char *spec = luaL_checkstring(L, 1), *split = luaL_optstring(L, 2, NULL);
+    cnri_lua_check_split(L, split);
+    cnri_lua_check_spec(L, spec);
     open_source(L, spec, split);
     return 1;
 }
 
+cnri_samples *cnri_lua_samples_at(lua_State *L, int i) { return &source_at(L, i)->samples; }
+
+void cnri_lua_hold_samples(const cnri_lua_data *data, int by) {
+    if (data->source) data->source->held += by;
+}
+
 static int close_source(lua_State *L) {
     cnri_lua_source *s = lua_touserdata(L, 1);
+    if (s->held) return luaL_error(L, "the samples are in use: a net is being trained on them");
     if (s->open) cnri_samples_close(&s->samples);
     s->open = false;
     return 0;
@@ -224,7 +240,7 @@ const cnri_lua_row cnri_writer_methods[] = {
 void cnri_lua_open_samples(lua_State *L) {
     static const luaL_Reg events[] = {
         {"__gc", close_source}, {"__close", close_source}, {"__len", count}, {0}};
-    cnri_lua_new_type(L, CNRI_SAMPLES_TYPE, "samples", events, cnri_samples_methods, NULL);
+    cnri_lua_new_type(L, CNRI_SAMPLES_TYPE, "samples", events, "cnnrun.Samples", NULL);
     static const luaL_Reg ends[] = {{"__gc", drop_writer}, {"__close", drop_writer}, {0}};
-    cnri_lua_new_type(L, WRITER_TYPE, "a writer", ends, cnri_writer_methods, NULL);
+    cnri_lua_new_type(L, WRITER_TYPE, "a writer", ends, "cnnrun.Writer", NULL);
 }

@@ -20,6 +20,7 @@ typedef struct cnri_lua_rights {
     const char *output;      /* what lies below this folder, which is made; NULL: no such */
     bool (*cancelled)(void); /* NULL, or asked now and then: true ends it, between two calls of ours,
                                 with E_CANCELLED */
+    const cnr_observer *watch; /* of long work, its progress and CNRI_EVENT_REST; NULL */
 } cnri_lua_rights;
 /* A script whose top level has run, once: an experiment, which returns a function main(args), or nets.
  * args[0] is the path, args[1] .. the words of argv, args.output the folder; all must outlive it. */

@@ -33,6 +33,7 @@ typedef struct cnri_script {
     int64_t budget;
     uint64_t cpu_limit_ns, cpu_excepted_ns, checked_ns;
     bool stopped;
+    const cnr_observer *watch; /* hears of long work; NULL: nobody does */
     bool (*cancelled)(void); /* somebody wants an end: as a used-up budget. NULL: nobody can */
     int32_t n_nodes; /* values made so far: layer.c */
 } cnri_script;
@@ -75,6 +76,8 @@ void cnri_lua_open_require(lua_State *L);
 void cnri_lua_load_file(lua_State *L, const char *path, const char *name);
 /* The same of a text that is there. */
 void cnri_lua_load_text(lua_State *L, const char *text, size_t bytes, const char *name);
+/* The file that require "lib.blocks" would load: pushes its path, or returns false. */
+bool cnri_lua_find_module(lua_State *L, const char *name);
 /* module.c: pushes the table that require "cnnrun" gives. */
 void cnri_lua_open_module(lua_State *L);
 

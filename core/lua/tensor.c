@@ -22,6 +22,12 @@ cnr_tensor *cnri_lua_push_tensor(lua_State *L, int32_t dtype, int32_t rank, cons
     return t;
 }
 
+cnr_tensor *cnri_lua_push_copy(lua_State *L, const cnr_tensor *from) {
+    cnr_tensor *t = cnri_lua_push_tensor(L, from->dtype, from->rank, from->dim);
+    if (t->bytes) memcpy(t->data, from->data, (size_t)t->bytes);
+    return t;
+}
+
 cnr_tensor *cnri_lua_tensor_at(lua_State *L, int i) {
     return luaL_checkudata(L, i, CNRI_TENSOR_TYPE);
 }
@@ -243,6 +249,13 @@ const cnri_lua_row cnri_tensor_methods[] = {
      "a copy with its axes in that order", NULL},
     {"region(starts: integer[], sizes: integer[])", cnri_lua_tensor_region, "cnnrun.Tensor",
      "a copy of a part, zeros where it reaches over the edge", NULL},
+    {"plus(other: cnnrun.Tensor, factor?: number)", cnri_lua_tensor_plus, "cnnrun.Tensor",
+     "a copy with the other one added, times the factor (1)", NULL},
+    {"times(other: cnnrun.Tensor|number)", cnri_lua_tensor_times, "cnnrun.Tensor",
+     "a copy, element by element times another's, or times one number", NULL},
+    {"pruned(keep: number)", cnri_lua_tensor_pruned, "cnnrun.Tensor",
+     "a copy in which only that part of the elements, the largest in size, is not 0", NULL},
+    {"density()", cnri_lua_tensor_density, "number", "the part of its elements that is not 0", NULL},
     {"save(path: string)", cnri_lua_tensor_save, "",
      "writes a .npy, or a picture (u8 [height,width,channels]) such as a .png", NULL},
     {0}};
@@ -250,5 +263,5 @@ const cnri_lua_row cnri_tensor_methods[] = {
 void cnri_lua_open_tensors(lua_State *L) {
     static const luaL_Reg events[] = {{"__newindex", tensor_assign}, {"__len", tensor_length},
                                       {"__tostring", tensor_show}, {0}};
-    cnri_lua_new_type(L, CNRI_TENSOR_TYPE, "a tensor", events, cnri_tensor_methods, tensor_index);
+    cnri_lua_new_type(L, CNRI_TENSOR_TYPE, "a tensor", events, "cnnrun.Tensor", tensor_index);
 }

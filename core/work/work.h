@@ -26,6 +26,9 @@ bool cnri_tell_event(const cnr_observer *o, int32_t kind, const void *of);
 cnr_status cnri_go_on(const cnr_observer *o, const char *what, int64_t done, int64_t total,
                       cnr_error *err);
 
+/* Of scripts: what is shown of work should go for now. */
+enum { CNRI_EVENT_REST = 1001 };
+
 /* ---- runner.c: a net run on pictures, in batches ---- */
 /* model -> plan for the batch's shape -> session; `input` is the host side of the only input. */
 typedef struct cnri_runner {

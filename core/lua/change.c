@@ -1,0 +1,166 @@
+/* Nets that scripts change, copy and write: net:copy(), net:set_weight(), net:mask(), net:save() ... */
+#include "core/lua/files.h"
+#include "core/lua/model.h"
+#include "core/lua/tensor.h"
+#include "core/store/store.h"
+#include "core/work/work.h"
+#include <string.h>
+
+static int copy_net(lua_State *L) {
+    cnr_error err = CNR_ERROR_INIT;
+    const cnr_model *from = cnri_lua_net_at(L, 1)->model;
+    cnri_lua_model *to = cnri_lua_push_net(L);
+    const uint64_t left = cnri_script_leave();
+    const cnr_status status = cnr_copy(from, &to->model, &err);
+    cnri_script_return(L, left);
+    return status ? cnri_script_raise(L, &err) : 1;
+}
+
+static int close_net(lua_State *L) {
+    cnri_lua_close_net(L, cnri_lua_net_at(L, 1));
+    return 0;
+}
+
+/* ---- weights ---- */
+
+static int list_weights(lua_State *L) {
+    const cnr_model *m = cnri_lua_model_at(L, 1);
+    const char *name;
+    lua_newtable(L);
+    for (int32_t i = 0; (name = cnr_weight_name(m, i)) != NULL; i++) {
+        lua_pushstring(L, name);
+        lua_rawseti(L, -2, i + 1);
+    }
+    return 1;
+}
+
+static int copy_weight(lua_State *L) {
+    cnr_error err = CNR_ERROR_INIT;
+    const cnr_tensor *t;
+    const char *name = luaL_checkstring(L, 2);
+    if (cnr_weight(cnri_lua_model_at(L, 1), name, &t, &err)) return cnri_script_raise(L, &err);
+    if (t->encoding) return luaL_error(L, "'%s' is encoded as %s", name, cnri_name(t->encoding));
+    cnri_lua_push_copy(L, t);
+    return 1;
+}
+
+static int set_weight(lua_State *L) {
+    cnr_error err = CNR_ERROR_INIT;
+    const cnri_lua_model *net = cnri_lua_net_at(L, 1);
+    const char *name = luaL_checkstring(L, 2);
+    const cnr_tensor *t = cnri_lua_tensor_at(L, 3);
+    const uint64_t left = cnri_script_leave();
+    const cnr_status status = cnr_set_weight(net->model, name, t, &err);
+    cnri_script_return(L, left);
+    return status ? cnri_script_raise(L, &err) : 0;
+}
+
+static int mask(lua_State *L) {
+    cnr_error err = CNR_ERROR_INIT;
+    const cnri_lua_model *net = cnri_lua_net_at(L, 1);
+    const char *name = luaL_checkstring(L, 2);
+    luaL_checktype(L, 3, LUA_TBOOLEAN);
+    if (cnr_mask(net->model, name, lua_toboolean(L, 3), &err)) return cnri_script_raise(L, &err);
+    return 0;
+}
+
+/* ---- layers ---- */
+
+static void push_names(lua_State *L, const char *key, const char *const *names, int32_t n) {
+    lua_createtable(L, n, 0);
+    for (int32_t i = 0; i < n; i++) {
+        lua_pushstring(L, names[i]);
+        lua_rawseti(L, -2, i + 1);
+    }
+    lua_setfield(L, -2, key);
+}
+
+static void push_layer(lua_State *L, const cnr_layer *l) {
+    lua_createtable(L, 0, 7);
+    cnri_lua_set_text(L, "name", l->name);
+    cnri_lua_set_text(L, "operator", l->op);
+    cnri_lua_set_text(L, "dtype", cnr_dtype_name(l->type->dtype));
+    cnri_lua_set_number(L, "flops", l->flops);
+    push_names(L, "inputs", l->inputs, l->n_inputs);
+    push_names(L, "weights", l->weights, l->n_weights);
+    lua_pushliteral(L, "sizes");
+    lua_createtable(L, l->type->rank, 0);
+    for (int32_t i = 0; i < l->type->rank; i++) {
+        lua_pushinteger(L, l->type->dim[i]);
+        lua_rawseti(L, -2, i + 1);
+    }
+    lua_rawset(L, -3);
+}
+
+static int list_layers(lua_State *L) {
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_layer l = {.size = sizeof l};
+    cnr_model *m = cnri_lua_model_at(L, 1);
+    lua_newtable(L);
+    for (int32_t i = 0; !cnr_layer_at(m, i, &l, &err); i++) {
+        push_layer(L, &l);
+        lua_rawseti(L, -2, i + 1);
+    }
+    return err.code == CNR_E_NOT_FOUND ? 1 : cnri_script_raise(L, &err);
+}
+
+/* ---- files ---- */
+
+static int write_net(lua_State *L, bool native) {
+    cnr_error err = CNR_ERROR_INIT;
+    const cnri_lua_model *net = cnri_lua_net_at(L, 1);
+    const char *path = luaL_checkstring(L, 2);
+    if (native && !cnri_is_native(path))
+        return luaL_error(L, "'%s': save writes files named *.cnr, export those of other formats", path);
+    cnri_lua_check_file(L, path, true);
+    const uint64_t left = cnri_script_leave();
+    const cnr_status status = cnr_save(net->model, path, &err);
+    cnri_script_return(L, left);
+    return status ? cnri_script_raise(L, &err) : 0;
+}
+
+static int save(lua_State *L) { return write_net(L, true); }
+
+static int export(lua_State *L) { return write_net(L, false); }
+
+/* ---- c.devices() ---- */
+
+int cnri_lua_devices(lua_State *L) {
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_device_entry d = {.size = sizeof d};
+    cnr_runtime *rt = cnri_lua_experiment(L)->rt;
+    lua_newtable(L);
+    for (int32_t i = 0;; i++) {
+        const uint64_t left = cnri_script_leave();
+        const cnr_status status = cnr_device_at(rt, i, &d, &err);
+        cnri_script_return(L, left);
+        if (status == CNR_E_NOT_FOUND) return 1;
+        if (status) return cnri_script_raise(L, &err);
+        lua_createtable(L, 0, 7);
+        cnri_lua_set_text(L, "name", d.name);
+        cnri_lua_set_text(L, "family", d.family);
+        cnri_lua_set_text(L, "hardware", d.hardware);
+        cnri_lua_set_text(L, "driver", d.driver);
+        cnri_lua_set_text(L, "plugin", d.plugin);
+        cnri_lua_set_whole(L, "concurrency", d.concurrency);
+        if (d.memory_bytes) cnri_lua_set_whole(L, "memory_bytes", (int64_t)d.memory_bytes);
+        lua_rawseti(L, -2, i + 1);
+    }
+}
+
+const cnri_lua_row cnri_change_methods[] = {
+    {"copy()", copy_net, "cnnrun.Net", "one that goes its own way, weights, masks and all", NULL},
+    {"close()", close_net, "", "lets its memory go now", NULL},
+    {"weights()", list_weights, "string[]", "the names of its weights", NULL},
+    {"weight(name: string)", copy_weight, "cnnrun.Tensor", "a copy of a weight", NULL},
+    {"set_weight(name: string, tensor: cnnrun.Tensor)", set_weight, "",
+     "new data for a weight, of its shape and type", NULL},
+    {"mask(name: string, on: boolean)", mask, "",
+     "true: what is 0 in the weight stays 0 while the net trains; false lets go", NULL},
+    {"layers()", list_layers,
+     "{ name: string, operator: string, inputs: string[], weights: string[], sizes: integer[], "
+     "dtype: string, flops: number }[]",
+     "in order, with the sizes of their outputs for one picture", NULL},
+    {"save(path: string)", save, "", "writes it as a .cnr", NULL},
+    {"export(path: string)", export, "", "writes it in another format, which its name tells", NULL},
+    {0}};
