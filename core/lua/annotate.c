@@ -140,11 +140,18 @@ static void push_local(const char *name, char *local, size_t room) {
         if (*p == '.' || *p == '-') *p = '_';
 }
 
+/* Whether a part of that name stands before: methods of a type may fall into several. */
+static bool is_begun(const cnri_lua_reference *r, int32_t part) {
+    for (int32_t i = 0; i < part; i++)
+        if (strcmp(r->parts.at[i].name, r->parts.at[part].name) == 0) return true;
+    return false;
+}
+
 static void add_part(cnri_text *out, const cnri_lua_reference *r, int32_t part) {
     const char *name = r->parts.at[part].name;
     char local[128] = "c";
-    if (strcmp(name, "cnnrun") != 0) {
-        push_local(name, local, sizeof local);
+    if (strcmp(name, "cnnrun") != 0) push_local(name, local, sizeof local);
+    if (strcmp(name, "cnnrun") != 0 && !is_begun(r, part)) {
         cnri_text_add(out, "---%s\n---@class %s\n", r->parts.at[part].help, name);
         for (const char *mark = marks_of(name); *mark;) {
             const size_t n = strcspn(mark, "\n");
