@@ -120,7 +120,7 @@ typedef struct cnri_common {
     bool json;
     const char *device;
     int64_t threads;
-    const char *weights, *net;
+    const char *weights, *labels, *net;
     cnri_words no_rewrite, symbols, settings, kernels; /* the last three: "name=value" */
     const char *policy, *devices; /* devices: "cpu,opencl:0" */
     cnri_words policy_options;    /* "name=value" */
@@ -192,6 +192,9 @@ struct cnri_call {
     char **argv; /* argv[0] is the command's name */
     cnri_common common;
     cnri_words operands;
+    int32_t rest;    /* the first operand behind the net and its weights, once it is loaded */
+    char *weights;   /* words behind the net, if they are common.weights */
+    char *script;    /* the application's, if one is run */
     cnr_runtime *rt; /* this and what follows: as the command opens them */
     cnr_graph *graph;
     cnr_model *model;
@@ -255,6 +258,8 @@ typedef struct cnri_loading {
 } cnri_loading;
 cnr_status cnri_call_loading(const cnri_call *call, cnri_loading *out, cnr_error *err);
 void cnri_loading_free(cnri_loading *l);
+/* Takes words behind the net as its weights; loading does. */
+cnr_status cnri_call_weights(cnri_call *call, cnr_error *err);
 /* Load the first operand as the options say and set its preprocessing from the flags. */
 cnr_status cnri_call_model(cnri_call *call, cnr_error *err);
 cnr_status cnri_call_graph(cnri_call *call, cnr_error *err);

@@ -188,7 +188,7 @@ static char *beside(const char *path, const char *ending) {
 
 static cnr_status plot(const cnri_call *call, const char *csv, const char *picture, cnr_error *err) {
     char *words[] = {(char *)(uintptr_t)csv, (char *)(uintptr_t)picture, NULL};
-    char *folder = cnri_lua_scripts(), *path = folder ? cnri_path_join(folder, "apps/power.lua") : NULL;
+    char *path = cnri_lua_app("power");
     const cnri_lua_rights rights = {.cancelled = NULL};
     cnri_lua_program *p = NULL;
     int code = 0;
@@ -198,7 +198,6 @@ static cnr_status plot(const cnri_call *call, const char *csv, const char *pictu
     if (!status && code) status = cnri_fail(err, CNR_E_SCRIPT, picture, "was not drawn");
     cnri_lua_close(p);
     cnri_free(path);
-    cnri_free(folder);
     return status;
 }
 

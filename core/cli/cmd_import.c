@@ -2,12 +2,11 @@
 #include "core/cli/cli.h"
 #include "core/store/store.h"
 
-typedef struct import { const char *out, *labels, *format; } import;
+typedef struct import { const char *out, *format; } import;
 
 static const cnri_option options[] = {
     CNRI_OPTION(import, out, "--output", "FILE", "the native file to write", .letter = 'o',
                 .wanted = true, .writes = true),
-    CNRI_OPTION(import, labels, "--labels", "FILE", "names of the classes, one a line"),
     CNRI_OPTION(import, format, "--format", "NAME", "the importer to use (told by the content)")};
 
 /* What each importer takes as --option. */
@@ -36,7 +35,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     const cnri_import_options o = {
         .paths = call->operands.at, .n_paths = call->operands.n, .format = im->format,
         .settings = c->settings.at, .n_settings = c->settings.n, .weights = c->weights,
-        .labels = im->labels, .mean = c->mean && !cnri_is_numbers(c->mean) ? c->mean : NULL,
+        .labels = c->labels, .mean = c->mean && !cnri_is_numbers(c->mean) ? c->mean : NULL,
         .no_verify = c->no_verify};
     bool mean_taken;
     cnr_status status = cnri_import_model(&o, &call->graph, &mean_taken, err);
@@ -57,7 +56,7 @@ const cnri_command cnri_cmd_import = {
     CNRI_OPTIONS(options),
     CNRI_VALUES(import, .out = NULL),
     .min_operands = 1,
-    .max_operands = 8,
+    .max_operands = -1,
     .takes = CNRI_NETS | CNRI_PICTURES,
     .opens = CNRI_OPENS_RUNTIME,
     .run = run,

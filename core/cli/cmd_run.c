@@ -182,7 +182,7 @@ static cnr_status run_pictures(cnri_call *call, void *values, cnr_error *err) {
     cnr_observer observer = *cnri_watch(call);
     observer.progress = NULL;
     observer.event = hear;
-    for (int32_t i = 1; i < call->operands.n && !status; i++)
+    for (int32_t i = call->rest; i < call->operands.n && !status; i++)
         if (!add_operand(call->operands.at[i], &pictures, &found))
             status = cnri_fail(err, CNR_E_MEMORY, "pictures", "out of memory");
     hearing h = {.call = call};
@@ -200,21 +200,24 @@ static cnr_status run_pictures(cnri_call *call, void *values, cnr_error *err) {
 
 /* ---- scripts, whose top level says what they are ---- */
 
-static bool is_script(const char *path) {
-    const size_t n = strlen(path);
-    return n > 4 && strcmp(path + n - 4, ".lua") == 0 && access(path, R_OK) == 0;
+/* The script that a word names, one that ships too; NULL: none. */
+static const char *script_of(cnri_call *call, const char *word) {
+    const size_t n = strlen(word);
+    if (access(word, R_OK) != 0) return call->script = cnri_lua_app(word);
+    return n > 4 && strcmp(word + n - 4, ".lua") == 0 ? word : NULL;
 }
 
 /* Runs the script's top level. False: that was all; else it is a net, which call->rt holds to be
  * loaded. */
-static bool begin_script(cnri_call *call, const char *output, int argc, char **argv) {
+static bool begin_script(cnri_call *call, const char *output, const char *path, int argc,
+                         char **argv) {
     const cnri_lua_rights rights = {call->common.trust, output, cnri_cancelled,
                                     cnri_watch(call)};
     cnri_lua_program *p = NULL;
     cnr_error err = CNR_ERROR_INIT;
     cnr_status status = cnri_call_open(call, &err);
     if (!status)
-        status = cnri_lua_open(call->rt, argv[0], argc - 1, argv + 1, &rights, &p, &err);
+        status = cnri_lua_open(call->rt, path, argc - 1, argv + 1, &rights, &p, &err);
     if (!status && !cnri_lua_is_main(p)) {
         cnri_lua_hold(call->rt, argv[0], p);
         return true;
@@ -234,8 +237,8 @@ static bool leads(cnri_call *call, void *values) {
     const run *r = values;
     int first;
     bool go_on = cnri_call_parse(&early, values, &first);
-    if (go_on && first < call->argc && is_script(call->argv[first]))
-        go_on = begin_script(&early, r->output, call->argc - first, call->argv + first);
+    const char *script = go_on && first < call->argc ? script_of(call, call->argv[first]) : NULL;
+    if (script) go_on = begin_script(&early, r->output, script, call->argc - first, call->argv + first);
     call->code = early.code;
     if (go_on && early.rt) {
         go_on = cnri_call_parse(&now, values, NULL);

@@ -22,7 +22,7 @@ static cnr_status load(cnri_call *call, cnr_error *err) {
 }
 
 static cnr_status print(cnri_call *call, const show *s, cnri_text *text, cnr_error *err) {
-    const char *node = call->operands.n > 1 ? call->operands.at[1] : NULL;
+    const char *node = call->rest < call->operands.n ? call->operands.at[call->rest] : NULL;
     cnr_plan *plan = NULL;
     cnr_status status = CNR_OK;
     if (s->dot) cnri_graph_dot(call->graph, text);
@@ -39,12 +39,11 @@ static cnr_status print(cnri_call *call, const show *s, cnri_text *text, cnr_err
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     cnri_text text = {0};
     const show *s = values;
-    if (call->operands.n > 1 && !s->candidates) {
-        call->code = cnri_mistake("show", NULL, "one word too many: \"%s\" (a node wants --candidates)",
-                                  call->operands.at[1]);
-        return CNR_OK;
-    }
-    cnr_status status = load(call, err);
+    cnr_status status = cnri_call_weights(call, err);
+    if (!status && call->rest < call->operands.n && !s->candidates)
+        status = cnri_fail(err, CNR_E_ARG, NULL, "one word too many: \"%s\" (a node wants --candidates)",
+                           call->operands.at[call->rest]);
+    if (!status) status = load(call, err);
     if (!status) status = cnri_graph_verdict(call->graph, false, err);
     if (!status) status = print(call, s, &text, err);
     cnri_text_free(&text);

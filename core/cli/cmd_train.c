@@ -111,10 +111,11 @@ static void take_rate_policy(cnri_call *call, cnr_train_options *o) {
 /* With weights at random unless a file is named. */
 static cnr_status load(cnri_call *call, const cnr_train_options *o, cnr_error *err) {
     char random[48];
+    cnr_status status = cnri_call_weights(call, err);
     const char *given = call->common.weights;
     snprintf(random, sizeof random, "random:%llu", (unsigned long long)o->seed);
     if (!given) call->common.weights = random;
-    const cnr_status status = cnri_call_graph(call, err);
+    if (!status) status = cnri_call_graph(call, err);
     call->common.weights = given;
     return status;
 }

@@ -26,30 +26,29 @@ static bool complete(cnri_call *call, const void *values) {
     return !wrong;
 }
 
-static bool add(cnri_words *words, const char *word) {
-    const char **slot = word ? cnri_push(words) : NULL;
-    if (slot) *slot = word;
-    return slot || !word;
-}
-
 /* Files that will be written can be, and are none of those that are read. */
 static cnr_status check_written(const cnri_call *call, const void *values, cnr_error *err) {
     const cnri_command *c = call->command;
     const cnri_words *lists[] = {&call->operands, &call->common.settings};
-    cnri_words read = {0};
-    bool good = add(&read, call->common.weights) && add(&read, call->common.mean);
+    const char *more[] = {call->common.weights, call->common.labels, call->common.mean};
+    cnri_paths read = {0};
+    cnr_status status = CNR_OK;
+    for (size_t k = 0; k < CNRI_COUNT(more) && !status; k++)
+        if (more[k]) status = cnri_paths_add(&read, more[k], err);
     for (size_t k = 0; k < CNRI_COUNT(lists); k++)
-        for (int32_t i = 0; i < lists[k]->n && good; i++) good = add(&read, lists[k]->at[i]);
-    for (int32_t i = 0; i < c->n_options && good; i++) {
+        for (int32_t i = 0; i < lists[k]->n && !status; i++)
+            status = cnri_paths_add(&read, lists[k]->at[i], err);
+    for (int32_t i = 0; i < c->n_options && !status; i++) {
         const cnri_option *o = &c->options[i];
-        if (!o->writes && o->argument && (strstr(o->argument, "FILE") || strstr(o->argument, "SPEC")))
-            good = add(&read, text_at(o, values));
+        const char *text = text_at(o, values);
+        if (text && !o->writes && (strstr(o->argument, "FILE") || strstr(o->argument, "SPEC")))
+            status = cnri_paths_add(&read, text, err);
     }
-    cnr_status status = good ? CNR_OK : cnri_fail(err, CNR_E_MEMORY, "options", "out of memory");
     for (int32_t i = 0; i < c->n_options && !status; i++)
         if (c->options[i].writes && text_at(&c->options[i], values))
-            status = cnri_write_check(text_at(&c->options[i], values), read.at, read.n, err);
-    cnri_vec_free(&read);
+            status = cnri_write_check(text_at(&c->options[i], values),
+                                      (const char *const *)read.at, read.n, err);
+    cnri_paths_free(&read);
     return status;
 }
 
@@ -75,9 +74,11 @@ void cnri_call_free(cnri_call *call) {
     cnri_words *all[] = {&c->plugin_dirs, &c->no_rewrite, &c->settings, &c->symbols, &c->kernels,
                          &c->policy_options, &call->operands};
     for (size_t i = 0; i < CNRI_COUNT(all); i++) cnri_vec_free(all[i]);
+    cnri_free(call->weights);
     cnri_graph_free(call->graph);
     if (call->rt) cnri_lua_drop(call->rt);
     cnr_close(call->rt);
+    cnri_free(call->script);
 }
 
 int cnri_command_run(const cnri_command *command, int argc, char **argv) {

@@ -1,5 +1,6 @@
 /* cnnrun: the program; finds the subcommand and hands over. */
 #include "core/cli/cli.h"
+#include "core/lua/script.h"
 #include <errno.h>
 #include <unistd.h>
 
@@ -9,17 +10,25 @@ const cnri_row cnri_commands[CNRI_N_COMMANDS] = {
 #undef X
 };
 
+static void print_app(void *arg, const char *name) {
+    (void)arg;
+    cnri_say(stdout, " %s", name);
+}
+
 static void print_help(void) {
     cnri_say(stdout,
              "usage: cnnrun NET PICTURE...        what the net says of pictures\n"
              "       cnnrun SCRIPT.lua WORDS...   run an experiment\n"
+             "       cnnrun APPLICATION WORDS...  run one that ships: apps/APPLICATION.lua of the scripts\n"
              "       cnnrun COMMAND ...           one of these; --help with each tells more\n\n");
     for (int32_t i = 0; i < CNRI_N_COMMANDS; i++)
         cnri_say(stdout, "  %-12s %s\n", cnri_commands[i].command->name, cnri_commands[i].help);
-    cnri_say(stdout, "  help         this text; help COMMAND: that of a command\n"
+    cnri_say(stdout, "  help         this text; help COMMAND: that of a command or an application\n"
                      "  help options what all commands that take nets have in common\n"
                      "  help --man   all of it, as a man page\n"
-                     "  --version    the program's version\n\n");
+                     "  --version    the program's version\n\napplications:");
+    cnri_lua_apps(print_app, NULL);
+    cnri_say(stdout, "\n\n");
     cnri_say(stdout,
              "A net is a Lua script, a .cnr file, or what an importer plugin reads.\n"
              "Results go to stdout, all else to stderr; --json makes results one object a line.\n\n"
@@ -45,30 +54,53 @@ const cnri_command *cnri_command_find(const char *name) {
     return NULL;
 }
 
-/* A word that is no command and no file. */
+/* What may have been meant: `best`, or an application, or what was best so far. */
+typedef struct guess { const char *word; char best[256]; } guess;
+static void consider(void *arg, const char *name) {
+    guess *g = arg;
+    const char *both[] = {name, g->best};
+    const char *near = cnri_nearest(g->word, both, *g->best ? 2 : 1);
+    if (near && near != g->best) snprintf(g->best, sizeof g->best, "%s", near);
+}
+
+/* A word that is no command, no application and no file. */
 static int unknown(const char *word) {
     static const cnri_command none = {.name = ""};
     const cnri_call call = {.command = &none};
-    const char *names[CNRI_N_COMMANDS + 1] = {"help"};
+    guess g = {.word = word};
     cnr_error err = CNR_ERROR_INIT;
-    for (int32_t i = 0; i < CNRI_N_COMMANDS; i++) names[i + 1] = cnri_commands[i].command->name;
     if (strpbrk(word, "./")) {
         cnri_fail(&err, CNR_E_NOT_FOUND, word, "no such file");
         return cnri_complain(&call, &err);
     }
     char file[4096];
-    const char *near = cnri_nearest(word, names, CNRI_COUNT(names));
+    consider(&g, "help");
+    for (int32_t i = 0; i < CNRI_N_COMMANDS; i++) consider(&g, cnri_commands[i].command->name);
+    cnri_lua_apps(consider, &g);
+    const char *near = *g.best ? g.best : NULL;
     if (!near && cnri_nearby(word, file, sizeof file)) near = file;
     return cnri_mistake("", near, "no such command or file: %s", word);
 }
 
+/* A net, with or without files behind commas; an application. */
+static bool can_run(const char *word) {
+    cnri_paths paths = {0};
+    char *app = cnri_lua_app(word);
+    const bool net = cnri_paths_add(&paths, word, NULL) == CNR_OK && access(paths.at[0], F_OK) == 0;
+    cnri_paths_free(&paths);
+    cnri_free(app);
+    return net || app;
+}
+
 static int help(int argc, char **argv) {
     const char *of = argc < 3 ? NULL : argv[2];
+    char flag[] = "--help", *words[] = {argv[0], argv[2], flag, NULL};
     const cnri_command *command = of ? cnri_command_find(of) : NULL;
     if (command) cnri_help(command);
     else if (!of) print_help();
     else if (strcmp(of, "options") == 0) cnri_help(NULL);
     else if (strcmp(of, "--man") == 0) (void)cnri_reference("man");
+    else if (can_run(of)) return cnri_command_run(&cnri_cmd_run, 3, words);
     else return unknown(of);
     return 0;
 }
@@ -97,7 +129,7 @@ static int dispatch(int argc, char **argv) {
     if (strcmp(word, "help") == 0) return help(argc, argv);
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) print_help();
     else if (strcmp(word, "--version") == 0) cnri_say(stdout, "cnnrun %s\n", CNNRUN_VERSION);
-    else if (word[0] != '-' && access(word, F_OK) != 0) return unknown(word);
+    else if (word[0] != '-' && !can_run(word)) return unknown(word);
     else if (only_flags(argc, argv))
         return cnri_mistake("", cnri_nearest(word, flags, CNRI_COUNT(flags)),
                             "%s alone says nothing to do", word);

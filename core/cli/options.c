@@ -21,6 +21,7 @@ static const cnri_option net_options[] = {
     ROW(threads, "--threads", "N", "threads of the processor (0: all it has)", .max = 4096),
     ROW(weights, "--weights", "FILE,..",
         "weights from files (.cnr, .npz ...), random:SEED, or none (to look at)"),
+    ROW(labels, "--labels", "FILE", "names of the classes, one a line (the net's own)"),
     ROW(net, "--net", "NAME", "which net of a script that holds several"),
     ROW(settings, "--option", "NAME=VALUE", "a setting of the importer (repeatable)"),
     ROW(symbols, "--symbol", "NAME=VALUE", "bind a named dimension (repeatable)"),
@@ -268,7 +269,8 @@ bool cnri_call_parse(cnri_call *call, void *values, int *next) {
     if (!next && n < c->min_operands)
         call->code = cnri_mistake(c->name, NULL, "something is missing: cnnrun %s %s", c->name,
                                   c->operands);
-    else if (!next && c->max_operands >= 0 && n > c->max_operands)
+    else if (!next && c->max_operands >= 0 && n > c->max_operands &&
+             !(c->takes & CNRI_NETS)) /* words behind a net may be its weights */
         call->code = cnri_mistake(c->name, NULL, "one word too many: \"%s\"",
                                   call->operands.at[c->max_operands]);
     return call->code == 0;

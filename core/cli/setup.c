@@ -113,7 +113,7 @@ cnr_status cnri_call_loading(const cnri_call *call, cnri_loading *s, cnr_error *
         return cnri_fail(err, CNR_E_ARG, "--device", "wanted a name such as cpu");
     s->options = (cnr_load_options){
         .size = sizeof s->options, .n_symbols = c->symbols.n, .symbols = s->names,
-        .symbol_values = s->values, .weights = c->weights, .net = c->net,
+        .symbol_values = s->values, .weights = c->weights, .labels = c->labels, .net = c->net,
         .no_rewrite = c->no_rewrite.at, .import_options = c->settings.at,
         .kernels = c->kernels.at, .device = c->device, .memory_bound = c->memory,
         .memory_limit = c->memory_limit, .deterministic = c->deterministic,
@@ -122,9 +122,31 @@ cnr_status cnri_call_loading(const cnri_call *call, cnri_loading *s, cnr_error *
     return CNR_OK;
 }
 
+/* Those that are files, which importers claim. */
+cnr_status cnri_call_weights(cnri_call *call, cnr_error *err) {
+    const cnri_words *words = &call->operands;
+    const int32_t most = call->command->max_operands, last = most < 0 ? words->n - 1 : words->n;
+    cnri_text text = {0};
+    if (call->rest > 0) return CNR_OK;
+    for (call->rest = 1; call->rest < last && cnri_weights_claimed(words->at[call->rest]); call->rest++)
+        cnri_text_add(&text, text.n ? ",%s" : "%s", words->at[call->rest]);
+    cnr_status status = CNR_OK;
+    if (most > 0 && words->n - call->rest >= most)
+        status = cnri_fail(err, CNR_E_ARG, NULL, "one word too many: \"%s\"",
+                           words->at[call->rest + most - 1]);
+    else if (text.failed) status = cnri_fail(err, CNR_E_MEMORY, "weights", "out of memory");
+    else if (text.n && call->common.weights)
+        status = cnri_fail(err, CNR_E_ARG, NULL, "weights are given twice: %s, and --weights %s", text.at,
+                           call->common.weights);
+    else if (text.n) call->common.weights = call->weights = text.at;
+    if (!call->weights) cnri_text_free(&text);
+    return status;
+}
+
 cnr_status cnri_call_graph(cnri_call *call, cnr_error *err) {
-    cnri_loading l;
-    cnr_status status = cnri_call_loading(call, &l, err);
+    cnri_loading l = {0};
+    cnr_status status = cnri_call_weights(call, err);
+    if (!status) status = cnri_call_loading(call, &l, err);
     if (!status)
         status = cnri_load_graph(call->rt, call->operands.at[0], &l.options, &call->graph, err);
     if (!status) status = cnri_call_preprocess(call, call->graph, err);
@@ -133,8 +155,9 @@ cnr_status cnri_call_graph(cnri_call *call, cnr_error *err) {
 }
 
 cnr_status cnri_call_model(cnri_call *call, cnr_error *err) {
-    cnri_loading l;
-    cnr_status status = cnri_call_loading(call, &l, err);
+    cnri_loading l = {0};
+    cnr_status status = cnri_call_weights(call, err);
+    if (!status) status = cnri_call_loading(call, &l, err);
     if (!status) status = cnr_load(call->rt, call->operands.at[0], &l.options, &call->model, err);
     if (!status) status = cnri_call_preprocess(call, call->model->graph, err);
     cnri_loading_free(&l);

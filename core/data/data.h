@@ -42,6 +42,8 @@ cnr_status cnri_preprocess_units(const cnri_preprocess *p, const char *where, cn
 int64_t cnri_output_classes(const cnr_graph *g);
 /* An error when labels, so many, are not those of the net's classes. */
 cnr_status cnri_labels_check(const cnr_graph *g, int64_t labels, const char *where, cnr_error *err);
+/* labels.c: a file of names, one a line, becomes the net's. */
+cnr_status cnri_labels_read(cnr_graph *g, const char *path, cnr_error *err);
 /* As cnri_preprocess_set, for this use alone. */
 cnr_status cnri_preprocess_change(cnri_preprocess *p, const char *key, const char *text,
                                   cnr_error *err);

@@ -41,7 +41,7 @@ static bool named_by(const char *path, const char *given, bool *out) {
     return false;
 }
 
-void cnri_lua_check_file(lua_State *L, const char *path, bool write) {
+static void check_one(lua_State *L, const char *path, bool write) {
     const cnri_script *s = cnri_script_of(L);
     if (s->trust) return;
     if (!s->experiment) luaL_error(L, "'%s': a net's script touches no files", path);
@@ -56,6 +56,20 @@ void cnri_lua_check_file(lua_State *L, const char *path, bool write) {
     luaL_error(L, "'%s' may not be %s: it is none of the paths on the command line%s (--trust lifts "
                "this)", path, write ? "written" : "read",
                write ? ": name it there, or its folder by --output DIR before the script" : "");
+}
+
+void cnri_lua_check_file(lua_State *L, const char *path, bool write) {
+    struct stat info;
+    if (write || !strchr(path, ',') || stat(path, &info) == 0) {
+        check_one(L, path, write);
+        return;
+    }
+    for (const char *at = path; at; at = *at ? at + 1 : NULL) { /* each of a net's files by itself */
+        const char *part = lua_pushlstring(L, at, strcspn(at, ","));
+        if (cnri_weights_are_file(part)) check_one(L, part, false);
+        at += strlen(part);
+        lua_pop(L, 1);
+    }
 }
 
 const char *cnri_lua_push_beside(lua_State *L, const char *name) {

@@ -62,7 +62,8 @@ typedef struct options {
 } options;
 
 static const cnri_lua_key load_keys[] = {
-    CNRI_TEXT("weights: a file, or random:SEED", options, load.weights),
+    CNRI_TEXT("weights: a file, or several with commas between, or random:SEED", options, load.weights),
+    CNRI_TEXT("labels: a file of the classes' names, one a line", options, load.labels),
     CNRI_TEXT("net: which of the script's nets", options, load.net),
     CNRI_TEXT("device: cpu, opencl:0; the best when left out", options, load.device),
     CNRI_OTHER("sizes: of dimensions with a name: { batch = 16 }", "table<string, integer>"),
@@ -150,7 +151,8 @@ static void read_options(lua_State *L, int table, options *o) {
     o->load.symbol_values = o->sizes;
     o->load.no_verify = !o->verify;
     const char *weights = o->load.weights;
-    if (weights && strncmp(weights, "random", 6) != 0) cnri_lua_check_file(L, weights, false);
+    if (weights && cnri_weights_are_file(weights)) cnri_lua_check_file(L, weights, false);
+    if (o->load.labels) cnri_lua_check_file(L, o->load.labels, false);
     if (o->load.policy) cnri_lua_check_file(L, o->load.policy, false);
 }
 
@@ -176,6 +178,7 @@ static cnr_status model_of_net(lua_State *L, const options *o, cnr_model **out, 
     cnr_status status = cnri_lua_verdict(built.graph, s->path, err);
     if (!status) status = cnri_lua_fill(&built, &o->load, err);
     cnri_lua_built_free(&built);
+    if (!status && o->load.labels) status = cnri_labels_read(built.graph, o->load.labels, err);
     if (!status) return cnri_model_from_graph(s->rt, built.graph, &o->load, out, err);
     cnri_graph_free(built.graph);
     return status;

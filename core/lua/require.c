@@ -1,6 +1,7 @@
 /* Files of a script: loading them as text, each with its own globals, and require. */
 #include "core/lua/files.h"
 #include "core/lua/library.h"
+#include "core/lua/script.h"
 #include <string.h>
 #include <sys/stat.h>
 
@@ -121,30 +122,15 @@ static bool find_in(lua_State *L, const char *directory, const char *name, bool 
     return true;
 }
 
-/* Beside the program in an install prefix or a build tree, then where we were installed to. */
-static const char *const folders[] = {"../share/cnnrun/scripts", "../scripts"};
-
-char *cnri_lua_scripts(void) {
-    char *bin = cnri_executable_dir(), *path = NULL, *found = NULL;
-    for (size_t i = 0; i <= CNRI_COUNT(folders) && !found; i++) {
-        struct stat info;
-        path = i < CNRI_COUNT(folders) ? cnri_path_join(bin, folders[i])
-                                       : cnri_strdup(CNRI_INSTALLED_SCRIPTS);
-        if (path && stat(path, &info) == 0 && S_ISDIR(info.st_mode)) found = path;
-        else cnri_free(path);
-    }
-    cnri_free(bin);
-    return found;
-}
-
+/* Pushes its path and how messages call it, if it ships. */
 static bool find_installed(lua_State *L, const char *name) {
-    const char *bin = cnri_script_of(L)->bin;
-    for (size_t i = 0; bin && i < CNRI_COUNT(folders); i++) {
-        const char *directory = lua_pushfstring(L, "%s/%s", bin, folders[i]);
-        if (find_in(L, directory, name, false)) return true;
-        lua_pop(L, 1);
-    }
-    return find_in(L, CNRI_INSTALLED_SCRIPTS, name, false);
+    void **holder = cnri_lua_push_holder(L); /* the path is freed whatever happens */
+    *holder = cnri_lua_shipped(name);
+    const bool found = *holder != NULL;
+    if (found) lua_pushstring(L, *holder);
+    if (found) lua_pushvalue(L, -1);
+    lua_remove(L, found ? -3 : -1);
+    return found;
 }
 
 /* "lib.blocks" -> lib/blocks.lua */

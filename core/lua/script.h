@@ -28,8 +28,6 @@ typedef struct cnri_lua_program cnri_lua_program;
 cnr_status cnri_lua_open(cnr_runtime *rt, const char *path, int argc, char **argv,
                          const cnri_lua_rights *rights, cnri_lua_program **out, cnr_error *err);
 void cnri_lua_close(cnri_lua_program *p);
-/* require.c: the folder of the scripts that came with the program; NULL: there is none. cnri_free. */
-char *cnri_lua_scripts(void);
 bool cnri_lua_is_main(const cnri_lua_program *p);
 /* *exit_code (may be NULL): the whole number that main returned, else 0. */
 cnr_status cnri_lua_main(cnri_lua_program *p, int *exit_code, cnr_error *err);
@@ -68,5 +66,13 @@ void cnri_lua_reference_free(cnri_lua_reference *r);
 bool cnri_lua_next_item(const char **at, const char **item, size_t *n);
 /* annotate.c: all of it as a type file of lua-language-server, by which editors complete and check. */
 cnr_status cnri_lua_annotate(const cnri_lua_reference *r, cnri_text *out, cnr_error *err);
+
+/* ---- shipped.c ---- */
+/* The folder of the scripts that came with the program; NULL: there is none. cnri_free. */
+char *cnri_lua_scripts(void);
+/* The path of a script that ships, "lib/blocks.lua"; of apps/NAME.lua. NULL: none; cnri_free. */
+char *cnri_lua_shipped(const char *name);
+char *cnri_lua_app(const char *name);
+void cnri_lua_apps(void (*fn)(void *arg, const char *name), void *arg); /* each there is */
 
 #endif

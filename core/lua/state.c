@@ -216,7 +216,6 @@ cnr_status cnri_script_open(cnri_script *s, cnr_runtime *rt, const char *path, b
     s->checked_ns = cnri_real_ns();
     s->cpu_excepted_ns = cpu_ns(); /* what the thread had used before */
     s->dir = cnri_path_dir(path);
-    s->bin = cnri_executable_dir();
     s->L = s->dir ? lua_newstate(allocate, s) : NULL;
     if (!s->L) {
         cnri_script_close(s);
@@ -232,7 +231,6 @@ cnr_status cnri_script_open(cnri_script *s, cnr_runtime *rt, const char *path, b
 void cnri_script_close(cnri_script *s) {
     if (s->L) lua_close(s->L);
     cnri_free(s->dir);
-    cnri_free(s->bin);
     s->L = NULL;
-    s->dir = s->bin = NULL;
+    s->dir = NULL;
 }

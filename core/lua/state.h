@@ -22,7 +22,7 @@ typedef struct cnri_script {
     lua_State *L;
     cnr_runtime *rt; /* NULL: only descriptions */
     const char *path;
-    char *dir, *bin; /* of the script, of the program */
+    char *dir; /* of the script */
     const char *const *args; /* of an experiment: the words it was given */
     int32_t n_args;
     const char *output; /* a folder below which it may write, or NULL */

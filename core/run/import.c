@@ -122,6 +122,32 @@ int32_t cnri_count_options(const char *const *options) {
     return n;
 }
 
+cnr_status cnri_paths_add(cnri_paths *paths, const char *word, cnr_error *err) {
+    struct stat info;
+    const bool one = stat(word, &info) == 0;
+    for (const char *at = word; at; at = *at ? at + 1 : NULL) {
+        const size_t n = one ? strlen(at) : strcspn(at, ",");
+        char **slot = cnri_push(paths);
+        if (slot) *slot = cnri_format("%.*s", (int)n, at);
+        if (!slot || !*slot) return cnri_fail(err, CNR_E_MEMORY, word, "out of memory");
+        at += n;
+    }
+    return CNR_OK;
+}
+
+void cnri_paths_free(cnri_paths *paths) {
+    for (int32_t i = 0; i < paths->n; i++) cnri_free(paths->at[i]);
+    cnri_vec_free(paths);
+}
+
+bool cnri_weights_claimed(const char *path) {
+    cnri_head head;
+    int32_t score = 0;
+    if (cnri_file_head(path, &head, NULL)) return false;
+    return cnri_is_native(path) || cnri_store_begins(head.at, head.n) ||
+           cnri_importer_for(path, &head, &score);
+}
+
 static cnr_status refuse_options(const char *path, const char *const *options, int32_t n,
                                  cnr_error *err) {
     if (n == 0) return CNR_OK;
@@ -129,14 +155,25 @@ static cnr_status refuse_options(const char *path, const char *const *options, i
                      options[0]);
 }
 
+static cnr_status fill_from(cnr_graph *net, const char *word, const char *const *options,
+                            cnr_error *err) {
+    cnri_paths files = {0};
+    cnr_status status = cnri_paths_add(&files, word, err);
+    const cnr_import_args args = {.size = sizeof args, .n_paths = files.n, .options = options,
+                                  .paths = (const char *const *)files.at,
+                                  .n_options = cnri_count_options(options)};
+    if (!status) status = cnri_weights_import(net, &args, err);
+    cnri_paths_free(&files);
+    return status;
+}
+
 cnr_status cnri_weights_fill(cnr_graph *net, const char *weights, const char *const *options,
                              cnr_error *err) {
     int64_t seed = 0;
-    const cnr_import_args files = {.size = sizeof files, .n_paths = 1, .paths = &weights,
-                                   .options = options, .n_options = cnri_count_options(options)};
-    if (weights && cnri_weights_are_file(weights)) return cnri_weights_import(net, &files, err);
+    if (weights && cnri_weights_are_file(weights)) return fill_from(net, weights, options, err);
     if (weights && strcmp(weights, "none") == 0) return CNR_OK; /* it is only looked at */
-    const cnr_status status = refuse_options(net->name, options, files.n_options, err);
+    const cnr_status status =
+        refuse_options(net->name, options, cnri_count_options(options), err);
     if (status || !weights) return status;
     if (weights[6] && !cnri_parse_int(weights + 7, &seed))
         return cnri_fail(err, CNR_E_ARG, weights, "want random:SEED with a whole number as seed");

@@ -159,7 +159,14 @@ cnr_status cnri_import(const cnr_importer *importer, const cnr_import_args *args
                        cnr_error *err);
 bool cnri_is_native(const char *path); /* by its name */
 int32_t cnri_count_options(const char *const *options); /* up to a NULL */
-/* Weights as users name them: NULL, "none", "random", "random:SEED", or a file. `options` are for its
+/* The files of a word: "net.prototxt,a.bin" is two, unless one is called so. To be freed after an error,
+ * too. */
+typedef CNRI_VEC(char *) cnri_paths;
+cnr_status cnri_paths_add(cnri_paths *paths, const char *word, cnr_error *err); /* behind the others */
+void cnri_paths_free(cnri_paths *paths);
+/* Whether a file holds weights, or a net with them: it is native, or an importer knows it. */
+bool cnri_weights_claimed(const char *path);
+/* Weights as users name them: NULL, "none", "random", "random:SEED", or files with commas between. `options` are for its
  * importer; without one they are refused. */
 bool cnri_weights_are_file(const char *weights);
 cnr_status cnri_weights_fill(cnr_graph *net, const char *weights, const char *const *options,

@@ -186,15 +186,21 @@ static cnr_status nobody(const char *path, cnr_error *err) {
     return status;
 }
 
-/* A second file is the importer's, unless it is native. */
+/* Files of weights are the importer's, unless the first is native. */
 static cnr_status import(const cnr_importer *importer, const char *path,
                          const cnr_load_options *options, cnr_graph **out, cnr_error *err) {
-    const char *weights = options->weights, *paths[2] = {path, weights};
+    const char *weights = options->weights;
+    cnri_paths paths = {0};
+    char **first = cnri_push(&paths);
+    if (first) *first = cnri_strdup(path);
+    cnr_status status = first && *first ? CNR_OK : no_memory(err);
     const bool both = weights && cnri_weights_are_file(weights) && !cnri_is_native(weights);
-    const cnr_import_args args = {.size = sizeof args, .paths = paths, .n_paths = both ? 2 : 1,
-                                  .options = options->import_options,
+    if (!status && both) status = cnri_paths_add(&paths, weights, err);
+    const cnr_import_args args = {.size = sizeof args, .paths = (const char *const *)paths.at,
+                                  .n_paths = paths.n, .options = options->import_options,
                                   .n_options = cnri_count_options(options->import_options)};
-    const cnr_status status = cnri_import(importer, &args, out, err);
+    if (!status) status = cnri_import(importer, &args, out, err);
+    cnri_paths_free(&paths);
     if (status || both || !weights) return status;
     (*out)->no_verify = options->no_verify;
     return cnri_weights_fill(*out, weights, NULL, err);
@@ -224,14 +230,11 @@ static cnr_status check_rewrites(const char *const *words, cnr_error *err) {
     return status;
 }
 
-cnr_status cnri_load_graph(cnr_runtime *rt, const char *path, const cnr_load_options *options,
-                           cnr_graph **out, cnr_error *err) {
-    static const cnr_load_options defaults = {.size = sizeof defaults};
+static cnr_status load_file(cnr_runtime *rt, const char *path, const cnr_load_options *options,
+                            cnr_graph **out, cnr_error *err) {
     const int64_t before = cnri_alloc_failures();
     cnri_head head;
     int32_t score = 0;
-    if (!options) options = &defaults;
-    *out = NULL;
     const bool begun = rt && rt->begun.loader && strcmp(rt->begun.path, path) == 0;
     cnr_status status = check_rewrites(options->no_rewrite, err);
     if (!status && !begun) status = cnri_file_head(path, &head, err);
@@ -244,9 +247,28 @@ cnr_status cnri_load_graph(cnr_runtime *rt, const char *path, const cnr_load_opt
                       : loader->load(rt, path, options, out, err);
     status = cnri_alloc_verdict(before, status, path, err);
     if (!status) status = cnri_graph_verdict(*out, false, err);
+    if (!status && options->labels) status = cnri_labels_read(*out, options->labels, err);
     if (status) {
         cnri_graph_free(*out);
         *out = NULL;
     }
     return cnri_plugins_missed(status, err);
+}
+
+/* "net.prototxt,a.bin": the net, and files of weights. */
+cnr_status cnri_load_graph(cnr_runtime *rt, const char *word, const cnr_load_options *options,
+                           cnr_graph **out, cnr_error *err) {
+    cnr_load_options o = {.size = sizeof o};
+    cnri_paths paths = {0};
+    *out = NULL;
+    if (options) o = *options;
+    cnr_status status = cnri_paths_add(&paths, word, err);
+    const char *weights = paths.n > 1 ? word + strlen(paths.at[0]) + 1 : NULL;
+    if (!status && weights && o.weights)
+        status = cnri_fail(err, CNR_E_ARG, word, "has weights behind a comma, and others are given: %s",
+                           o.weights);
+    if (weights) o.weights = weights;
+    if (!status) status = load_file(rt, paths.at[0], &o, out, err);
+    cnri_paths_free(&paths);
+    return status;
 }

@@ -1,4 +1,4 @@
-/* Models of other programs: which importer, its weights, labels, mean images of its own format. */
+/* Models of other programs: which importer, its weights, mean images of its own format. */
 #include "core/work/work.h"
 
 /* ---- which importer ---- */
@@ -27,38 +27,6 @@ static cnr_status find(const char *name, const char *path, const cnr_importer **
     if (status) return status;
     *out = cnri_importer_for(path, &head, &score);
     return *out ? CNR_OK : none_fits(path, "no importer knows this file", err);
-}
-
-/* ---- labels ---- */
-
-/* One a line; quotes round a whole line go. */
-static cnr_status set_labels(cnr_graph *graph, const char *path, cnr_error *err) {
-    char *text;
-    size_t bytes;
-    int64_t n = 0, named = 0;
-    cnri_text clean = {0};
-    cnr_status status = cnri_read_file(path, 16 << 20, &text, &bytes, err);
-    if (status) return status;
-    for (char *line = text, *next; *line; line = next) {
-        char *end = line + strcspn(line, "\r\n");
-        next = end + strspn(end, "\r");
-        if (*next == '\n') next++;
-        if (end - line >= 2 && (*line == '\'' || *line == '"') && end[-1] == *line) {
-            line++;
-            end--;
-        }
-        cnri_text_add(&clean, "%s%.*s", n ? "\n" : "", (int)(end - line), line);
-        n++;
-        if (end > line) named = n; /* empty lines at the end are none */
-    }
-    status = cnri_labels_check(graph, named, path, err);
-    if (status) goto out;
-    if (clean.failed || cnri_host.graph_set_meta(graph, "labels", clean.at ? clean.at : ""))
-        status = cnri_fail(err, CNR_E_MEMORY, path, "out of memory");
-out:
-    cnri_text_free(&clean);
-    cnri_free(text);
-    return status;
 }
 
 /* ---- mean images in a format of the importer's ---- */
@@ -117,7 +85,7 @@ static cnr_status import_with(const cnri_import_options *o, const cnr_importer *
     cnri_free(setting);
     if (!status && mean && !has_mean(*graph)) status = no_mean(o->mean, err);
     if (!status) status = cnri_graph_verdict(*graph, true, err);
-    if (!status && o->labels) status = set_labels(*graph, o->labels, err);
+    if (!status && o->labels) status = cnri_labels_read(*graph, o->labels, err);
     return status;
 }
 
@@ -130,20 +98,37 @@ int64_t cnri_parameters_of(const cnr_graph *g) {
     return n;
 }
 
-cnr_status cnri_import_model(const cnri_import_options *o, cnr_graph **out, bool *mean_taken,
+/* The model's files and those of its weights, which native ones are no part of. */
+static cnr_status list_paths(const cnri_import_options *o, bool more, cnri_paths *out, cnr_error *err) {
+    cnr_status status = CNR_OK;
+    for (int32_t i = 0; i < o->n_paths && !status; i++)
+        status = cnri_paths_add(out, o->paths[i], err);
+    return !status && more ? cnri_paths_add(out, o->weights, err) : status;
+}
+
+cnr_status cnri_import_model(const cnri_import_options *options, cnr_graph **out, bool *mean_taken,
                              cnr_error *err) {
     const cnr_importer *importer;
+    cnri_import_options o = *options;
+    cnri_paths paths = {0};
     bool picture = true;
     *out = NULL;
     *mean_taken = false;
-    cnr_status status = find(o->format, o->paths[0], &importer, err);
-    if (!status && o->mean) status = is_picture(o->mean, &picture, err);
-    if (status) return status;
-    *mean_taken = !picture;
-    status = import_with(o, importer, !picture, out, err);
+    const bool more = o.weights && cnri_weights_are_file(o.weights) && !cnri_is_native(o.weights);
+    cnr_status status = list_paths(&o, more, &paths, err);
+    o.paths = (const char *const *)paths.at;
+    o.n_paths = paths.n;
+    if (more) o.weights = NULL;
+    if (!status) status = find(o.format, o.paths[0], &importer, err);
+    if (!status && o.mean) status = is_picture(o.mean, &picture, err);
+    if (!status) {
+        *mean_taken = !picture;
+        status = import_with(&o, importer, !picture, out, err);
+    }
     if (status) {
         cnri_graph_free(*out);
         *out = NULL;
     }
+    cnri_paths_free(&paths);
     return status;
 }

@@ -1,4 +1,4 @@
--- Says what pictures show: cnnrun scripts/apps/classify.lua MODEL PICTURE... [-o OUT]
+-- Says what pictures show: cnnrun classify MODEL PICTURE... [-o OUT]
 local app = require "lib.app"
 local draw = require "lib.draw"
 local json = require "lib.json"
@@ -7,7 +7,7 @@ local nets = require "lib.nets"
 local pictures = require "lib.pictures"
 
 local spec = {
-  usage = "scripts/apps/classify.lua MODEL PICTURE... [options]",
+  usage = "classify MODEL PICTURE... [options]",
   about = "Says what pictures show, and writes it on them. MODEL is a file of a net, or a description " ..
           "and its weights with a comma between. PICTURE is a file, a folder or a pattern.",
   flags = {

@@ -1,4 +1,4 @@
--- Finds things in pictures: cnnrun scripts/apps/detect.lua MODEL PICTURE... [-o OUT]
+-- Finds things in pictures: cnnrun detect MODEL PICTURE... [-o OUT]
 local app = require "lib.app"
 local detector = require "lib.detector"
 local draw = require "lib.draw"
@@ -8,7 +8,7 @@ local labels = require "lib.labels"
 local pictures = require "lib.pictures"
 
 local spec = {
-  usage = "scripts/apps/detect.lua MODEL PICTURE... [options]",
+  usage = "detect MODEL PICTURE... [options]",
   about = "Finds things in pictures: prints a box for each, and draws them. MODEL is a file of a net, " ..
           "a description and its weights with a comma between (yolo.cfg,yolo.weights), or a folder " ..
           "with MTCNN's three nets. PICTURE is a file, a folder or a pattern.",

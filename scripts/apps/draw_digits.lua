@@ -1,4 +1,4 @@
--- Draws ten handwritten-looking digits: cnnrun scripts/apps/draw_digits.lua FOLDER
+-- Draws ten handwritten-looking digits: cnnrun draw_digits FOLDER
 -- Each is a few pen strokes (cubic curves) laid on black in white, as MNIST's digits lie: in the
 -- middle 20 of 28 parts. Those in scripts/nets/digits were drawn by this script.
 local c = require "cnnrun"
@@ -93,7 +93,7 @@ local function draw(name)
 end
 
 return function(args)
-  local folder = args[1] or error("usage: cnnrun scripts/apps/draw_digits.lua FOLDER")
+  local folder = args[1] or error("usage: cnnrun draw_digits FOLDER")
   for name in pairs(glyphs) do
     draw(name):save(folder .. "/" .. name .. ".png")
   end

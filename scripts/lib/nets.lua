@@ -1,14 +1,12 @@
--- A net from the word that names it: one file, or two with a comma between (description, weights).
+-- A net from the word that names it: one file, or more with commas between (description, weights).
 local c = require "cnnrun"
 local M = {}
 
 local Net = {}
 
 function M.open(word, options)
-  local path, weights = word:match("^([^,]+),(.+)$")
   options = options or {}
-  local model = c.load(path or word, { weights = weights, device = options.device,
-                                       import = options.option })
+  local model = c.load(word, { device = options.device, import = options.option })
   local self = { model = model, inputs = model:inputs(), outputs = model:outputs() }
   self.input = self.inputs[1] or error(word .. " has no input", 0)
   self.meta = function(key) return model:meta(key) end

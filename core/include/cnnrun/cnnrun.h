@@ -47,7 +47,8 @@ typedef struct cnr_open_options {
 typedef struct cnr_load_options {
     uint32_t size;
     int32_t n_symbols;
-    const char *weights;         /* a file whose weights fill the net; "random:SEED"; NULL */
+    const char *weights;         /* files whose weights fill the net, with commas between;
+                                    "random:SEED"; NULL: those behind a comma in the path, or its own */
     const char *net;             /* which net of a script that holds several; NULL: the only one */
     const char *const *symbols;  /* names of dimensions ... */
     const int64_t *symbol_values; /* ... bound when a plan is made implicitly; else they are 1 */
@@ -76,6 +77,7 @@ typedef struct cnr_load_options {
     /* (since 1.2) of which candidates are made, NULL-terminated; the first is where nodes go if `device`
      * says nothing; NULL: those that the net and its policy name */
     const char *const *devices;
+    const char *labels; /* (since 1.2) a file of the classes' names, one a line; NULL: the net's own */
 } cnr_load_options;
 
 typedef struct cnr_top {

@@ -147,6 +147,65 @@ my @answers = map { (run('run', @$_, '--threads', '1', '--json', $digits[0]))[1]
 ok $answers[0] =~ /score/ && $answers[0] eq $answers[1] && $answers[0] eq $answers[2],
     'the same answers from the script, the native file, and both';
 
+# ---- one syntax for weights ----
+my $show = (run('show', $net, '--weights', "$dir/net.cnr", '--json'))[1];
+for my $words (["$net,$dir/net.cnr"], [$net, "$dir/net.cnr"]) {
+    ($code, $out, $err) = run('show', @$words, '--json');
+    is $out, $show, "show " . join " ", map { s/.*\///r } @$words or diag $err;
+    ($code, $out, $err) = run(@$words, '--threads', '1', '--json', $digits[0]);
+    is $out =~ s/"ms":[^,]*//r, $answers[0], '... and run, without its word' or diag $err;
+    for my $command (['convert', '-o', "$dir/same.cnr"], ['bench', '--runs', '1']) {
+        ($code, $out, $err) = run(@$command, @$words);
+        is $code, 0, "... and $command->[0]" or diag $err;
+    }
+    is((run('check', "$dir/same.cnr"))[0], 0, 'to a sound file');
+}
+($code, $out, $err) = run($net, "$dir/net.cnr", '--json', '--threads', '1', @digits[0, 1]);
+is scalar @{objects($out) || []}, 2, 'pictures stand behind the weights' or diag $err;
+for (["$net,$dir/net.cnr"], [$net, "$dir/net.cnr"]) {
+    ($code, $out, $err) = run('show', @$_, '--weights', "$dir/other.cnr");
+    ok $code == 1 && $err =~ /weights.*(twice|given)/, 'weights named twice are told' or diag $err;
+    ($code, $out, $err) = run('convert', @$_, '-o', "$dir/net.cnr");
+    ok $code != 0 && $err =~ /is an input/, 'and are an input' or diag $err;
+}
+($code, $out, $err) = run('bench', $net, $digits[0]);
+ok $code == 1 && $err =~ /one word too many/, 'a word that no importer claims is none';
+
+# ---- labels ----
+open my $labels, '>', "$dir/labels.txt" or die;
+print $labels "letter $_\n" for 'a' .. 'j';
+close $labels;
+($code, $out, $err) = run($net, '--weights', 'random:1', '--labels', "$dir/labels.txt", $digits[0]);
+is scalar(() = $out =~ /^  letter [a-j] /mg), 5, 'run --labels' or diag $err;
+($code, $out, $err) = run('convert', $net, '--weights', 'random:1', '--labels', "$dir/labels.txt",
+    '-o', "$dir/labelled.cnr");
+like +(run("$dir/labelled.cnr", '--json', $digits[0]))[1], qr/"label":"letter [a-j]"/, 'kept with a net';
+open $labels, '>', "$dir/few.txt" or die;
+print $labels "a\nb\n";
+close $labels;
+($code, $out, $err) = run($net, '--weights', 'random:1', '--labels', "$dir/few.txt", $digits[0]);
+ok $code != 0 && $err =~ /few\.txt: 2 labels, and the net tells 10 classes apart/, 'too few are told'
+    or diag $err;
+
+# ---- applications by name ----
+for my $words (['classify'], ['run', 'classify'], ['-q', 'classify']) {
+    ($code, $out, $err) = run(@$words, "$net,$dir/net.cnr", $digits[0]);
+    ok $code == 0 && $out =~ /^ +[\d.]+%  \d$/m, "cnnrun @$words" or diag "$code $err";
+}
+($code, $out, $err) = run('help', 'detect');
+ok $code == 0 && $out =~ /^usage: cnnrun detect MODEL/, 'help detect is that of the application';
+like +(run('--help'))[1], qr/^applications:.* classify\b.* detect\b/m, 'the help lists them';
+($code, $out, $err) = run('clasify', $net, $digits[0]);
+ok $code == 1 && $err =~ /did you mean classify\?/, 'and a near miss is told';
+mkdir "$dir/bin";
+mkdir "$dir/bin/$_" for '../share', '../share/cnnrun', '../share/cnnrun/scripts', '../share/cnnrun/scripts/apps';
+open my $app, '>', "$dir/share/cnnrun/scripts/apps/say-so.lua" or die;
+print $app "return function(args) print('said', #args, args[1]) return 9 end\n";
+close $app;
+system 'cp', "$build/cnnrun", "$dir/bin/cnnrun";
+$out = `$dir/bin/cnnrun say-so --json x 2>$dir/err`;
+ok $? >> 8 == 9 && $out =~ /^said\t2\t--json$/m, 'from where the program is installed' or diag $out;
+
 # ---- a script with a main ----
 open my $script, '>', "$dir/say.lua" or die;
 print $script "return function(args) print(#args, args[1]) return 7 end\n";
