@@ -1,0 +1,23 @@
+-- For each layer the row that takes the fewest joules (by time where there is no meter), with what moving its inputs there takes; nothing is divided.
+-- No layer looks ahead: best.lua does.
+
+local function place(rows, seen)
+  local from, answer = {}, {}
+  local idle = 0
+  for _, d in ipairs(seen.devices) do idle = math.max(idle, d.idle_watts or 0) end
+  local best = {}
+  for _, r in ipairs(rows) do
+    local cost = r.joules or r.ns * 1e-9
+    for _, input in ipairs(seen.nodes[r.index].inputs) do
+      if from[input] then cost = cost + seen.between(from[input], r) * 1e-9 * (r.joules and idle or 1) end
+    end
+    if not best[r.index] or cost < best[r.index].cost then
+      best[r.index] = { cost = cost, row = r }
+      from[r.index] = r -- rows come in the order of the nodes
+      answer[seen.nodes[r.index].name] = r
+    end
+  end
+  return answer
+end
+
+return { place = place }
