@@ -44,6 +44,7 @@ typedef struct step {
     cnr_step_timing t;
     double ms, ms_min, gflops, share;
     const char *joules_by;
+    int64_t bytes;
 } step;
 static const cnri_field step_fields[] = {
     CNRI_FIELD(step, "step", t.step),
@@ -56,10 +57,13 @@ static const cnri_field step_fields[] = {
     CNRI_FIELD(step, "gflops", gflops),
     CNRI_MAYBE(step, "joules", t.joules),
     CNRI_MAYBE(step, "joules_by", joules_by),
+    CNRI_MAYBE(step, "from", t.from),
+    CNRI_MAYBE(step, "to", t.to),
+    CNRI_MAYBE(step, "bytes", bytes),
     CNRI_ASIDE(step, "share", share)};
 static const cnri_record step_record = CNRI_RECORD(step_fields,
     "{step:5}  {node:-24} {op:-20} {kernel:-24} {device:-10} {ms:10.4f} {share:5.1%} {gflops:8.2f}"
-    "{joules? {joules:10.4g}}\n");
+    "{joules? {joules:10.4g}}{from?  {bytes} bytes, {from} to {to}|}\n");
 
 typedef struct op { cnri_op_timing t; double ms, share; } op;
 static const cnri_field op_fields[] = {
@@ -103,7 +107,8 @@ static cnr_status tell_steps(const cnri_call *call, const cnr_timing *t, cnr_err
     for (int32_t i = 0; i < t->n_steps && !status; i++) {
         const cnr_step_timing *s = &t->steps[i];
         const step one = {*s, rounded(s->ms), rounded(s->ms_min), rounded(gflops(s->flops, s->ms)),
-                          s->ms * part, joules_by(t)};
+                          s->ms * part, joules_by(t),
+                          s->from ? (int64_t)s->bytes : CNRI_NONE};
         status = cnri_tell(call, &step_record, &one, err);
     }
     if (titles) cnri_say(stdout, "\n%-20s %6s %10s\n", "operator", "steps", "ms");

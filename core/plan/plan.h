@@ -366,5 +366,8 @@ cnr_status cnri_residency_read(cnr_plan *plan, int32_t index, void **room, const
 /* print.c: what a step is called: texts of the plan's. */
 typedef struct cnri_step_names { const char *node, *op, *kernel, *device; } cnri_step_names;
 cnri_step_names cnri_step_names_of(const cnr_plan *plan, int32_t step);
+/* What a copy moves, from which device to which. False: the step is none. */
+typedef struct cnri_transfer_row { const char *value, *from, *to; uint64_t bytes; } cnri_transfer_row;
+bool cnri_step_transfer(const cnr_plan *plan, int32_t step, cnri_transfer_row *out);
 
 #endif

@@ -154,15 +154,36 @@ static void print_node(const cnr_plan *plan, const finder *f, int32_t node, cons
     cnri_text_add(out, ",\"memory_bytes\":%llu}\n", (unsigned long long)row->memory);
 }
 
-static void print_moves(const cnr_plan *plan, cnri_text *out) {
-    int32_t copies = 0, layouts = 0;
-    for (int32_t s = 0; s < plan->steps.n; s++) {
-        copies += plan->steps.at[s].kind == CNRI_STEP_COPY;
-        layouts += plan->steps.at[s].kind == CNRI_STEP_LAYOUT;
+static void print_transfer(const cnri_transfer_row *row, bool json, cnri_text *out) {
+    if (!json) {
+        cnri_text_say(out, "  %-20s %-12s -> %-12s %12llu bytes\n", row->value, row->from, row->to,
+                      (unsigned long long)row->bytes);
+        return;
     }
-    if (copies || layouts)
-        cnri_text_add(out, "copies between devices %d, layout conversions %d\n", (int)copies,
-                      (int)layouts);
+    cnri_text_add(out, "{\"transfer\":");
+    cnri_text_json(out, row->value);
+    cnri_text_add(out, ",\"from\":");
+    cnri_text_json(out, row->from);
+    cnri_text_add(out, ",\"to\":");
+    cnri_text_json(out, row->to);
+    cnri_text_add(out, ",\"bytes\":%llu}\n", (unsigned long long)row->bytes);
+}
+
+static void print_moves(const cnr_plan *plan, bool json, cnri_text *out) {
+    cnri_transfer_row row;
+    int32_t copies = 0, layouts = 0;
+    uint64_t bytes = 0;
+    for (int32_t s = 0; s < plan->steps.n; s++) {
+        layouts += plan->steps.at[s].kind == CNRI_STEP_LAYOUT;
+        if (!cnri_step_transfer(plan, s, &row)) continue;
+        copies++;
+        bytes += row.bytes;
+    }
+    if (!json && (copies || layouts))
+        cnri_text_add(out, "copies between devices %d (%llu bytes), layout conversions %d\n",
+                      (int)copies, (unsigned long long)bytes, (int)layouts);
+    for (int32_t s = 0; s < plan->steps.n; s++)
+        if (cnri_step_transfer(plan, s, &row)) print_transfer(&row, json, out);
 }
 
 void cnri_plan_print(const cnr_plan *plan, bool json, cnri_text *out) {
@@ -190,6 +211,7 @@ void cnri_plan_print(const cnr_plan *plan, bool json, cnri_text *out) {
     cnri_free(seen);
     const char *name = plan->graph->name ? plan->graph->name : "";
     if (json) {
+        print_moves(plan, true, out);
         cnri_text_add(out, "{\"net\":");
         cnri_text_json(out, name);
         cnri_text_add(out, ",\"params\":%llu,\"macs\":%llu,\"arena_bytes\":%llu,"
@@ -205,7 +227,7 @@ void cnri_plan_print(const cnr_plan *plan, bool json, cnri_text *out) {
                   name, (unsigned long long)plan->params, (unsigned long long)macs,
                   (unsigned long long)plan->arena_bytes, (unsigned long long)plan->bound_bytes,
                   (unsigned long long)plan->weight_bytes);
-    print_moves(plan, out);
+    print_moves(plan, false, out);
 }
 
 /* ---- the names of a step ---- */
@@ -238,4 +260,15 @@ cnri_step_names cnri_step_names_of(const cnr_plan *plan, int32_t step) {
     const cnri_step *s = &plan->steps.at[step];
     return (cnri_step_names){label_of(plan, step), group_of(plan, step), kernel_of(s),
                              plan->devices[s->device]->name};
+}
+
+bool cnri_step_transfer(const cnr_plan *plan, int32_t step, cnri_transfer_row *out) {
+    const cnri_step *s = &plan->steps.at[step];
+    if (s->kind != CNRI_STEP_COPY) return false;
+    const cnri_home *from = &plan->homes.at[s->from], *to = &plan->homes.at[s->to];
+    *out = (cnri_transfer_row){label_of(plan, step), plan->devices[from->device]->name,
+                               plan->devices[to->device]->name, to->bytes};
+    const int64_t all = s->region.axis >= 0 ? to->type.dim[s->region.axis] : 0;
+    if (all > 0) out->bytes = to->bytes / (uint64_t)all * (uint64_t)(s->region.end - s->region.begin);
+    return true;
 }

@@ -73,4 +73,9 @@ void cnri_profile_row(const cnri_profile *p, int32_t step, cnr_step_timing *out)
                              .ms_min = (double)t->least_ns * 1e-6, .joules = NAN,
                              .flops = 2 * macs_of(p->plan, s)};
     if (t->runs) out->ms = (double)t->total_ns * 1e-6 / (double)t->runs;
+    cnri_transfer_row moved;
+    if (!cnri_step_transfer(p->plan, step, &moved)) return;
+    out->from = moved.from;
+    out->to = moved.to;
+    out->bytes = moved.bytes;
 }

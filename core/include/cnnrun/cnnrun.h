@@ -411,6 +411,8 @@ typedef struct cnr_step_timing {
     const char *node, *op, *kernel, *device; /* op "(copy)", "(layout)": between operators */
     double ms, ms_min, flops; /* mean and least; a multiply-accumulate is two */
     double joules; /* a share of the run's, as told by cnr_timing.joules_by; NaN: unmeasured */
+    const char *from, *to; /* of a copy: devices (NULL: it is none) */
+    uint64_t bytes;        /* that it moves */
 } cnr_step_timing;
 enum {
     CNR_JOULES_COUNTED = 1, /* at each step, by counters that are exact at any time (simulated ones) */
