@@ -94,9 +94,9 @@ near(median("$split --weights random:1 --board $board,units.2.split.seconds=0 --
      'without that cost, the half');
 
 like(run("show $split --board $board"), qr/copies between devices \d+ \(\d+ bytes\)/, 'show tells what is copied');
-like(run("show $split --board $board --json"), qr/\{"transfer":"data","from":"sim:near","to":"sim:fast","bytes":4000\}/, 'each copy');
+like(run("show $split --board $board --json"), qr/\{"transfer":"fc","from":"sim:fast","to":"sim:near","bytes":2000\}/, 'each copy');
 like(run("bench $split --weights random:1 --board $board --profile --json"),
-     qr/"op":"\(copy\)".*"from":"sim:near","to":"sim:fast","bytes":4000\}/, 'bench --profile too, with its time');
+     qr/"op":"\(copy\)".*"from":"sim:fast","to":"sim:near","bytes":2000\}/, 'bench --profile too, with its time');
 
 # ---- heat ----
 
