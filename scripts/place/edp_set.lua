@@ -47,6 +47,18 @@ local function alone(rows, seen)
   return list
 end
 
+-- Nodes that the default plan computes by themselves: others go along with them.
+local function heads_of(rows)
+  local heads
+  for _, r in ipairs(rows) do
+    if r.chosen then
+      heads = heads or {}
+      heads[r.index] = true
+    end
+  end
+  return function(i) return not heads or heads[i] end
+end
+
 local function place(rows, seen)
   local threshold = seen.options.threshold or 1
   local set, steps, measured = {}, {}, true
@@ -90,9 +102,9 @@ local function place(rows, seen)
     parts[d.name] = share(d)
     steps[#steps + 1] = { device = d.name, share = share(d) }
   end
-  for _, node in ipairs(seen.nodes) do
-    if #set == 1 or not node.splits then answer[node.name] = set[1].name
-    else answer[node.name] = parts end
+  local is_head = heads_of(rows)
+  for i, node in ipairs(seen.nodes) do
+    if is_head(i) then answer[node.name] = #set > 1 and node.splits and parts or set[1].name end
   end
   return answer, steps
 end

@@ -45,6 +45,18 @@ local function alone(rows, seen)
   return list
 end
 
+-- Nodes that the default plan computes by themselves: others go along with them.
+local function heads_of(rows)
+  local heads
+  for _, r in ipairs(rows) do
+    if r.chosen then
+      heads = heads or {}
+      heads[r.index] = true
+    end
+  end
+  return function(i) return not heads or heads[i] end
+end
+
 local function place(rows, seen)
   local sum, parts, answer, steps = 0, {}, {}, {}
   local list = alone(rows, seen)
@@ -53,8 +65,9 @@ local function place(rows, seen)
     parts[d.name] = 1 / d.t / sum
     steps[#steps + 1] = { device = d.name, seconds = d.t, share = parts[d.name] }
   end
-  for _, node in ipairs(seen.nodes) do
-    if node.splits and #list > 1 then answer[node.name] = parts end
+  local is_head = heads_of(rows)
+  for i, node in ipairs(seen.nodes) do
+    if is_head(i) and node.splits and #list > 1 then answer[node.name] = parts end
   end
   return answer, steps
 end

@@ -53,6 +53,18 @@ local function shares_of(times)
   return parts
 end
 
+-- Nodes that the default plan computes by themselves: others go along with them.
+local function heads_of(rows)
+  local heads
+  for _, r in ipairs(rows) do
+    if r.chosen then
+      heads = heads or {}
+      heads[r.index] = true
+    end
+  end
+  return function(i) return not heads or heads[i] end
+end
+
 local function place(rows, seen)
   local whole, layers, answer, steps = {}, {}, {}, {}
   for _, d in ipairs(alone(rows, seen)) do whole[d.name] = d.t end
@@ -65,8 +77,9 @@ local function place(rows, seen)
   for _, d in ipairs(seen.devices) do
     steps[#steps + 1] = { device = d.name, seconds = whole[d.name], share = parts[d.name] }
   end
+  local is_head = heads_of(rows)
   for i, node in ipairs(seen.nodes) do
-    if node.splits and #seen.devices > 1 then
+    if is_head(i) and node.splits and #seen.devices > 1 then
       answer[node.name] = seen.options.per_layer == 1 and layers[i] and shares_of(layers[i]) or parts
     end
   end
