@@ -35,13 +35,7 @@ void caffe_elu(caffe_job *j) {
 }
 
 void caffe_simple(caffe_job *j) {
-    static const char *const pairs[][2] = {
-        {"Sigmoid", "sigmoid"}, {"TanH", "tanh"}, {"AbsVal", "abs"},        {"BNLL", "softplus"},
-        {"Swish", "swish"},     {"Mish", "mish"}, {"HSwish", "hard_swish"}, {"GELU", "gelu"},
-    };
-    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
-        if (strcmp(j->layer->type, pairs[i][0]) == 0)
-            return caffe_give(j, 0, caffe_node(j, pairs[i][1], "", j->in, 1, NULL));
+    caffe_give(j, 0, caffe_node(j, j->op, "", j->in, 1, NULL));
 }
 
 void caffe_power(caffe_job *j) {

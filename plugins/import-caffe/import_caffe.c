@@ -60,15 +60,9 @@ int32_t caffe_blob_dims(const Caffe__BlobProto *blob, int64_t dim[CNR_MAX_RANK])
 /* ---- names ---- */
 
 void caffe_bind(caffe_net *net, const char *name, cnr_value value) {
-    if (net->n_bindings == net->room) {
-        const int32_t room = net->room ? net->room * 2 : 64;
-        void *grown = imp_host->resize(net->bindings, (size_t)room * sizeof net->bindings[0]);
-        if (!grown) {
-            net->b.status = CNR_E_MEMORY;
-            return;
-        }
-        net->bindings = (struct caffe_binding *)grown;
-        net->room = room;
+    if (!imp_grow((void **)&net->bindings, net->n_bindings, &net->room, sizeof net->bindings[0])) {
+        net->b.status = CNR_E_MEMORY;
+        return;
     }
     net->bindings[net->n_bindings++] = (struct caffe_binding){name, value, 0};
 }
@@ -223,13 +217,13 @@ static void transform(caffe_net *net, const char *input, const Caffe__Transforma
     char text[256] = "";
     if (!t) return;
     if (t->has_scale) {
-        imp_print(text, sizeof text, (double)t->scale);
+        imp_host->print_number(text, sizeof text, CNR_f32, (double)t->scale);
         imp_input_meta(&net->b, input, "scale", text);
     }
     size_t at = 0;
     for (size_t i = 0; i < t->n_mean_value && i < 4; i++) {
         if (i) text[at++] = ',';
-        imp_print(text + at, 24, (double)t->mean_value[i]);
+        imp_host->print_number(text + at, 24, CNR_f32, (double)t->mean_value[i]);
         at += strlen(text + at);
     }
     if (t->n_mean_value) imp_input_meta(&net->b, input, "mean", text);

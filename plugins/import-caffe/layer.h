@@ -10,7 +10,7 @@ enum { CAFFE_MAX_NAMES = 256 };
 typedef struct caffe_job {
     caffe_net *net;
     const Caffe__LayerParameter *layer;
-    const char *name;
+    const char *name, *op; /* op: of its row */
     Caffe__BlobProto **blobs;
     size_t n_blobs;
     cnr_value in[CAFFE_MAX_NAMES];

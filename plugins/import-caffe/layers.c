@@ -5,91 +5,85 @@
 
 enum { SPATIAL_FREE = 1 }; /* gives an output for any height and width */
 
-static const struct row {
-    const char *type;
-    int32_t min_in, max_in, flags;
-    void (*convert)(caffe_job *);
-} rows[] = {
-    {"AbsVal", 1, 1, SPATIAL_FREE, caffe_simple},
-    {"ArgMax", 1, 1, 0, caffe_arg_max},
-    {"Axpy", 3, 3, SPATIAL_FREE, caffe_axpy},
-    {"BNLL", 1, 1, SPATIAL_FREE, caffe_simple},
-    {"BatchNorm", 1, 1, SPATIAL_FREE, caffe_batch_norm},
-    {"Bias", 1, 2, SPATIAL_FREE, caffe_scale},
-    {"Concat", 1, CAFFE_MAX_NAMES, SPATIAL_FREE, caffe_concat},
-    {"Convolution", 1, 1, SPATIAL_FREE, caffe_convolution},
-    {"ConvolutionDepthwise", 1, 1, SPATIAL_FREE, caffe_convolution},
-    {"Crop", 2, 2, SPATIAL_FREE, caffe_crop},
-    {"CropCenter", 1, 1, SPATIAL_FREE, caffe_crop_center},
-    {"Deconvolution", 1, 1, SPATIAL_FREE, caffe_convolution},
-    {"DepthwiseConvolution", 1, 1, SPATIAL_FREE, caffe_convolution},
-    {"DetectionOutput", 3, 3, 0, caffe_detection_output},
-    {"Dropout", 1, 1, SPATIAL_FREE, caffe_dropout},
-    {"ELU", 1, 1, SPATIAL_FREE, caffe_elu},
-    {"Eltwise", 1, CAFFE_MAX_NAMES, SPATIAL_FREE, caffe_eltwise},
-    {"Exp", 1, 1, SPATIAL_FREE, caffe_exponential},
-    {"Flatten", 1, 1, 0, caffe_flatten},
-    {"GELU", 1, 1, SPATIAL_FREE, caffe_simple},
-    {"HSwish", 1, 1, SPATIAL_FREE, caffe_simple},
-    {"InnerProduct", 1, 1, 0, caffe_inner_product},
-    {"Interp", 1, 2, 0, caffe_interpolate},
-    {"LRN", 1, 1, SPATIAL_FREE, caffe_lrn},
-    {"Log", 1, 1, SPATIAL_FREE, caffe_exponential},
-    {"MVN", 1, 1, SPATIAL_FREE, caffe_mvn},
-    {"Mish", 1, 1, SPATIAL_FREE, caffe_simple},
-    {"Normalize", 1, 1, SPATIAL_FREE, caffe_normalize},
-    {"PReLU", 1, 1, SPATIAL_FREE, caffe_prelu},
-    {"Permute", 1, 1, 0, caffe_permute},
-    {"Pooling", 1, 1, SPATIAL_FREE, caffe_pooling},
-    {"Power", 1, 1, SPATIAL_FREE, caffe_power},
-    {"PriorBox", 2, 2, 0, caffe_prior_box},
-    {"ROIPooling", 2, 2, SPATIAL_FREE, caffe_roi_pooling},
-    {"ReLU", 1, 1, SPATIAL_FREE, caffe_relu},
-    {"ReLU6", 1, 1, SPATIAL_FREE, caffe_relu6},
-    {"Reduction", 1, 1, 0, caffe_reduction},
-    {"Reshape", 1, 1, 0, caffe_reshape},
-    {"Scale", 1, 2, SPATIAL_FREE, caffe_scale},
-    {"ShuffleChannel", 1, 1, SPATIAL_FREE, caffe_shuffle},
-    {"Sigmoid", 1, 1, SPATIAL_FREE, caffe_simple},
-    {"Slice", 1, 1, SPATIAL_FREE, caffe_slice},
-    {"Softmax", 1, 1, SPATIAL_FREE, caffe_softmax},
-    {"SoftmaxWithLoss", 1, CAFFE_MAX_NAMES, SPATIAL_FREE, caffe_softmax},
-    {"Split", 1, 1, SPATIAL_FREE, caffe_split},
-    {"Swish", 1, 1, SPATIAL_FREE, caffe_simple},
-    {"TanH", 1, 1, SPATIAL_FREE, caffe_simple},
-    {"Threshold", 1, 1, SPATIAL_FREE, caffe_threshold},
-    {"Tile", 1, 1, 0, caffe_tile},
-    {"Upsample", 1, 1, SPATIAL_FREE, caffe_upsample},
-};
+typedef void (*caffe_convert)(caffe_job *);
+typedef IMP_ROW(caffe_convert) caffe_row;
 
-static const struct row *row_of(const char *type) {
-    for (size_t i = 0; type && i < sizeof rows / sizeof rows[0]; i++)
-        if (strcmp(rows[i].type, type) == 0) return &rows[i];
-    return NULL;
-}
+#define ROW(TYPE, CONVERT, OP, MIN_IN, MAX_IN, FLAGS) \
+    IMP_LAYER(TYPE, CONVERT, .op = OP, .min_in = MIN_IN, .max_in = MAX_IN, .flags = FLAGS)
+static const caffe_row rows[] = {
+    ROW("AbsVal", caffe_simple, "abs", 1, 1, SPATIAL_FREE),
+    ROW("ArgMax", caffe_arg_max, NULL, 1, 1, 0),
+    ROW("Axpy", caffe_axpy, NULL, 3, 3, SPATIAL_FREE),
+    ROW("BNLL", caffe_simple, "softplus", 1, 1, SPATIAL_FREE),
+    ROW("BatchNorm", caffe_batch_norm, NULL, 1, 1, SPATIAL_FREE),
+    ROW("Bias", caffe_scale, NULL, 1, 2, SPATIAL_FREE),
+    ROW("Concat", caffe_concat, NULL, 1, CAFFE_MAX_NAMES, SPATIAL_FREE),
+    ROW("Convolution", caffe_convolution, NULL, 1, 1, SPATIAL_FREE),
+    ROW("ConvolutionDepthwise", caffe_convolution, NULL, 1, 1, SPATIAL_FREE),
+    ROW("Crop", caffe_crop, NULL, 2, 2, SPATIAL_FREE),
+    ROW("CropCenter", caffe_crop_center, NULL, 1, 1, SPATIAL_FREE),
+    ROW("Deconvolution", caffe_convolution, NULL, 1, 1, SPATIAL_FREE),
+    ROW("DepthwiseConvolution", caffe_convolution, NULL, 1, 1, SPATIAL_FREE),
+    ROW("DetectionOutput", caffe_detection_output, NULL, 3, 3, 0),
+    ROW("Dropout", caffe_dropout, NULL, 1, 1, SPATIAL_FREE),
+    ROW("ELU", caffe_elu, NULL, 1, 1, SPATIAL_FREE),
+    ROW("Eltwise", caffe_eltwise, NULL, 1, CAFFE_MAX_NAMES, SPATIAL_FREE),
+    ROW("Exp", caffe_exponential, NULL, 1, 1, SPATIAL_FREE),
+    ROW("Flatten", caffe_flatten, NULL, 1, 1, 0),
+    ROW("GELU", caffe_simple, "gelu", 1, 1, SPATIAL_FREE),
+    ROW("HSwish", caffe_simple, "hard_swish", 1, 1, SPATIAL_FREE),
+    ROW("InnerProduct", caffe_inner_product, NULL, 1, 1, 0),
+    ROW("Interp", caffe_interpolate, NULL, 1, 2, 0),
+    ROW("LRN", caffe_lrn, NULL, 1, 1, SPATIAL_FREE),
+    ROW("Log", caffe_exponential, NULL, 1, 1, SPATIAL_FREE),
+    ROW("MVN", caffe_mvn, NULL, 1, 1, SPATIAL_FREE),
+    ROW("Mish", caffe_simple, "mish", 1, 1, SPATIAL_FREE),
+    ROW("Normalize", caffe_normalize, NULL, 1, 1, SPATIAL_FREE),
+    ROW("PReLU", caffe_prelu, NULL, 1, 1, SPATIAL_FREE),
+    ROW("Permute", caffe_permute, NULL, 1, 1, 0),
+    ROW("Pooling", caffe_pooling, NULL, 1, 1, SPATIAL_FREE),
+    ROW("Power", caffe_power, NULL, 1, 1, SPATIAL_FREE),
+    ROW("PriorBox", caffe_prior_box, NULL, 2, 2, 0),
+    ROW("ROIPooling", caffe_roi_pooling, NULL, 2, 2, SPATIAL_FREE),
+    ROW("ReLU", caffe_relu, NULL, 1, 1, SPATIAL_FREE),
+    ROW("ReLU6", caffe_relu6, NULL, 1, 1, SPATIAL_FREE),
+    ROW("Reduction", caffe_reduction, NULL, 1, 1, 0),
+    ROW("Reshape", caffe_reshape, NULL, 1, 1, 0),
+    ROW("Scale", caffe_scale, NULL, 1, 2, SPATIAL_FREE),
+    ROW("ShuffleChannel", caffe_shuffle, NULL, 1, 1, SPATIAL_FREE),
+    ROW("Sigmoid", caffe_simple, "sigmoid", 1, 1, SPATIAL_FREE),
+    ROW("Slice", caffe_slice, NULL, 1, 1, SPATIAL_FREE),
+    ROW("Softmax", caffe_softmax, NULL, 1, 1, SPATIAL_FREE),
+    ROW("SoftmaxWithLoss", caffe_softmax, NULL, 1, CAFFE_MAX_NAMES, SPATIAL_FREE),
+    ROW("Split", caffe_split, NULL, 1, 1, SPATIAL_FREE),
+    ROW("Swish", caffe_simple, "swish", 1, 1, SPATIAL_FREE),
+    ROW("TanH", caffe_simple, "tanh", 1, 1, SPATIAL_FREE),
+    ROW("Threshold", caffe_threshold, NULL, 1, 1, SPATIAL_FREE),
+    ROW("Tile", caffe_tile, NULL, 1, 1, 0),
+    ROW("Upsample", caffe_upsample, NULL, 1, 1, SPATIAL_FREE),
+};
 
 int caffe_layer_is_skipped(const char *type) {
     static const char *const skipped[] = {
         "Accuracy", "SegAccuracy", "Silence", "EuclideanLoss", "HingeLoss", "SigmoidCrossEntropyLoss",
         "ContrastiveLoss", "InfogainLoss", "MultinomialLogisticLoss", "MultiBoxLoss", "HDF5Output"};
-    for (size_t i = 0; i < sizeof skipped / sizeof skipped[0]; i++)
-        if (strcmp(skipped[i], type) == 0) return 1;
-    return 0;
+    return imp_is_one_of(type, skipped, CNR_ROWS(skipped));
 }
 
 int caffe_layer_is_convolutional(const Caffe__LayerParameter *layer) {
-    const struct row *row = row_of(layer->type);
+    const caffe_row *row = IMP_ROW_OF(rows, layer->type);
     return !row || row->flags & SPATIAL_FREE;
 }
 
 void caffe_layer(caffe_net *net, const Caffe__LayerParameter *layer, Caffe__BlobProto **blobs,
                  size_t n_blobs) {
-    const struct row *row = row_of(layer->type);
+    const caffe_row *row = IMP_ROW_OF(rows, layer->type);
     /* A loss reads labels too, which are not there at inference, and may give no top. */
     const int loss = row && strcmp(row->type, "SoftmaxWithLoss") == 0;
     caffe_job j = {.net = net,
                    .layer = layer,
                    .name = layer->name ? layer->name : "layer",
+                   .op = row ? row->op : NULL,
                    .blobs = blobs,
                    .n_blobs = n_blobs};
     if (!row) {

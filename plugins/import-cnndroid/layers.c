@@ -178,13 +178,6 @@ static cnr_value lrn(cd_net *net, int32_t i, const char *name, cnr_value x) {
     return imp_node(&net->b, within ? "lrn_within" : "lrn", name, "", &x, 1, &l);
 }
 
-static cnr_value plain(cd_net *net, int32_t i, const char *name, cnr_value x) {
-    static const char *const ops[] = {"relu", "tanh", "sigmoid"};
-    for (size_t k = 0; k < sizeof ops / sizeof ops[0]; k++)
-        if (is_kind(net, i, ops[k])) return imp_node(&net->b, ops[k], name, "", &x, 1, NULL);
-    return x; /* Accuracy compares with labels, Dropout is for training */
-}
-
 static cnr_value softmax(cd_net *net, int32_t i, const char *name, cnr_value x) {
     const cnr_tensor *t = imp_type(&net->b, x);
     imp_attrs l = {.n = 0};
@@ -195,18 +188,23 @@ static cnr_value softmax(cd_net *net, int32_t i, const char *name, cnr_value x) 
 }
 
 cnr_value cd_add_layer(cd_net *net, int32_t layer, cnr_value x) {
-    static const struct {
-        const char *type;
-        cnr_value (*add)(cd_net *, int32_t, const char *, cnr_value);
-    } rows[] = {{"Convolution", convolution}, {"FullyConnected", fully_connected},
-                {"Pooling", pooling}, {"LRN", lrn}, {"ReLU", plain}, {"Tanh", plain},
-                {"Sigmoid", plain}, {"Dropout", plain}, {"Accuracy", plain}, {"Softmax", softmax}};
+    typedef cnr_value (*converter)(cd_net *, int32_t, const char *, cnr_value);
+    static const IMP_ROW(converter) rows[] = {
+        IMP_LAYER("Convolution", convolution), IMP_LAYER("FullyConnected", fully_connected),
+        IMP_LAYER("Pooling", pooling), IMP_LAYER("LRN", lrn), IMP_LAYER("Softmax", softmax),
+        IMP_LAYER("ReLU", NULL, .op = "relu"), IMP_LAYER("Tanh", NULL, .op = "tanh"),
+        IMP_LAYER("Sigmoid", NULL, .op = "sigmoid"),
+        IMP_LAYER("Dropout", NULL), IMP_LAYER("Accuracy", NULL), /* idle at inference */
+    };
     const char *type = cd_text(net->file, layer, "type", "(none)");
     char own[32], text[128];
     snprintf(own, sizeof own, "layer%d", (int)layer);
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (cd_is(type, rows[i].type))
-            return x < 0 ? -1 : rows[i].add(net, layer, cd_text(net->file, layer, "name", own), x);
+    const char *name = cd_text(net->file, layer, "name", own);
+    for (int32_t i = 0; i < CNR_ROWS(rows); i++) {
+        if (!cd_is(type, rows[i].type)) continue;
+        if (x >= 0 && rows[i].op) return imp_node(&net->b, rows[i].op, name, "", &x, 1, NULL);
+        return x < 0 || !rows[i].convert ? x : rows[i].convert(net, layer, name, x);
+    }
     snprintf(text, sizeof text, "type \"%.80s\" is not supported", type);
     problem(net, layer, text);
     return -1;

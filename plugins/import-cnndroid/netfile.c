@@ -4,16 +4,6 @@
 #include <ctype.h>
 #include <stdio.h>
 
-static int grow(void **at, int32_t n, int32_t *room, size_t bytes) {
-    if (n < *room) return 1;
-    const int32_t more = *room ? *room * 2 : 32;
-    void *grown = imp_host->resize(*at, (size_t)more * bytes);
-    if (!grown) return 0;
-    *at = grown;
-    *room = more;
-    return 1;
-}
-
 typedef struct cursor {
     char *at;
     int32_t line;
@@ -61,7 +51,7 @@ cnr_status cd_netfile_parse(cd_netfile *f, char *text, const char *path, cnr_err
     int inside = 0;
     memset(f, 0, sizeof *f);
     f->text = text;
-    if (!grow((void **)&f->layers, 0, &f->layers_room, sizeof *f->layers))
+    if (!imp_grow((void **)&f->layers, 0, &f->layers_room, sizeof *f->layers))
         return imp_host->fail(err, CNR_E_MEMORY, path, "out of memory");
     f->layers[f->n_layers++] = (cd_layer){1, 0, 0};
     while ((word = token(&c)) != NULL) {
@@ -72,7 +62,7 @@ cnr_status cd_netfile_parse(cd_netfile *f, char *text, const char *path, cnr_err
         }
         const char *name = word, *mark = token(&c);
         if (cd_is(name, "layer") && cd_is(mark, "{") && !inside) {
-            if (!grow((void **)&f->layers, f->n_layers, &f->layers_room, sizeof *f->layers))
+            if (!imp_grow((void **)&f->layers, f->n_layers, &f->layers_room, sizeof *f->layers))
                 return imp_host->fail(err, CNR_E_MEMORY, where, "out of memory");
             f->layers[f->n_layers++] = (cd_layer){c.line, f->n_keys, 0};
             inside = 1;
@@ -81,7 +71,7 @@ cnr_status cd_netfile_parse(cd_netfile *f, char *text, const char *path, cnr_err
         const char *value = cd_is(mark, ":") ? token(&c) : NULL;
         if (!value || is_mark(name) || is_mark(value))
             return imp_host->fail(err, CNR_E_FORMAT, where, "key: value or layer { is wanted");
-        if (!grow((void **)&f->keys, f->n_keys, &f->keys_room, sizeof *f->keys))
+        if (!imp_grow((void **)&f->keys, f->n_keys, &f->keys_room, sizeof *f->keys))
             return imp_host->fail(err, CNR_E_MEMORY, where, "out of memory");
         f->keys[f->n_keys++] = (struct cd_key){name, value, !inside};
         if (inside) f->layers[f->n_layers - 1].n++;

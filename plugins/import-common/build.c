@@ -197,8 +197,7 @@ void imp_input_mean(imp_net *net, const char *input, const float *mean, int64_t 
     size_t at = 0;
     for (int64_t i = 0; i < n; i++) {
         if (i) text[at++] = ',';
-        imp_print(text + at, 20, (double)mean[i]);
-        at += strlen(text + at);
+        at += (size_t)imp_host->print_number(text + at, 19, CNR_f32, (double)mean[i]);
     }
     imp_input_meta(net, input, "mean", text);
     imp_host->free(text);

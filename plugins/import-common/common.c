@@ -1,8 +1,6 @@
-/* Memory, files, options and numbers as text. */
+/* Memory, files, options, numbers as text, rows of layers. */
 #include "import_common.h"
 
-#include <ctype.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 const cnr_host *imp_host;
@@ -45,47 +43,9 @@ const char *imp_option(const cnr_import_args *args, const char *name) {
 }
 
 double imp_number(const char *text, const char **end) {
-    const char *at = text;
-    double value = 0, scale = 1;
-    while (isspace((unsigned char)*at)) at++;
-    const double sign = *at == '-' ? -1 : 1;
-    if (*at == '-' || *at == '+') at++;
-    const char *digits = at;
-    int n = 0;
-    for (; isdigit((unsigned char)*at); at++, n++) value = value * 10 + (*at - '0');
-    if (*at == '.')
-        for (at++; isdigit((unsigned char)*at); at++, n++) {
-            value = value * 10 + (*at - '0');
-            scale *= 10;
-        }
-    if (n == 0) {
-        const int inf = strncmp(digits, "inf", 3) == 0, nan = strncmp(digits, "nan", 3) == 0;
-        if (end) *end = inf || nan ? digits + 3 : text;
-        return inf ? sign * __builtin_inf() : nan ? __builtin_nan("") : 0;
-    }
-    value /= scale; /* one rounding, so that 0.1 is 0.1 */
-    const char *sign_of = at + 1;
-    if ((*at == 'e' || *at == 'E') &&
-        (isdigit((unsigned char)*sign_of) ||
-         ((*sign_of == '-' || *sign_of == '+') && isdigit((unsigned char)sign_of[1])))) {
-        char *stop;
-        long power = strtol(sign_of, &stop, 10);
-        double factor = 1;
-        const int down = power < 0;
-        at = stop;
-        if (power > 400 || power < -400) power = down ? -400 : 400;
-        for (power = down ? -power : power; power > 0 && factor < 1e300; power--) factor *= 10;
-        value = down ? value / factor : value * factor;
-        for (; power > 0; power--) value = down ? value / 10 : value * 10;
-    }
-    if (end) *end = at;
-    return sign * value;
-}
-
-void imp_print(char *out, size_t room, double value) {
-    snprintf(out, room, "%.9g", value);
-    for (; *out; out++)
-        if (*out == ',') *out = '.';
+    double value = 0;
+    if (!imp_host->parse_number(text + strspn(text, " \t\r\n\v\f"), end, &value)) *end = text;
+    return value;
 }
 
 int32_t imp_shape(const char *text, int64_t dim[CNR_MAX_RANK]) {
@@ -110,6 +70,65 @@ int64_t imp_count(const int64_t *dim, int32_t rank) {
         n *= dim[i];
     }
     return n;
+}
+
+/* ---- memory given back all at once: chunks in a chain, filled from the front ---- */
+
+enum { CHUNK = 1 << 16 };
+
+struct imp_chunk {
+    struct imp_chunk *next;
+    size_t room;
+    max_align_t data[];
+};
+
+void *imp_take(imp_pool *pool, size_t bytes) {
+    if (bytes > SIZE_MAX / 2) return NULL;
+    bytes = (bytes + sizeof(max_align_t) - 1) / sizeof(max_align_t) * sizeof(max_align_t);
+    if (bytes > pool->left || !pool->chunks) {
+        const size_t room = bytes > CHUNK ? bytes : CHUNK;
+        struct imp_chunk *chunk = (struct imp_chunk *)imp_host->alloc(sizeof *chunk + room);
+        if (!chunk) return NULL;
+        chunk->next = pool->chunks;
+        chunk->room = room;
+        pool->chunks = chunk;
+        pool->left = room;
+    }
+    void *at = (char *)pool->chunks->data + pool->chunks->room - pool->left;
+    pool->left -= bytes;
+    return memset(at, 0, bytes);
+}
+
+void imp_pool_free(imp_pool *pool) {
+    while (pool->chunks) {
+        struct imp_chunk *next = pool->chunks->next;
+        imp_host->free(pool->chunks);
+        pool->chunks = next;
+    }
+    pool->left = 0;
+}
+
+int imp_grow(void **at, int32_t n, int32_t *room, size_t bytes) {
+    if (n < *room) return 1;
+    if (n >= 1 << 28) return 0;
+    const int32_t more = *room ? *room * 2 : 32;
+    void *grown = imp_host->resize(*at, (size_t)more * bytes);
+    if (!grown) return 0;
+    *at = grown;
+    *room = more;
+    return 1;
+}
+
+/* ---- rows ---- */
+
+const void *imp_row_of(const void *rows, int32_t n, size_t bytes, const char *type) {
+    for (const char *row = (const char *)rows; type && n > 0; n--, row += bytes)
+        if (strcmp(*(const char *const *)(const void *)row, type) == 0) return row;
+    return NULL;
+}
+
+int imp_is_one_of(const char *word, const char *const *list, int32_t n) {
+    return imp_row_of(list, n, sizeof list[0], word) != NULL;
 }
 
 /* ---- sizes ---- */

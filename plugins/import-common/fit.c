@@ -167,25 +167,17 @@ const char *imp_shape_text(const int64_t *dim, int32_t rank, char text[160]) {
 
 /* ---- elements ---- */
 
-static int store(void *out, int64_t i, int32_t dtype, double value) {
-    switch (dtype) {
-    case CNR_f32: ((float *)out)[i] = (float)value; return 1;
-    case CNR_f64: ((double *)out)[i] = value; return 1;
-    case CNR_f16: ((uint16_t *)out)[i] = cnr_f32_to_f16((float)value); return 1;
-    case CNR_bf16: ((uint16_t *)out)[i] = cnr_f32_to_bf16((float)value); return 1;
-    default: return 0;
-    }
-}
-
 static int write_all(const imp_parameter *p, const imp_arrays *arrays, const void *data,
                      const imp_view *v, void *out) {
     const double epsilon = p->inverse ? cnr_attr_float(p->node, "epsilon") : 0;
     const int64_t n = imp_count(v->dim, v->rank);
+    const uint32_t floats = 1u << CNR_f32 | 1u << CNR_f64 | 1u << CNR_f16 | 1u << CNR_bf16;
     int64_t at[CNR_MAX_RANK] = {0}, from = v->offset;
+    if (!(floats >> p->type->dtype & 1u)) return 0;
     for (int64_t i = 0; i < n; i++) {
         double value = arrays->get(arrays->owner, p->array, data, from);
         if (p->inverse) value = 1 / (value * value) - epsilon;
-        if (!store(out, i, p->type->dtype, value)) return 0;
+        imp_host->elements_write(p->type->dtype, out, i, 1, CNR_f64, &value);
         for (int32_t k = v->rank - 1; k >= 0; k--) {
             from += v->stride[k];
             if (++at[k] < v->dim[k]) break;

@@ -29,14 +29,43 @@ int imp_is_text(const uint8_t *head, size_t n);
 int imp_ends_with(const char *path, const char *tail);
 /* The value of option "name=value", or NULL. */
 const char *imp_option(const cnr_import_args *args, const char *name);
-/* A number that every locale reads alike; *end == text when there is none. */
+/* The number behind any spaces, which every locale reads alike; *end == text when there is none. */
 double imp_number(const char *text, const char **end);
-/* Writes a number that every locale reads alike and that gives the same float back. */
-void imp_print(char *out, size_t room, double value);
 /* "3,227,227" (or with x): positive sizes; 0: text is NULL, -1: it is malformed. */
 int32_t imp_shape(const char *text, int64_t dim[CNR_MAX_RANK]);
 /* n = product of dims, each >= 0; -1 when it does not fit. */
 int64_t imp_count(const int64_t *dim, int32_t rank);
+
+/* Memory that is given back all at once: zeroed, for any type. */
+typedef struct imp_pool {
+    struct imp_chunk *chunks;
+    size_t left;
+} imp_pool;
+void *imp_take(imp_pool *pool, size_t bytes);
+void imp_pool_free(imp_pool *pool);
+/* Room for one more behind n entries of `bytes` each; 0: no memory, or there are 2^28. */
+int imp_grow(void **at, int32_t n, int32_t *room, size_t bytes);
+
+/* ---- rows: what an importer makes of the layers of its format ---- */
+
+/* One row a type of layer, with a function of type CONVERT that adds its nodes. Columns that an importer has
+ * no use for are left out. */
+#define IMP_ROW(CONVERT)                                                                \
+    struct {                                                                            \
+        const char *type; /* as the format calls it */                                  \
+        CONVERT convert;                                                                \
+        const char *op; /* the operator of ours that it becomes, where one is enough */ \
+        int32_t min_in, max_in; /* inputs */                                            \
+        int32_t flags; /* the importer's own */                                         \
+        const char *takes; /* attributes that `convert` reads itself, each in blanks */ \
+    }
+#define IMP_LAYER(TYPE, CONVERT, ...) {.type = TYPE, .convert = CONVERT, __VA_ARGS__}
+/* The row of that type; NULL: there is none. */
+#define IMP_ROW_OF(rows, type) \
+    ((__typeof__(&(rows)[0]))imp_row_of(rows, CNR_ROWS(rows), sizeof(rows)[0], type))
+const void *imp_row_of(const void *rows, int32_t n, size_t bytes, const char *type);
+/* Whether a list holds the word. */
+int imp_is_one_of(const char *word, const char *const *list, int32_t n);
 
 /* Square sizes that fit a net whose file does not tell its input's. */
 typedef struct imp_fits {

@@ -30,17 +30,8 @@ static int is_known(const job *j, cnr_value v) {
 }
 
 static int add_parameter(job *j, cnr_value v, int32_t node, int32_t port) {
-    if (j->n == j->room) {
-        const int32_t room = 2 * j->room + 64;
-        imp_parameter *grown =
-            (imp_parameter *)imp_host->resize(j->at, (size_t)room * sizeof *grown);
-        if (!grown || room > MOST_PARAMETERS) {
-            if (grown) j->at = grown;
-            return 0;
-        }
-        j->at = grown;
-        j->room = room;
-    }
+    if (j->n >= MOST_PARAMETERS || !imp_grow((void **)&j->at, j->n, &j->room, sizeof j->at[0]))
+        return 0;
     imp_parameter *p = &j->at[j->n++];
     memset(p, 0, sizeof *p);
     p->value = v;

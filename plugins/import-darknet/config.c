@@ -4,16 +4,6 @@
 #include <ctype.h>
 #include <stdio.h>
 
-static int grow(void **at, int32_t n, int32_t *room, size_t bytes) {
-    if (n < *room) return 1;
-    const int32_t more = *room ? *room * 2 : 64;
-    void *grown = imp_host->resize(*at, (size_t)more * bytes);
-    if (!grown) return 0;
-    *at = grown;
-    *room = more;
-    return 1;
-}
-
 /* Takes all blanks out, as Darknet does, and what follows # or ;. */
 static void strip(char *line) {
     char *to = line;
@@ -26,8 +16,8 @@ static cnr_status add_line(dn_config *c, char *line, int32_t number, const char 
                            cnr_error *err) {
     char where[300], *equals = strchr(line, '=');
     snprintf(where, sizeof where, "%.250s:%d", path, (int)number);
-    if (!grow((void **)&c->sections, c->n_sections, &c->sections_room, sizeof *c->sections) ||
-        !grow((void **)&c->keys, c->n_keys, &c->keys_room, sizeof *c->keys))
+    if (!imp_grow((void **)&c->sections, c->n_sections, &c->sections_room, sizeof *c->sections) ||
+        !imp_grow((void **)&c->keys, c->n_keys, &c->keys_room, sizeof *c->keys))
         return imp_host->fail(err, CNR_E_MEMORY, where, "out of memory");
     if (*line == '[') {
         char *close = strchr(line, ']');

@@ -14,7 +14,7 @@ static cnr_value head(dn_layer *l, cnr_value y, const char *kind, const char *mo
     size_t at = 0;
     for (int32_t i = 0; i < n; i++) {
         if (i) numbers[at++] = ',';
-        imp_print(numbers + at, 20, anchors[i]);
+        imp_host->print_number(numbers + at, 20, CNR_f32, anchors[i]);
         at += strlen(numbers + at);
     }
     const char *before = imp_host->graph_meta(b->graph, "heads");

@@ -141,17 +141,19 @@ static void set_step(dn_layer *l, double step[2]) {
 
 /* ---- which converter ---- */
 
-static const struct {
-    const char *section;
-    cnr_value (*convert)(dn_layer *);
-} rows[] = {
-#define X(NAME) {#NAME, dn_##NAME},
+typedef cnr_value (*dn_converter)(dn_layer *);
+typedef IMP_ROW(dn_converter) dn_row;
+
+static const dn_row rows[] = {
+#define X(NAME) IMP_LAYER(#NAME, dn_##NAME),
     DN_CONVERTERS(X)
 #undef X
-    {"conv", dn_convolutional}, {"deconv", dn_deconvolutional}, {"conn", dn_connected},
-    {"max", dn_maxpool}, {"local_avg", dn_local_avgpool}, {"avg", dn_avgpool},
-    {"sam", dn_scale_channels}, {"soft", dn_softmax}, {"contrastive", dn_cost},
-    {"Gaussian_yolo", dn_gaussian_yolo}, {"empty", dn_cost}, {"silence", dn_cost},
+    IMP_LAYER("conv", dn_convolutional), IMP_LAYER("deconv", dn_deconvolutional),
+    IMP_LAYER("conn", dn_connected), IMP_LAYER("max", dn_maxpool),
+    IMP_LAYER("local_avg", dn_local_avgpool), IMP_LAYER("avg", dn_avgpool),
+    IMP_LAYER("sam", dn_scale_channels), IMP_LAYER("soft", dn_softmax),
+    IMP_LAYER("contrastive", dn_cost), IMP_LAYER("Gaussian_yolo", dn_gaussian_yolo),
+    IMP_LAYER("empty", dn_cost), IMP_LAYER("silence", dn_cost),
 };
 
 void dn_convert(dn_net *net, int32_t index, cnr_value x) {
@@ -164,14 +166,10 @@ void dn_convert(dn_net *net, int32_t index, cnr_value x) {
     net->b.path = where;
     net->done[l.index] = (struct dn_done){.value = -1, .taken = net->taken};
     set_step(&l, net->done[l.index].step);
-    size_t i = 0, k = 0;
-    while (i < sizeof rows / sizeof rows[0] && strcmp(rows[i].section, kind) != 0) i++;
-    while (k < sizeof recurrent / sizeof recurrent[0] && strcmp(recurrent[k], kind) != 0) k++;
-    if (k < sizeof recurrent / sizeof recurrent[0])
+    const dn_row *row = IMP_ROW_OF(rows, kind);
+    if (imp_is_one_of(kind, recurrent, CNR_ROWS(recurrent)))
         dn_problem(&l, "recurrent layers are not supported");
-    else if (i == sizeof rows / sizeof rows[0])
-        dn_problem(&l, "this kind of layer is not supported");
-    else if (x >= 0 || rows[i].convert == dn_route)
-        net->done[l.index].value = rows[i].convert(&l);
+    else if (!row) dn_problem(&l, "this kind of layer is not supported");
+    else if (x >= 0 || row->convert == dn_route) net->done[l.index].value = row->convert(&l);
     net->b.path = net->path;
 }

@@ -243,35 +243,29 @@ static void dot(mx_job *j) {
 
 /* ---- the table ---- */
 
-static const struct row {
-    const char *op;
-    mx_convert convert;
-    int flags;
-} rows[] = {
-    {"Convolution", convolution, MX_OPEN | MX_OWN_INPUT},
-    {"Convolution_v1", convolution, MX_OPEN | MX_OWN_INPUT},
-    {"Deconvolution", convolution, MX_OPEN | MX_OWN_INPUT},
-    {"FullyConnected", fully_connected, MX_OWN_INPUT},
-    {"_linalg_gemm2", dot, 0},
-    {"batch_dot", dot, 0},
-    {"dot", dot, 0},
-    {"linalg_gemm2", dot, 0},
+static const mx_row rows[] = {
+    IMP_LAYER("Convolution", convolution, .flags = MX_OPEN | MX_OWN_INPUT),
+    IMP_LAYER("Convolution_v1", convolution, .flags = MX_OPEN | MX_OWN_INPUT),
+    IMP_LAYER("Deconvolution", convolution, .flags = MX_OPEN | MX_OWN_INPUT),
+    IMP_LAYER("FullyConnected", fully_connected, .flags = MX_OWN_INPUT),
+    IMP_LAYER("_linalg_gemm2", dot), IMP_LAYER("batch_dot", dot), IMP_LAYER("dot", dot),
+    IMP_LAYER("linalg_gemm2", dot),
 };
 
-static struct row row_of(const mx_node *n) {
-    struct row found = {n->op, NULL, 0};
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (strcmp(rows[i].op, n->op) == 0) return rows[i];
-    found.convert = mx_pointwise_row(n, &found.flags);
-    if (!found.convert) found.convert = mx_pooling_row(n, &found.flags);
-    if (!found.convert) found.convert = mx_shape_row(n, &found.flags);
-    if (!found.convert) found.convert = mx_box_row(n, &found.flags);
-    return found;
+/* The function for an operator, NULL: none, and its flags. */
+static mx_convert convert_of(const mx_node *n, int *flags) {
+    const mx_row *row = IMP_ROW_OF(rows, n->op);
+    mx_convert convert = row ? row->convert : NULL;
+    *flags = row ? row->flags : 0;
+    if (!convert) convert = mx_pointwise_row(n, flags);
+    if (!convert) convert = mx_pooling_row(n, flags);
+    if (!convert) convert = mx_shape_row(n, flags);
+    return convert ? convert : mx_box_row(n, flags);
 }
 
 int mx_is_open(const mx_node *n) {
-    const struct row row = row_of(n);
-    return !row.convert || row.flags & MX_OPEN;
+    int flags;
+    return !convert_of(n, &flags) || flags & MX_OPEN;
 }
 
 int mx_op_outputs(const mx_node *n) {
@@ -286,7 +280,8 @@ int mx_op_outputs(const mx_node *n) {
 }
 
 void mx_layer(mx_net *net, mx_node *n) {
-    const struct row row = row_of(n);
+    int flags;
+    const mx_convert convert = convert_of(n, &flags);
     mx_job *j = (mx_job *)imp_host->alloc(sizeof *j);
     if (!j) {
         net->b.status = CNR_E_MEMORY;
@@ -298,10 +293,10 @@ void mx_layer(mx_net *net, mx_node *n) {
     j->x = -1;
     const size_t n_in = json_array_size(n->inputs);
     j->n_in = n_in > MX_MAX_INPUTS ? MX_MAX_INPUTS : (int32_t)n_in;
-    if (!row.convert) mx_problem(j, "this operator is not supported");
+    if (!convert) mx_problem(j, "this operator is not supported");
     else if (n_in > MX_MAX_INPUTS) mx_problem(j, "it has too many inputs");
-    else if (!(row.flags & MX_OWN_INPUT)) j->x = mx_data(j, 0);
-    if (!j->failed) row.convert(j);
+    else if (!(flags & MX_OWN_INPUT)) j->x = mx_data(j, 0);
+    if (!j->failed) convert(j);
     for (int32_t i = 0; i < n->n_out; i++)
         net->values[n->first + i] = !j->failed && i < j->n_out ? j->out[i] : -1;
     imp_host->free(j);

@@ -104,6 +104,7 @@ int mx_op_outputs(const mx_node *n);
 /* ---- pointwise.c, pooling.c, shapes.c, boxes.c: an operator's function, or NULL ---- */
 
 typedef void (*mx_convert)(mx_job *j);
+typedef IMP_ROW(mx_convert) mx_row;
 enum { MX_OPEN = 1, MX_OWN_INPUT = 2 }; /* any height and width; reads input 0 itself */
 mx_convert mx_pointwise_row(const mx_node *n, int *flags);
 mx_convert mx_pooling_row(const mx_node *n, int *flags);

@@ -10,7 +10,8 @@
 enum { MAGIC_LIST = 0x112, MOST_ARRAYS = 1 << 16 };
 static const uint32_t magic_v1 = 0xF993FAC8u, magic_v2 = 0xF993FAC9u, magic_v3 = 0xF993FACAu;
 
-static const int32_t widths[] = {4, 8, 2, 1, 4, 1, 8, 1}; /* f32 f64 f16 u8 i32 i8 i64 bool */
+static const int32_t types[] = {CNR_f32, CNR_f64, CNR_f16, CNR_u8,
+                                CNR_i32, CNR_i8,  CNR_i64, CNR_bool};
 
 typedef struct reader {
     const uint8_t *at, *end;
@@ -62,13 +63,14 @@ static int read_array(reader *r, mx_array *a) {
         return 1;
     }
     if (!raw(r, device, 8) || !raw(r, &a->type, 4)) return 0;
-    if (a->type < 0 || a->type >= (int32_t)(sizeof widths / sizeof widths[0]))
+    if (a->type < 0 || a->type >= CNR_ROWS(types))
         return bad(r, "an array of an unknown type");
     const int64_t n = imp_count(a->dim, a->rank);
-    if (n < 0 || (uint64_t)n > (uint64_t)(r->end - r->at) / (uint64_t)widths[a->type])
+    const int64_t bytes = cnr_dtype_bits(types[a->type]) / 8;
+    if (n < 0 || n > (r->end - r->at) / bytes)
         return bad(r, "an array is longer than the file");
     a->data = r->at;
-    r->at += n * widths[a->type];
+    r->at += n * bytes;
     return 1;
 }
 
@@ -132,29 +134,13 @@ int64_t mx_array_count(const mx_array *a) {
     return a->data ? imp_count(a->dim, a->rank) : 0;
 }
 
-static float half(uint16_t h) {
-    const int e = h >> 10 & 31, m = h & 1023;
-    double v = e ? 1 + m / 1024.0 : m / 512.0;
-    if (e == 31) v = m ? __builtin_nan("") : __builtin_inf();
-    else
-        for (int i = e; i != 15; i += i < 15 ? 1 : -1) v = i < 15 ? v / 2 : v * 2;
-    return (float)(h >> 15 ? -v : v);
-}
-
 void mx_array_floats(const mx_array *a, float *out) {
     const int64_t n = mx_array_count(a);
-    union { float f; double d; uint16_t h; int32_t i; int64_t l; } u;
+    const size_t bytes = (size_t)cnr_dtype_bits(types[a->type]) / 8;
     for (int64_t i = 0; i < n; i++) {
-        const uint8_t *at = a->data + i * widths[a->type];
-        if (widths[a->type] > 1) memcpy(&u, at, (size_t)widths[a->type]);
-        switch (a->type) {
-        case 0: out[i] = u.f; break;
-        case 1: out[i] = (float)u.d; break;
-        case 2: out[i] = half(u.h); break;
-        case 4: out[i] = (float)u.i; break;
-        case 5: out[i] = (int8_t)*at; break;
-        case 6: out[i] = (float)u.l; break;
-        default: out[i] = *at;
-        }
+        double v, room; /* room: they lie anywhere in the file */
+        memcpy(&room, a->data + (size_t)i * bytes, bytes);
+        imp_host->elements_read(types[a->type], &room, 0, 1, 1, CNR_f64, &v);
+        out[i] = (float)v;
     }
 }

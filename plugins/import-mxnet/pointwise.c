@@ -338,32 +338,33 @@ static void where(mx_job *j) {
 }
 
 mx_convert mx_pointwise_row(const mx_node *n, int *flags) {
-    static const struct {
-        const char *op;
-        mx_convert convert;
-    } rows[] = {
-        {"Activation", activation}, {"BatchNorm", batch_norm}, {"BatchNorm_v1", batch_norm},
-        {"BlockGrad", pass}, {"Cast", cast_to}, {"CuDNNBatchNorm", batch_norm},
-        {"ElementWiseSum", sum_of}, {"GroupNorm", group_norm},
-        {"IdentityAttachKLSparseReg", pass}, {"InstanceNorm", instance_norm},
-        {"L2Normalization", l2_normalization}, {"LRN", lrn}, {"LayerNorm", layer_norm},
-        {"LeakyReLU", leaky_relu}, {"LinearRegressionOutput", pass},
-        {"MAERegressionOutput", pass}, {"MakeLoss", pass}, {"SVMOutput", pass},
-        {"Softmax", softmax}, {"SoftmaxActivation", softmax}, {"SoftmaxOutput", softmax},
-        {"_contrib_SyncBatchNorm", batch_norm}, {"_copy", pass}, {"add_n", sum_of},
-        {"amp_cast", cast_to}, {"cast", cast_to}, {"clip", clip}, {"fix", round_off},
-        {"hard_sigmoid", hard_sigmoid}, {"identity", pass}, {"log_softmax", softmax},
-        {"make_loss", pass}, {"round", round_off}, {"rsqrt", rsqrt}, {"softmax", softmax},
-        {"softmin", softmax}, {"square", square}, {"stop_gradient", pass}, {"trunc", round_off},
-        {"where", where},
+    static const mx_row rows[] = {
+        IMP_LAYER("Activation", activation), IMP_LAYER("BatchNorm", batch_norm),
+        IMP_LAYER("BatchNorm_v1", batch_norm), IMP_LAYER("BlockGrad", pass),
+        IMP_LAYER("Cast", cast_to), IMP_LAYER("CuDNNBatchNorm", batch_norm),
+        IMP_LAYER("ElementWiseSum", sum_of), IMP_LAYER("GroupNorm", group_norm),
+        IMP_LAYER("IdentityAttachKLSparseReg", pass), IMP_LAYER("InstanceNorm", instance_norm),
+        IMP_LAYER("L2Normalization", l2_normalization), IMP_LAYER("LRN", lrn),
+        IMP_LAYER("LayerNorm", layer_norm), IMP_LAYER("LeakyReLU", leaky_relu),
+        IMP_LAYER("LinearRegressionOutput", pass), IMP_LAYER("MAERegressionOutput", pass),
+        IMP_LAYER("MakeLoss", pass), IMP_LAYER("SVMOutput", pass), IMP_LAYER("Softmax", softmax),
+        IMP_LAYER("SoftmaxActivation", softmax), IMP_LAYER("SoftmaxOutput", softmax),
+        IMP_LAYER("_contrib_SyncBatchNorm", batch_norm), IMP_LAYER("_copy", pass),
+        IMP_LAYER("add_n", sum_of), IMP_LAYER("amp_cast", cast_to), IMP_LAYER("cast", cast_to),
+        IMP_LAYER("clip", clip), IMP_LAYER("fix", round_off),
+        IMP_LAYER("hard_sigmoid", hard_sigmoid), IMP_LAYER("identity", pass),
+        IMP_LAYER("log_softmax", softmax), IMP_LAYER("make_loss", pass),
+        IMP_LAYER("round", round_off), IMP_LAYER("rsqrt", rsqrt), IMP_LAYER("softmax", softmax),
+        IMP_LAYER("softmin", softmax), IMP_LAYER("square", square),
+        IMP_LAYER("stop_gradient", pass), IMP_LAYER("trunc", round_off), IMP_LAYER("where", where),
     };
     int scalar, turned;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (strcmp(rows[i].op, n->op) != 0) continue;
-        const int fallback = rows[i].convert == layer_norm ? -1 : 1;
-        *flags = (mx_int(n, "axis", fallback) == 1 || rows[i].convert == softmax ? MX_OPEN : 0) |
-                 (rows[i].convert == batch_norm ? MX_OWN_INPUT : 0);
-        return rows[i].convert;
+    const mx_row *row = IMP_ROW_OF(rows, n->op);
+    if (row) {
+        const int fallback = row->convert == layer_norm ? -1 : 1;
+        *flags = (mx_int(n, "axis", fallback) == 1 || row->convert == softmax ? MX_OPEN : 0) |
+                 (row->convert == batch_norm ? MX_OWN_INPUT : 0);
+        return row->convert;
     }
     *flags = MX_OPEN;
     if (unary_of(n->op)) return unary;

@@ -445,38 +445,43 @@ static void blocks(mx_job *j) {
 }
 
 mx_convert mx_shape_row(const mx_node *n, int *flags) {
-    static const struct row {
-        const char *op;
-        mx_convert convert;
-        int flags;
-    } rows[] = {
-        {"Concat", concat, MX_OPEN}, {"Crop", crop, MX_OPEN}, {"Flatten", flatten, 0},
-        {"Pad", pad, MX_OPEN}, {"Reshape", reshape, 0}, {"SliceChannel", split, MX_OPEN},
-        {"SwapAxis", swap_axis, 0}, {"_arange", constant, MX_OPEN | MX_OWN_INPUT},
-        {"_full", constant, MX_OPEN | MX_OWN_INPUT}, {"_ones", constant, MX_OPEN | MX_OWN_INPUT},
-        {"_zeros", constant, MX_OPEN | MX_OWN_INPUT}, {"argmax", arg, MX_OPEN},
-        {"argmax_channel", arg, MX_OPEN}, {"argmin", arg, MX_OPEN},
-        {"broadcast_axes", broadcast, 0}, {"broadcast_axis", broadcast, 0},
-        {"broadcast_like", broadcast, 0}, {"broadcast_to", broadcast, 0},
-        {"concat", concat, MX_OPEN}, {"depth_to_space", blocks, MX_OPEN},
-        {"expand_dims", expand_dims, 0}, {"flatten", flatten, 0}, {"flip", reverse, MX_OPEN},
-        {"max", reduction, MX_OPEN}, {"max_axis", reduction, MX_OPEN},
-        {"mean", reduction, MX_OPEN}, {"min", reduction, MX_OPEN},
-        {"min_axis", reduction, MX_OPEN}, {"norm", norm, MX_OPEN}, {"pad", pad, MX_OPEN},
-        {"prod", reduction, MX_OPEN}, {"repeat", repeat, MX_OPEN}, {"reshape", reshape, 0},
-        {"reshape_like", reshape_like, 0}, {"reverse", reverse, MX_OPEN},
-        {"slice", slice, MX_OPEN}, {"slice_axis", slice_axis, MX_OPEN},
-        {"slice_like", slice_like, 0}, {"space_to_depth", blocks, MX_OPEN},
-        {"split", split, MX_OPEN}, {"squeeze", squeeze, 0}, {"stack", stack, MX_OPEN},
-        {"sum", reduction, MX_OPEN}, {"sum_axis", reduction, MX_OPEN}, {"swapaxes", swap_axis, 0},
-        {"tile", tile, MX_OPEN}, {"transpose", transpose, 0},
+    static const mx_row rows[] = {
+        IMP_LAYER("Concat", concat, .flags = MX_OPEN), IMP_LAYER("Crop", crop, .flags = MX_OPEN),
+        IMP_LAYER("Flatten", flatten), IMP_LAYER("Pad", pad, .flags = MX_OPEN),
+        IMP_LAYER("Reshape", reshape), IMP_LAYER("SliceChannel", split, .flags = MX_OPEN),
+        IMP_LAYER("SwapAxis", swap_axis),
+        IMP_LAYER("_arange", constant, .flags = MX_OPEN | MX_OWN_INPUT),
+        IMP_LAYER("_full", constant, .flags = MX_OPEN | MX_OWN_INPUT),
+        IMP_LAYER("_ones", constant, .flags = MX_OPEN | MX_OWN_INPUT),
+        IMP_LAYER("_zeros", constant, .flags = MX_OPEN | MX_OWN_INPUT),
+        IMP_LAYER("argmax", arg, .flags = MX_OPEN),
+        IMP_LAYER("argmax_channel", arg, .flags = MX_OPEN),
+        IMP_LAYER("argmin", arg, .flags = MX_OPEN), IMP_LAYER("broadcast_axes", broadcast),
+        IMP_LAYER("broadcast_axis", broadcast), IMP_LAYER("broadcast_like", broadcast),
+        IMP_LAYER("broadcast_to", broadcast), IMP_LAYER("concat", concat, .flags = MX_OPEN),
+        IMP_LAYER("depth_to_space", blocks, .flags = MX_OPEN),
+        IMP_LAYER("expand_dims", expand_dims), IMP_LAYER("flatten", flatten),
+        IMP_LAYER("flip", reverse, .flags = MX_OPEN), IMP_LAYER("max", reduction, .flags = MX_OPEN),
+        IMP_LAYER("max_axis", reduction, .flags = MX_OPEN),
+        IMP_LAYER("mean", reduction, .flags = MX_OPEN),
+        IMP_LAYER("min", reduction, .flags = MX_OPEN),
+        IMP_LAYER("min_axis", reduction, .flags = MX_OPEN),
+        IMP_LAYER("norm", norm, .flags = MX_OPEN), IMP_LAYER("pad", pad, .flags = MX_OPEN),
+        IMP_LAYER("prod", reduction, .flags = MX_OPEN),
+        IMP_LAYER("repeat", repeat, .flags = MX_OPEN), IMP_LAYER("reshape", reshape),
+        IMP_LAYER("reshape_like", reshape_like), IMP_LAYER("reverse", reverse, .flags = MX_OPEN),
+        IMP_LAYER("slice", slice, .flags = MX_OPEN),
+        IMP_LAYER("slice_axis", slice_axis, .flags = MX_OPEN), IMP_LAYER("slice_like", slice_like),
+        IMP_LAYER("space_to_depth", blocks, .flags = MX_OPEN),
+        IMP_LAYER("split", split, .flags = MX_OPEN), IMP_LAYER("squeeze", squeeze),
+        IMP_LAYER("stack", stack, .flags = MX_OPEN), IMP_LAYER("sum", reduction, .flags = MX_OPEN),
+        IMP_LAYER("sum_axis", reduction, .flags = MX_OPEN), IMP_LAYER("swapaxes", swap_axis),
+        IMP_LAYER("tile", tile, .flags = MX_OPEN), IMP_LAYER("transpose", transpose),
     };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (strcmp(rows[i].op, n->op) != 0) continue;
-        *flags = rows[i].flags;
-        if (rows[i].convert == crop && mx_bool(n, "center_crop", 0)) *flags = 0;
-        if (rows[i].convert == split && mx_int(n, "axis", 1) != 1) *flags = 0;
-        return rows[i].convert;
-    }
-    return NULL;
+    const mx_row *row = IMP_ROW_OF(rows, n->op);
+    if (!row) return NULL;
+    *flags = row->flags;
+    if (row->convert == crop && mx_bool(n, "center_crop", 0)) *flags = 0;
+    if (row->convert == split && mx_int(n, "axis", 1) != 1) *flags = 0;
+    return row->convert;
 }

@@ -58,14 +58,7 @@ static cnr_status no_memory(const char *path, cnr_error *err) {
 
 /* Room for one more; NULL: no memory, or too many. */
 static void *push(void **list, int32_t *n, int32_t *room, int32_t most, size_t bytes) {
-    if (*n == *room) {
-        if (*room >= most) return NULL;
-        const int32_t wider = *room ? 2 * *room : 16;
-        void *grown = imp_host->resize(*list, (size_t)wider * bytes);
-        if (!grown) return NULL;
-        *list = grown;
-        *room = wider;
-    }
+    if (*n >= most || !imp_grow(list, *n, room, bytes)) return NULL;
     char *slot = (char *)*list + (size_t)(*n)++ * bytes;
     memset(slot, 0, bytes);
     return slot;

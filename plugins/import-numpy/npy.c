@@ -84,8 +84,10 @@ static const char *strange(char kind) {
 }
 
 static int read_type(parser *p, np_head *h, char why[200]) {
-    static const char *const known[] = {"f2", "f4", "f8", "i1", "i2", "i4", "i8",
-                                        "u1", "u2", "u4", "u8", "b1"};
+    static const struct { char name[3]; int32_t dtype; } known[] = {
+        {"f2", CNR_f16}, {"f4", CNR_f32}, {"f8", CNR_f64}, {"i1", CNR_i8}, {"i2", CNR_i16},
+        {"i4", CNR_i32}, {"i8", CNR_i64}, {"u1", CNR_u8}, {"u2", CNR_u16}, {"u4", CNR_u32},
+        {"u8", CNR_u64}, {"b1", CNR_bool}};
     static const char wanted[] = "want f2, f4, f8, i1 to i8, u1 to u8 or b1";
     const char *text;
     size_t n;
@@ -95,9 +97,10 @@ static int read_type(parser *p, np_head *h, char why[200]) {
     }
     if (!read_string(p, &text, &n)) return 0;
     const int order = n > 0 && strchr("<>=|", text[0]) != NULL;
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (n - (size_t)order == 2 && memcmp(text + order, known[i], 2) == 0) h->kind = known[i][0];
-    if (!h->kind) {
+    for (int32_t i = 0; i < CNR_ROWS(known); i++)
+        if (n - (size_t)order == 2 && memcmp(text + order, known[i].name, 2) == 0)
+            h->dtype = known[i].dtype;
+    if (!h->dtype) {
         const char kind = n > (size_t)order ? text[order] : 0;
         const int number = kind && strchr("fiu", kind) != NULL;
         snprintf(why, 200, "its elements are '%.*s' (%s); %s", n < 40 ? (int)n : 40, text,
@@ -145,17 +148,10 @@ const char *np_read_head(const char *text, size_t n, np_head *out, char why[200]
 /* ---- elements ---- */
 
 double np_element(const np_head *h, const void *data, int64_t i) {
-    union { uint8_t at[8]; float f; double d; uint16_t h; int16_t i2; uint16_t u2; int32_t i4;
-            uint32_t u4; int64_t i8; uint64_t u8; } v;
     const uint8_t *from = (const uint8_t *)data + i * h->width;
-    for (int32_t k = 0; k < h->width; k++) v.at[k] = from[h->swapped ? h->width - 1 - k : k];
-    switch (h->kind) {
-    case 'f': return h->width == 2 ? (double)cnr_f16_to_f32(v.h)
-                                   : h->width == 4 ? (double)v.f : v.d;
-    case 'i': return h->width == 1 ? (int8_t)v.at[0] : h->width == 2 ? v.i2
-                                   : h->width == 4 ? (double)v.i4 : (double)v.i8;
-    case 'u': return h->width == 1 ? v.at[0] : h->width == 2 ? v.u2
-                                   : h->width == 4 ? (double)v.u4 : (double)v.u8;
-    default: return v.at[0] != 0;
-    }
+    union { uint8_t at[8]; double aligned; } stored;
+    double v;
+    for (int32_t k = 0; k < h->width; k++) stored.at[k] = from[h->swapped ? h->width - 1 - k : k];
+    imp_host->elements_read(h->dtype, &stored, 0, 1, 1, CNR_f64, &v);
+    return h->dtype == CNR_bool ? v != 0 : v;
 }

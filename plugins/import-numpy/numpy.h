@@ -13,7 +13,7 @@
 enum { NP_FIRST = 10, NP_MOST_TEXT = 1 << 16 };
 
 typedef struct np_head {
-    char kind; /* f, i, u or b */
+    int32_t dtype;
     int32_t width, rank;
     int swapped, fortran;
     int64_t dim[CNR_MAX_RANK], count;

@@ -113,27 +113,23 @@ static void as_it_is(onnx_job *j) {
 }
 
 const onnx_form *onnx_contrib_form(const char *name) {
-    static const struct {
-        const char *name;
-        onnx_form form;
-    } rows[] = {
-        {"QLinearAdd", {"add", two, ""}},
-        {"QLinearMul", {"mul", two, ""}},
-        {"QLinearConcat", {"concat", any, ""}},
-        {"QLinearSigmoid", {"sigmoid", one, ""}},
-        {"QLinearLeakyRelu", {"leaky_relu", one, ""}},
-        {"QLinearSoftmax", {"softmax", one, " opset "}},
-        {"QLinearAveragePool", {"average_pool", one, " channels_last "}},
-        {"QLinearGlobalAveragePool", {"global_average_pool", one, " channels_last "}},
-        {"QLinearReduceMean", {"reduce_mean", one, ""}},
-        {"QGemm", {"gemm", gemm, ""}},
-        {"FusedConv", {"conv", fused_conv, " activation activation_params "}},
-        {"QuickGelu", {"swish", quick_gelu, " alpha "}},
-        {"Gelu", {"gelu", as_it_is, ""}},
-        {"QuantizeLinear", {"quantize_linear", as_it_is, ""}},
-        {"DequantizeLinear", {"dequantize_linear", as_it_is, ""}},
+    static const onnx_form rows[] = {
+        IMP_LAYER("QLinearAdd", two, .op = "add"),
+        IMP_LAYER("QLinearMul", two, .op = "mul"),
+        IMP_LAYER("QLinearConcat", any, .op = "concat"),
+        IMP_LAYER("QLinearSigmoid", one, .op = "sigmoid"),
+        IMP_LAYER("QLinearLeakyRelu", one, .op = "leaky_relu"),
+        IMP_LAYER("QLinearSoftmax", one, .op = "softmax", .takes = " opset "),
+        IMP_LAYER("QLinearAveragePool", one, .op = "average_pool", .takes = " channels_last "),
+        IMP_LAYER("QLinearGlobalAveragePool", one, .op = "global_average_pool",
+                  .takes = " channels_last "),
+        IMP_LAYER("QLinearReduceMean", one, .op = "reduce_mean"),
+        IMP_LAYER("QGemm", gemm, .op = "gemm"),
+        IMP_LAYER("FusedConv", fused_conv, .op = "conv", .takes = " activation activation_params "),
+        IMP_LAYER("QuickGelu", quick_gelu, .op = "swish", .takes = " alpha "),
+        IMP_LAYER("Gelu", as_it_is, .op = "gelu"),
+        IMP_LAYER("QuantizeLinear", as_it_is, .op = "quantize_linear"),
+        IMP_LAYER("DequantizeLinear", as_it_is, .op = "dequantize_linear"),
     };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (strcmp(rows[i].name, name) == 0) return &rows[i].form;
-    return NULL;
+    return IMP_ROW_OF(rows, name);
 }

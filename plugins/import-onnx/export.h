@@ -11,7 +11,7 @@ enum { OUT_MAX_PORTS = 1024 };
 /* The model under construction. */
 typedef struct out_writer {
     const struct cnr_graph *graph;
-    struct out_block *blocks;
+    imp_pool pool;
     Onnx__NodeProto **nodes;
     size_t n_nodes, nodes_room;
     Onnx__TensorProto **tensors;
@@ -32,7 +32,6 @@ typedef struct out_job {
 
 void *out_make(out_writer *w, size_t bytes); /* zeroed; NULL: no memory */
 char *out_text(out_writer *w, const char *s);
-void out_release(out_writer *w);
 /* Told to the user; the export fails at its end. */
 void out_unsupported(out_writer *w, const cnr_node *node, const char *why);
 

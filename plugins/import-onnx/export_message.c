@@ -6,21 +6,10 @@
 enum { MAX_ATTRS = 16 };
 enum { T_FLOAT = 1, T_INT = 2, T_STRING = 3, T_FLOATS = 6, T_INTS = 7 }; /* AttributeProto.type */
 
-typedef struct out_block {
-    struct out_block *next;
-} out_block;
-
 void *out_make(out_writer *w, size_t bytes) {
-    /* 64 bytes in front of what is asked for keep its alignment */
-    out_block *b = (out_block *)imp_host->alloc(sizeof(out_block) + 56 + bytes);
-    if (!b) {
-        w->no_memory = 1;
-        return NULL;
-    }
-    b->next = w->blocks;
-    w->blocks = b;
-    memset(b + 1, 0, 56 + bytes);
-    return (char *)b + 64;
+    void *made = imp_take(&w->pool, bytes);
+    if (!made) w->no_memory = 1;
+    return made;
 }
 
 char *out_text(out_writer *w, const char *s) {
@@ -28,14 +17,6 @@ char *out_text(out_writer *w, const char *s) {
     char *out = (char *)out_make(w, n);
     if (out) memcpy(out, s, n);
     return out;
-}
-
-void out_release(out_writer *w) {
-    while (w->blocks) {
-        out_block *next = w->blocks->next;
-        imp_host->free(w->blocks);
-        w->blocks = next;
-    }
 }
 
 void out_unsupported(out_writer *w, const cnr_node *node, const char *why) {

@@ -23,7 +23,7 @@ static void write_node(out_writer *w, int32_t index) {
 /* Constants that nodes read, each once. */
 static void write_constants(out_writer *w) {
     const int32_t n_nodes = imp_host->graph_node_count(w->graph);
-    onnx_names seen = {0};
+    onnx_names seen = NULL;
     for (int32_t i = 0; i < n_nodes; i++) {
         const cnr_value *in, *out;
         const cnr_node *n = imp_host->graph_node_at(w->graph, i, &in, &out);
@@ -46,7 +46,7 @@ static void write_constants(out_writer *w) {
                 out_tensor(w, name, t->dtype, t->dim, t->rank, t->data, cnr_dense_bytes(t));
         }
     }
-    onnx_names_free(&seen);
+    imp_host->map_free(seen);
 }
 
 static Onnx__ValueInfoProto *value_info(out_writer *w, cnr_value v) {
@@ -141,7 +141,7 @@ static cnr_status write_graph(out_writer *w, const char *path, cnr_error *err) {
 static cnr_status export_graph(const struct cnr_graph *graph, const char *path, cnr_error *err) {
     out_writer w = {.graph = graph};
     const cnr_status status = write_graph(&w, path, err);
-    out_release(&w);
+    imp_pool_free(&w.pool);
     return status;
 }
 

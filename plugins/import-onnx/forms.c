@@ -179,13 +179,14 @@ static void constant(onnx_job *j) {
     const Onnx__AttributeProto *value = onnx_proto(j, "value"), *a;
     cnr_tensor t = {.size = sizeof t, .flags = CNR_TENSOR_CONST};
     cnr_error err = CNR_ERROR_INIT;
+    void *made = NULL;
     j->done = 1;
     if (value && value->t) {
         if (onnx_tensor(value->t, j->net->imp.path, j->name, &t, &err)) {
             onnx_problem(j, "%s", err.text);
             return;
         }
-        if (j->n_owned < ONNX_OWNED) j->owned[j->n_owned++] = t.data;
+        made = t.data;
     } else if ((a = onnx_proto(j, "value_float"))) {
         t.dtype = CNR_f32, t.data = (void *)&a->f, t.bytes = 4;
     } else if ((a = onnx_proto(j, "value_int"))) {
@@ -202,6 +203,7 @@ static void constant(onnx_job *j) {
     /* An empty list has no address, and NULL would mean "not yet filled". */
     if (!t.data) t.data = (void *)"";
     j->out[0] = imp_host->graph_constant(j->net->imp.graph, j->node->output[0], &t);
+    imp_host->free(made);
 }
 
 /* The one element of `value` as a number and a type. */
@@ -218,20 +220,7 @@ static void constant_of_shape(onnx_job *j) {
         onnx_problem(j, "value must hold one element%s", "");
     else {
         double d = 0;
-        switch (t.dtype) {
-        case CNR_f32: d = (double)*(float *)t.data; break;
-        case CNR_f64: d = *(double *)t.data; break;
-        case CNR_f16: d = (double)cnr_f16_to_f32(*(uint16_t *)t.data); break;
-        case CNR_bf16: d = (double)cnr_bf16_to_f32(*(uint16_t *)t.data); break;
-        case CNR_i64: d = (double)*(int64_t *)t.data; break;
-        case CNR_u64: d = (double)*(uint64_t *)t.data; break;
-        case CNR_i32: d = *(int32_t *)t.data; break;
-        case CNR_u32: d = *(uint32_t *)t.data; break;
-        case CNR_i16: d = *(int16_t *)t.data; break;
-        case CNR_u16: d = *(uint16_t *)t.data; break;
-        case CNR_i8: d = *(int8_t *)t.data; break;
-        default: d = *(uint8_t *)t.data; break;
-        }
+        imp_host->elements_read(t.dtype, t.data, 0, 1, 1, CNR_f64, &d);
         imp_float(&j->attrs, "value", d);
         imp_dtype(&j->attrs, "dtype", t.dtype);
     }
@@ -240,40 +229,38 @@ static void constant_of_shape(onnx_job *j) {
 
 const onnx_form *onnx_form_of(const char *op) {
     static const onnx_form forms[] = {
-        {"add", old_broadcast, " axis "},
-        {"sub", old_broadcast, " axis "},
-        {"mul", old_broadcast, " axis "},
-        {"div", old_broadcast, " axis "},
-        {"pow", old_broadcast, " axis "},
-        {"and", old_broadcast, " axis "},
-        {"or", old_broadcast, " axis "},
-        {"xor", old_broadcast, " axis "},
-        {"equal", old_broadcast, " axis "},
-        {"less", old_broadcast, " axis "},
-        {"greater", old_broadcast, " axis "},
-        {"prelu", prelu, ""},
-        {"softmax", softmax, " axis "},
-        {"log_softmax", softmax, " axis "},
-        {"hardmax", softmax, " axis "},
-        {"batch_normalization", batch_norm, " training_mode "},
-        {"resize", resize, ""},
-        {"constant", constant,
-         " value value_float value_int value_floats value_ints sparse_value "
-         "value_string value_strings "},
-        {"constant_of_shape", constant_of_shape, " value "},
-        {"pad", pad, " paddings "},
-        {"roi_align", roi_align, ""},
-        {"upsample", upsample, " scales mode width_scale height_scale "},
-        {"top_k", top_k, " k "},
-        {"group_normalization", group_norm, ""},
-        {"rnn", recurrent, " activations "},
-        {"gru", recurrent, " activations "},
-        {"lstm", recurrent, " activations "},
-        {"if", onnx_if, " then_branch else_branch "},
-        {"loop", onnx_loop, " body "},
-        {"scan", onnx_loop, " body num_scan_inputs "},
+        IMP_LAYER("add", old_broadcast, .takes = " axis "),
+        IMP_LAYER("sub", old_broadcast, .takes = " axis "),
+        IMP_LAYER("mul", old_broadcast, .takes = " axis "),
+        IMP_LAYER("div", old_broadcast, .takes = " axis "),
+        IMP_LAYER("pow", old_broadcast, .takes = " axis "),
+        IMP_LAYER("and", old_broadcast, .takes = " axis "),
+        IMP_LAYER("or", old_broadcast, .takes = " axis "),
+        IMP_LAYER("xor", old_broadcast, .takes = " axis "),
+        IMP_LAYER("equal", old_broadcast, .takes = " axis "),
+        IMP_LAYER("less", old_broadcast, .takes = " axis "),
+        IMP_LAYER("greater", old_broadcast, .takes = " axis "),
+        IMP_LAYER("prelu", prelu),
+        IMP_LAYER("softmax", softmax, .takes = " axis "),
+        IMP_LAYER("log_softmax", softmax, .takes = " axis "),
+        IMP_LAYER("hardmax", softmax, .takes = " axis "),
+        IMP_LAYER("batch_normalization", batch_norm, .takes = " training_mode "),
+        IMP_LAYER("resize", resize),
+        IMP_LAYER("constant", constant,
+                  .takes = " value value_float value_int value_floats value_ints sparse_value "
+                           "value_string value_strings "),
+        IMP_LAYER("constant_of_shape", constant_of_shape, .takes = " value "),
+        IMP_LAYER("pad", pad, .takes = " paddings "),
+        IMP_LAYER("roi_align", roi_align),
+        IMP_LAYER("upsample", upsample, .takes = " scales mode width_scale height_scale "),
+        IMP_LAYER("top_k", top_k, .takes = " k "),
+        IMP_LAYER("group_normalization", group_norm),
+        IMP_LAYER("rnn", recurrent, .takes = " activations "),
+        IMP_LAYER("gru", recurrent, .takes = " activations "),
+        IMP_LAYER("lstm", recurrent, .takes = " activations "),
+        IMP_LAYER("if", onnx_if, .takes = " then_branch else_branch "),
+        IMP_LAYER("loop", onnx_loop, .takes = " body "),
+        IMP_LAYER("scan", onnx_loop, .takes = " body num_scan_inputs "),
     };
-    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
-        if (strcmp(forms[i].op, op) == 0) return &forms[i];
-    return NULL;
+    return IMP_ROW_OF(forms, op);
 }

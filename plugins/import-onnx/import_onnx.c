@@ -146,8 +146,9 @@ static cnr_status import_model(const char *path, const uint8_t *data, size_t byt
         imp_host->fail(err, net.imp.status, path,
                        net.imp.status == CNR_E_MEMORY ? "out of memory"
                                                       : "the graph is not usable");
-    onnx_names_free(&net.values);
-    onnx_names_free(&net.nodes);
+    imp_host->map_free(net.values);
+    imp_host->map_free(net.nodes);
+    imp_pool_free(&net.pool);
     onnx_branches_free(&net);
     onnx__model_proto__free_unpacked(model, &onnx_allocator);
     return net.imp.status;

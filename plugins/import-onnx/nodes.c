@@ -17,13 +17,12 @@ void onnx_problem(onnx_job *j, const char *format, const char *detail) {
 }
 
 void *onnx_own(onnx_job *j, size_t bytes) {
-    void *block = j->n_owned < ONNX_OWNED ? imp_host->alloc(bytes + 1) : NULL;
+    void *block = imp_take(&j->net->pool, bytes + 1);
     if (!block) {
         j->net->imp.status = CNR_E_MEMORY;
         j->failed = 1;
-        return NULL;
     }
-    return j->owned[j->n_owned++] = block;
+    return block;
 }
 
 cnr_value onnx_step(onnx_job *j, const char *op, const cnr_value *in, int32_t n_in,
@@ -167,7 +166,7 @@ static void bind_inputs(onnx_job *j) {
 static int is_taken(const onnx_form *f, const char *attr) {
     char word[130];
     snprintf(word, sizeof word, " %.120s ", attr);
-    return f && strstr(f->takes, word) != NULL;
+    return f && f->takes && strstr(f->takes, word) != NULL;
 }
 
 static void convert(onnx_job *j) {
@@ -194,7 +193,7 @@ static void convert(onnx_job *j) {
     for (size_t i = 0; i < node->n_attribute; i++)
         if (node->attribute[i]->name && !is_taken(form, node->attribute[i]->name))
             convert_attr(j, op, node->attribute[i]);
-    if (form && !j->failed) form->change(j);
+    if (form && !j->failed) form->convert(j);
     if (j->failed || j->done) return;
     /* Ours would make a bias that is left out; in ONNX left out means none. */
     const cnr_attr_spec *bias = spec_of(imp_host->find_op(j->op), "bias");
@@ -219,6 +218,5 @@ void onnx_node(onnx_net *net, const Onnx__NodeProto *node) {
         if (node->output[i][0] && (j->failed || (int32_t)i < j->n_out) &&
             onnx_names_set(&net->values, node->output[i], j->failed ? -1 : j->out[i]))
             net->imp.status = CNR_E_MEMORY;
-    for (int32_t i = 0; i < j->n_owned; i++) imp_host->free(j->owned[i]);
     imp_host->free(j);
 }

@@ -10,23 +10,23 @@ extern ProtobufCAllocator onnx_allocator; /* the host's memory */
 
 extern const cnr_exporter onnx_exporter; /* export_onnx.c */
 
-/* names.c: value names to graph values */
-typedef struct onnx_names {
-    struct onnx_slot {
-        const char *name; /* belongs to the message */
-        cnr_value value;
-    } *slots;
-    uint32_t n, room;
-} onnx_names;
-cnr_status onnx_names_set(onnx_names *names, const char *name, cnr_value value);
-int onnx_names_get(const onnx_names *names, const char *name, cnr_value *out); /* 1: there */
-void onnx_names_free(onnx_names *names);
+/* Value names to graph values, -1 among them: as pointers, two more, since NULL is none. */
+typedef struct cnr_map *onnx_names;
+static inline cnr_status onnx_names_set(onnx_names *names, const char *name, cnr_value value) {
+    return imp_host->map_set(names, name, strlen(name), (void *)((intptr_t)value + 2));
+}
+static inline int onnx_names_get(const onnx_names *names, const char *name, cnr_value *out) {
+    const intptr_t found = (intptr_t)imp_host->map_get(*names, name, strlen(name));
+    if (found) *out = (cnr_value)(found - 2);
+    return found != 0;
+}
 
 /* The import under way. */
 typedef struct onnx_net {
     imp_net imp;
     int64_t opset;
     onnx_names values, nodes;
+    imp_pool pool;
     struct onnx_branch {
         struct onnx_branch *next;
         Onnx__GraphProto *graph; /* NULL: damaged */
@@ -41,7 +41,7 @@ void onnx_nodes(onnx_net *net, const Onnx__GraphProto *g);
 
 /* nodes.c: the road of every node. What graph_node will be given is collected in a job, which
  * forms.c changes first. */
-enum { ONNX_TEXT = 448, ONNX_PORTS = 1024, ONNX_OWNED = 32 };
+enum { ONNX_TEXT = 448, ONNX_PORTS = 1024 };
 typedef struct onnx_job {
     onnx_net *net;
     const Onnx__NodeProto *node;
@@ -49,14 +49,12 @@ typedef struct onnx_job {
     cnr_value in[ONNX_PORTS], out[ONNX_PORTS];
     int32_t n_in, n_out, n_made;
     imp_attrs attrs;
-    void *owned[ONNX_OWNED]; /* converted strings and lists */
-    int32_t n_owned;
     int failed, done; /* done: the outputs are bound already */
 } onnx_job;
 void onnx_node(onnx_net *net, const Onnx__NodeProto *node);
 /* Tells of the node; it is left out then. */
 void onnx_problem(onnx_job *j, const char *format, const char *detail);
-/* Memory until the node is made; NULL fails the import. */
+/* Memory as long as the net's, for converted texts and lists; NULL fails the import. */
 void *onnx_own(onnx_job *j, size_t bytes);
 char *onnx_text(onnx_job *j, ProtobufCBinaryData s);
 const Onnx__AttributeProto *onnx_proto(const onnx_job *j, const char *name);
@@ -66,12 +64,9 @@ cnr_value onnx_step(onnx_job *j, const char *op, const cnr_value *in, int32_t n_
                     const imp_attrs *attrs);
 
 /* forms.c: what ONNX, or an older operator set, says otherwise than we do */
-typedef struct onnx_form {
-    const char *op; /* ours */
-    void (*change)(onnx_job *);
-    const char *takes; /* attributes that it reads itself, each in blanks */
-} onnx_form;
-const onnx_form *onnx_form_of(const char *op); /* NULL: nothing */
+typedef void (*onnx_change)(onnx_job *);
+typedef IMP_ROW(onnx_change) onnx_form;
+const onnx_form *onnx_form_of(const char *op); /* ours; NULL: nothing */
 
 /* contrib.c: operators of the domain com.microsoft, as forms of ours; NULL: not supported */
 const onnx_form *onnx_contrib_form(const char *name);

@@ -9,18 +9,13 @@ typedef struct writer {
     tf_net *net;
     const Tf__Library *library;
     const Tf__NodeDef **nodes;
-    size_t n, room, most; /* most: functions that call themselves would never end */
+    int32_t n, room;
+    size_t most; /*  functions that call themselves would never end */
 } writer;
 
 static int add(writer *w, const Tf__NodeDef *node) {
-    if (w->n == w->room) {
-        const size_t room = w->room * 2 + 64;
-        const Tf__NodeDef **more =
-            (const Tf__NodeDef **)imp_host->resize(w->nodes, room * sizeof *more);
-        if (!more) return w->net->b.status = CNR_E_MEMORY, 0;
-        w->nodes = more;
-        w->room = room;
-    }
+    if (!imp_grow((void **)&w->nodes, w->n, &w->room, sizeof w->nodes[0]))
+        return w->net->b.status = CNR_E_MEMORY, 0;
     w->nodes[w->n++] = node;
     return 1;
 }
@@ -109,7 +104,7 @@ static int write_out(writer *w, size_t at, const Tf__Function *f) {
     }
     end->op = identity;
     w->nodes[at] = end;
-    for (size_t i = 0; i < f->n_node_def && w->n < w->most; i++) {
+    for (size_t i = 0; i < f->n_node_def && (size_t)w->n < w->most; i++) {
         const Tf__NodeDef *from = f->node_def[i];
         Tf__NodeDef *node = copy(w, from, from->n_input);
         if (!node || !add(w, node)) return 0;
@@ -128,11 +123,11 @@ const Tf__NodeDef **tf_write_out(tf_net *net, const Tf__GraphDef *def, size_t *n
     for (size_t i = 0; def->library && i < def->library->n_function; i++)
         w.most += 16 * def->library->function[i]->n_node_def;
     for (size_t i = 0; i < def->n_node && good; i++) good = add(&w, def->node[i]);
-    for (size_t i = 0; i < w.n && good && def->library; i++) {
+    for (size_t i = 0; i < (size_t)w.n && good && def->library; i++) {
         const Tf__Function *f = w.nodes[i]->name ? callee(&w, w.nodes[i]) : NULL;
-        if (f && w.n + f->n_node_def <= w.most) good = write_out(&w, i, f);
+        if (f && (size_t)w.n + f->n_node_def <= w.most) good = write_out(&w, i, f);
     }
-    *n = w.n;
+    *n = (size_t)w.n;
     if (good) return w.nodes;
     imp_host->free(w.nodes);
     return NULL;

@@ -14,13 +14,6 @@ typedef struct tf_job {
     int32_t n_in;
 } tf_job;
 
-typedef struct tf_row {
-    const char *op;
-    void (*convert)(tf_job *j);
-    int32_t min_in;
-    const char *ours;
-} tf_row;
-
 /* ---- job.c ---- */
 
 void tf_problem(tf_job *j, const char *format, ...) __attribute__((format(printf, 2, 3)));

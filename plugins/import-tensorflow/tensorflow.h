@@ -29,10 +29,14 @@ typedef struct tf_layouts {
     double low, high;
 } tf_layouts;
 
+struct tf_job;
+typedef void (*tf_converter)(struct tf_job *j);
+typedef IMP_ROW(tf_converter) tf_row;
+
 /* A node of the GraphDef and what became of it. */
 typedef struct tf_entry {
     const Tf__NodeDef *node;
-    const struct tf_row *row; /* how it is converted; NULL: it can't be */
+    const tf_row *row; /* how it is converted; NULL: it can't be */
     tf_layouts *out;          /* n_out of them; NULL until converted */
     int32_t n_out;
     int32_t state; /* 0 untouched, 1 under way, 2 done */
@@ -46,12 +50,11 @@ typedef struct tf_net {
     imp_net b;
     tf_entry *entries;
     int32_t n, n_made;
-    int32_t *index; /* hash of names to entries, room a power of two */
-    uint32_t room;
+    struct cnr_map *index; /* names to entries */
     const cnr_import_args *args;
     const char *outputs; /* "A,B:1", those that are wanted; NULL: what no node reads */
     tf_layouts dead;     /* what dead entries give */
-    void *blocks;        /* memory that lives as long as this */
+    imp_pool pool;       /* memory that lives as long as this */
 } tf_net;
 
 /* ---- names.c ---- */
@@ -92,7 +95,7 @@ const char *tf_tensor(const Tf__Tensor *proto, cnr_tensor *out);
 
 /* ---- nodes.c ---- */
 
-const struct tf_row *tf_row_of(const char *op); /* NULL: not supported */
+const tf_row *tf_row_of(const char *op); /* NULL: not supported */
 void tf_convert(tf_net *net, tf_entry *entry);  /* one node whose inputs are done */
 
 /* ---- roads.c: what is converted, in which order, and what the outputs are ---- */

@@ -58,7 +58,7 @@ static cnr_value fused_step(tf_job *j, const char *op, cnr_value y, int32_t axes
         return tf_step(j, "leaky_relu", &y, 1, &l);
     }
     const tf_row *row = tf_row_of(op);
-    if (row && row->convert == tf_op_unary) return tf_step(j, row->ours, &y, 1, NULL);
+    if (row && row->convert == tf_op_unary) return tf_step(j, row->op, &y, 1, NULL);
     tf_problem(j, "fused with %.60s: not supported", op);
     return -1;
 }

@@ -292,12 +292,7 @@ static void dropout(t7_job *j) {
 }
 
 static void plain(t7_job *j) {
-    static const char *const ops[][2] = {
-        {"ReLU", "relu"}, {"ReLU6", "relu6"}, {"Tanh", "tanh"}, {"Sigmoid", "sigmoid"},
-        {"Abs", "abs"}, {"Exp", "exp"}, {"Log", "log"}, {"Sqrt", "sqrt"}, {"SoftSign", "softsign"},
-    };
-    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
-        if (strcmp(ops[i][0], j->kind) == 0) return t7_give_op(j, ops[i][1], NULL);
+    t7_give_op(j, j->op, NULL);
 }
 
 static void softmax(t7_job *j) {
@@ -337,36 +332,37 @@ static void nothing(t7_job *j) {
 /* ---- the table ---- */
 
 static const t7_row rows[] = {
-    {"Abs", plain}, {"Add", one_factor}, {"AddConstant", constant_scalar},
-    {"BatchNormalization", batch_norm}, {"CAdd", per_element}, {"CMul", per_element},
-    {"Clamp", clamp}, {"ClippedReLU", clamp}, {"Contiguous", nothing}, {"Copy", nothing},
-    {"Dropout", dropout}, {"ELU", elu}, {"Exp", plain}, {"GradientReversal", nothing},
-    {"HardShrink", shrink}, {"HardTanh", clamp}, {"Identity", nothing},
-    {"InstanceNormalization", instance_norm}, {"LeakyReLU", leaky},
-    {"Linear", linear}, {"Log", plain}, {"LogSigmoid", log_sigmoid}, {"LogSoftMax", softmax},
-    {"Mul", one_factor}, {"MulConstant", constant_scalar}, {"Normalize", normalize},
-    {"PReLU", prelu}, {"Power", power}, {"RReLU", rrelu}, {"ReLU", plain}, {"ReLU6", plain},
-    {"Sigmoid", plain}, {"SoftMax", softmax}, {"SoftMin", softmax}, {"SoftPlus", soft_plus},
-    {"SoftShrink", shrink}, {"SoftSign", plain}, {"SpatialBatchNormalization", batch_norm},
-    {"SpatialConvolution", convolution}, {"SpatialConvolutionMM", convolution},
-    {"SpatialCrossMapLRN", lrn}, {"SpatialDilatedConvolution", convolution},
-    {"SpatialDropout", dropout}, {"SpatialFullConvolution", convolution},
-    {"SpatialLogSoftMax", softmax}, {"SpatialSoftMax", softmax}, {"Sqrt", plain},
-    {"Square", square}, {"Tanh", plain}, {"TanhShrink", tanh_shrink}, {"Threshold", threshold},
-    {"TotalVariation", nothing},
+    IMP_LAYER("Abs", plain, .op = "abs"), IMP_LAYER("Add", one_factor),
+    IMP_LAYER("AddConstant", constant_scalar), IMP_LAYER("BatchNormalization", batch_norm),
+    IMP_LAYER("CAdd", per_element), IMP_LAYER("CMul", per_element), IMP_LAYER("Clamp", clamp),
+    IMP_LAYER("ClippedReLU", clamp), IMP_LAYER("Contiguous", nothing), IMP_LAYER("Copy", nothing),
+    IMP_LAYER("Dropout", dropout), IMP_LAYER("ELU", elu), IMP_LAYER("Exp", plain, .op = "exp"),
+    IMP_LAYER("GradientReversal", nothing), IMP_LAYER("HardShrink", shrink),
+    IMP_LAYER("HardTanh", clamp), IMP_LAYER("Identity", nothing),
+    IMP_LAYER("InstanceNormalization", instance_norm), IMP_LAYER("LeakyReLU", leaky),
+    IMP_LAYER("Linear", linear), IMP_LAYER("Log", plain, .op = "log"),
+    IMP_LAYER("LogSigmoid", log_sigmoid), IMP_LAYER("LogSoftMax", softmax),
+    IMP_LAYER("Mul", one_factor), IMP_LAYER("MulConstant", constant_scalar),
+    IMP_LAYER("Normalize", normalize), IMP_LAYER("PReLU", prelu), IMP_LAYER("Power", power),
+    IMP_LAYER("RReLU", rrelu), IMP_LAYER("ReLU", plain, .op = "relu"),
+    IMP_LAYER("ReLU6", plain, .op = "relu6"), IMP_LAYER("Sigmoid", plain, .op = "sigmoid"),
+    IMP_LAYER("SoftMax", softmax), IMP_LAYER("SoftMin", softmax), IMP_LAYER("SoftPlus", soft_plus),
+    IMP_LAYER("SoftShrink", shrink), IMP_LAYER("SoftSign", plain, .op = "softsign"),
+    IMP_LAYER("SpatialBatchNormalization", batch_norm),
+    IMP_LAYER("SpatialConvolution", convolution), IMP_LAYER("SpatialConvolutionMM", convolution),
+    IMP_LAYER("SpatialCrossMapLRN", lrn), IMP_LAYER("SpatialDilatedConvolution", convolution),
+    IMP_LAYER("SpatialDropout", dropout), IMP_LAYER("SpatialFullConvolution", convolution),
+    IMP_LAYER("SpatialLogSoftMax", softmax), IMP_LAYER("SpatialSoftMax", softmax),
+    IMP_LAYER("Sqrt", plain, .op = "sqrt"), IMP_LAYER("Square", square),
+    IMP_LAYER("Tanh", plain, .op = "tanh"), IMP_LAYER("TanhShrink", tanh_shrink),
+    IMP_LAYER("Threshold", threshold), IMP_LAYER("TotalVariation", nothing),
 };
-
-t7_convert t7_find_row(const t7_row *list, size_t n, const char *kind) {
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(list[i].kind, kind) == 0) return list[i].convert;
-    return NULL;
-}
 
 static void convert(t7_net *net, const t7_value *m, const char *path, const t7_flow *in,
                     t7_flow *out) {
     char kind[64] = "", name[256];
     const int module = t7_class(m, kind, sizeof kind);
-    const t7_convert table = t7_table_row(kind);
+    const t7_row *table = t7_table_row(kind);
     snprintf(name, sizeof name, "%.160s%s%.64s", path, *path ? "." : "", kind);
     t7_job j = {.net = net, .m = m, .kind = kind, .name = name, .in = in, .out = out, .x = -1};
     if (net->n_layers++ >= T7_MAX_LAYERS) {
@@ -377,14 +373,16 @@ static void convert(t7_net *net, const t7_value *m, const char *path, const t7_f
         return t7_problem(&j, "\"%.*s\" is no module of nn",
                           (int)(m && m->text && m->n_text < 80 ? m->n_text : 0),
                           m && m->text ? m->text : "");
-    if (table) return table(&j);
-    t7_convert layer = t7_find_row(rows, sizeof rows / sizeof rows[0], kind);
+    if (table) return table->convert(&j);
+    const t7_row *layer = IMP_ROW_OF(rows, kind);
     if (!layer) layer = t7_window_row(kind);
     if (!layer) layer = t7_shape_row(kind);
     if (!layer) return t7_problem(&j, "nn.%s is not supported", kind);
-    if (in->is_table && layer != nothing) return t7_problem(&j, "its input is a table");
+    const int idle = layer->convert == nothing;
+    if (in->is_table && !idle) return t7_problem(&j, "its input is a table");
     j.x = in->is_table ? -1 : in->at[0];
-    if (j.x >= 0 || layer == nothing) layer(&j);
+    j.op = layer->op;
+    if (j.x >= 0 || idle) layer->convert(&j);
 }
 
 void t7_module(t7_net *net, const t7_value *m, const char *path, const t7_flow *in, t7_flow *out) {

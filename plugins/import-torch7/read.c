@@ -9,16 +9,15 @@
 
 #include <ctype.h>
 
-enum { DEPTH = 200, BLOCK = 1 << 16, HEADER = 16 };
+enum { DEPTH = 200 };
 
 static const t7_element elements[] = {
-    {"Float", 4, 'f'}, {"Double", 8, 'f'}, {"Half", 2, 'f'}, {"Long", 8, 'i'}, {"Int", 4, 'i'},
-    {"Short", 2, 'i'}, {"Char", 1, 'i'},   {"Byte", 1, 'u'}, {"", 4, 'f'}, /* CudaStorage */
+    {"Float", 4, CNR_f32}, {"Double", 8, CNR_f64}, {"Half", 2, CNR_f16}, {"Long", 8, CNR_i64},
+    {"Int", 4, CNR_i32}, {"Short", 2, CNR_i16}, {"Char", 1, CNR_i8}, {"Byte", 1, CNR_u8},
+    {"", 4, CNR_f32}, /* CudaStorage */
 };
 
 static const t7_value nil = {.kind = T7_NIL};
-
-/* ---- memory: blocks in a chain {next, room}, freed together ---- */
 
 static int no_memory(t7_file *f) {
     imp_host->fail(f->err, CNR_E_MEMORY, f->path, "out of memory");
@@ -26,31 +25,13 @@ static int no_memory(t7_file *f) {
 }
 
 static void *take(t7_file *f, size_t bytes) {
-    size_t room;
-    bytes = (bytes + 15) & ~(size_t)15;
-    if (bytes > f->block_left) {
-        room = bytes > BLOCK ? bytes : BLOCK;
-        uint8_t *block = (uint8_t *)imp_host->alloc(room + HEADER);
-        if (!block) return no_memory(f), NULL;
-        memcpy(block, &f->blocks, sizeof f->blocks);
-        memcpy(block + 8, &room, sizeof room);
-        f->blocks = block;
-        f->block_left = room;
-    }
-    memcpy(&room, (uint8_t *)f->blocks + 8, sizeof room);
-    void *at = (uint8_t *)f->blocks + HEADER + room - f->block_left;
-    f->block_left -= bytes;
-    memset(at, 0, bytes);
+    void *at = imp_take(&f->pool, bytes);
+    if (!at) no_memory(f);
     return at;
 }
 
 void t7_release(t7_file *f) {
-    while (f->blocks) {
-        void *next;
-        memcpy(&next, f->blocks, sizeof next);
-        imp_host->free(f->blocks);
-        f->blocks = next;
-    }
+    imp_pool_free(&f->pool);
     imp_host->free(f->objects);
     f->objects = NULL;
 }
@@ -189,7 +170,7 @@ static int read_tensor(t7_file *f, t7_value *v) {
 
 /* ASCII numbers become doubles; bytes are bytes there too. */
 static int read_ascii_storage(t7_file *f, t7_value *v) {
-    static const t7_element as_double = {"Double", 8, 'f'};
+    static const t7_element as_double = {"Double", 8, CNR_f64};
     const t7_element *element = v->element;
     const int64_t n = v->n;
     v->n = 0;
@@ -211,11 +192,11 @@ static int read_ascii_storage(t7_file *f, t7_value *v) {
 }
 
 static int read_storage(t7_file *f, t7_value *v) {
-    static const t7_element narrow_long = {"Int", 4, 'i'};
+    static const t7_element narrow_long = {"Int", 4, CNR_i32};
     if (!read_long(f, &v->n, f->long_bytes)) return 0;
     if (v->n < 0) return bad(f, "a storage's size is negative");
     if (f->ascii) return read_ascii_storage(f, v);
-    if (v->element->kind == 'i' && v->element->bytes == 8 && f->long_bytes == 4)
+    if (v->element->dtype == CNR_i64 && f->long_bytes == 4)
         v->element = &narrow_long;
     const uint64_t bytes = (uint64_t)v->element->bytes;
     if ((uint64_t)v->n > left(f) / bytes) return bad(f, "a storage is longer than the file");

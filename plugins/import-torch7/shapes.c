@@ -120,11 +120,13 @@ static void reduction(t7_job *j) {
     t7_give_op(j, op, &l);
 }
 
-t7_convert t7_shape_row(const char *kind) {
+const t7_row *t7_shape_row(const char *kind) {
     static const t7_row rows[] = {
-        {"Max", reduction}, {"Mean", reduction}, {"Min", reduction}, {"Narrow", narrow},
-        {"Reshape", view}, {"Select", select_one}, {"Squeeze", squeeze}, {"Sum", reduction},
-        {"Transpose", transpose}, {"Unsqueeze", unsqueeze}, {"View", view},
+        IMP_LAYER("Max", reduction), IMP_LAYER("Mean", reduction), IMP_LAYER("Min", reduction),
+        IMP_LAYER("Narrow", narrow), IMP_LAYER("Reshape", view), IMP_LAYER("Select", select_one),
+        IMP_LAYER("Squeeze", squeeze), IMP_LAYER("Sum", reduction),
+        IMP_LAYER("Transpose", transpose), IMP_LAYER("Unsqueeze", unsqueeze),
+        IMP_LAYER("View", view),
     };
-    return t7_find_row(rows, sizeof rows / sizeof rows[0], kind);
+    return IMP_ROW_OF(rows, kind);
 }

@@ -244,16 +244,20 @@ static void product(t7_job *j) { /* nn.MM */
     t7_give(j, t7_op(j, "matmul", "", in, 2, NULL));
 }
 
-t7_convert t7_table_row(const char *kind) {
+const t7_row *t7_table_row(const char *kind) {
     static const t7_row rows[] = {
-        {"Sequential", sequential}, {"Inception", sequential}, {"SpatialLPPooling", sequential},
-        {"Decorator", sequential}, {"DontCast", sequential}, {"DataParallelTable", first_only},
-        {"Concat", concat}, {"DepthConcat", depth_concat}, {"Parallel", parallel},
-        {"ConcatTable", concat_table}, {"ParallelTable", parallel_table}, {"gModule", t7_graph},
-        {"CAddTable", arithmetic}, {"CSubTable", arithmetic}, {"CMulTable", arithmetic},
-        {"CDivTable", arithmetic}, {"CMaxTable", arithmetic}, {"CMinTable", arithmetic},
-        {"JoinTable", join_table}, {"SelectTable", select_table}, {"FlattenTable", flatten_table},
-        {"NarrowTable", narrow_table}, {"SplitTable", split_table}, {"MM", product},
+        IMP_LAYER("Sequential", sequential), IMP_LAYER("Inception", sequential),
+        IMP_LAYER("SpatialLPPooling", sequential), IMP_LAYER("Decorator", sequential),
+        IMP_LAYER("DontCast", sequential), IMP_LAYER("DataParallelTable", first_only),
+        IMP_LAYER("Concat", concat), IMP_LAYER("DepthConcat", depth_concat),
+        IMP_LAYER("Parallel", parallel), IMP_LAYER("ConcatTable", concat_table),
+        IMP_LAYER("ParallelTable", parallel_table), IMP_LAYER("gModule", t7_graph),
+        IMP_LAYER("CAddTable", arithmetic), IMP_LAYER("CSubTable", arithmetic),
+        IMP_LAYER("CMulTable", arithmetic), IMP_LAYER("CDivTable", arithmetic),
+        IMP_LAYER("CMaxTable", arithmetic), IMP_LAYER("CMinTable", arithmetic),
+        IMP_LAYER("JoinTable", join_table), IMP_LAYER("SelectTable", select_table),
+        IMP_LAYER("FlattenTable", flatten_table), IMP_LAYER("NarrowTable", narrow_table),
+        IMP_LAYER("SplitTable", split_table), IMP_LAYER("MM", product),
     };
-    return t7_find_row(rows, sizeof rows / sizeof rows[0], kind);
+    return IMP_ROW_OF(rows, kind);
 }

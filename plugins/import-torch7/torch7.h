@@ -16,7 +16,7 @@ enum { T7_MAX_DIMS = 64 };
 typedef struct t7_element {
     const char *name; /* between "torch." (and "Cuda") and "Storage" */
     int32_t bytes;
-    char kind; /* i, u: integers; f: floating point */
+    int32_t dtype;
 } t7_element;
 
 typedef struct t7_value {
@@ -40,8 +40,7 @@ typedef struct t7_file {
     int ascii, long_bytes;
     const t7_value **objects; /* by index, for references back */
     int64_t n_objects;
-    void *blocks;             /* memory of the tree */
-    size_t block_left;
+    imp_pool pool;            /* memory of the tree */
     int depth;
     cnr_error *err;
 } t7_file;
@@ -90,6 +89,7 @@ typedef struct t7_job {
     const t7_value *m;   /* the module */
     const char *kind;    /* its class without "nn." */
     const char *name;    /* of its node */
+    const char *op;      /* of its row */
     const t7_flow *in;
     t7_flow *out;
     cnr_value x;         /* the only input; -1: a table, or something failed before */
@@ -108,18 +108,14 @@ int64_t t7_channels(t7_job *j); /* of the input (axis 1), or 0 with the layer fa
 /* The window's fields of two axes: kH kW dH dW padH padW. */
 int t7_window(t7_job *j, imp_attrs *l, int64_t kernel[2], int64_t stride[2], int64_t pad[4]);
 
-/* ---- rows of modules: a kind's function, or NULL ---- */
+/* ---- rows of modules, or NULL ---- */
 
 typedef void (*t7_convert)(t7_job *j);
-typedef struct t7_row {
-    const char *kind;
-    t7_convert convert;
-} t7_row;
-t7_convert t7_find_row(const t7_row *list, size_t n, const char *kind);
-t7_convert t7_table_row(const char *kind);  /* tables.c: containers, what takes or gives tables */
+typedef IMP_ROW(t7_convert) t7_row;
+const t7_row *t7_table_row(const char *kind);  /* tables.c: containers, what takes or gives tables */
 void t7_graph(t7_job *j);                   /* graph.c: nn.gModule */
-t7_convert t7_window_row(const char *kind); /* windows.c: pooling, borders, other grids */
-t7_convert t7_shape_row(const char *kind);  /* shapes.c: what moves, cuts or reduces elements */
+const t7_row *t7_window_row(const char *kind); /* windows.c: pooling, borders, other grids */
+const t7_row *t7_shape_row(const char *kind);  /* shapes.c: what moves, cuts or reduces elements */
 /* An axis counted from 1 in a sample of nInputDims axes, or in the batch: ours, or -1. */
 int64_t t7_axis(t7_job *j, int64_t dimension, int64_t inner);
 

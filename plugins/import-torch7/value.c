@@ -61,23 +61,12 @@ int t7_class(const t7_value *m, char *out, size_t room) {
 
 /* ---- tensors ---- */
 
-static double half(uint16_t h) {
-    const int e = h >> 10 & 31, m = h & 1023;
-    double v = e ? 1 + m / 1024.0 : m / 512.0;
-    if (e == 31) return m ? __builtin_nan("") : h >> 15 ? -__builtin_inf() : __builtin_inf();
-    for (int i = e; i < 15; i++) v /= 2;
-    for (int i = 15; i < e; i++) v *= 2;
-    return h >> 15 ? -v : v;
-}
-
 static double element(const t7_value *storage, int64_t i) {
     const t7_element *e = storage->element;
-    const uint8_t *at = storage->data + i * e->bytes;
-    union { float f; double d; uint16_t h; int64_t l; int32_t i; int16_t s; } u;
-    if (e->bytes == 1) return e->kind == 'u' ? *at : (int8_t)*at;
-    memcpy(&u, at, (size_t)e->bytes);
-    if (e->kind == 'f') return e->bytes == 4 ? (double)u.f : e->bytes == 8 ? u.d : half(u.h);
-    return e->bytes == 8 ? (double)u.l : e->bytes == 4 ? u.i : u.s;
+    double v, room; /* room: they lie anywhere in the file */
+    memcpy(&room, storage->data + i * e->bytes, (size_t)e->bytes);
+    imp_host->elements_read(e->dtype, &room, 0, 1, 1, CNR_f64, &v);
+    return v;
 }
 
 int64_t t7_count(const t7_value *t) {

@@ -113,14 +113,17 @@ static void upsampling(t7_job *j) {
     t7_give(j, imp_upscale(&j->net->b, j->name, j->x, scale, strstr(j->kind, "Bilinear") != NULL));
 }
 
-t7_convert t7_window_row(const char *kind) {
+const t7_row *t7_window_row(const char *kind) {
     static const t7_row rows[] = {
-        {"Padding", padding}, {"ShaveImage", shave},
-        {"SpatialAdaptiveAveragePooling", adaptive_pooling},
-        {"SpatialAdaptiveMaxPooling", adaptive_pooling}, {"SpatialAveragePooling", pooling},
-        {"SpatialMaxPooling", pooling}, {"SpatialReflectionPadding", spatial_padding},
-        {"SpatialReplicationPadding", spatial_padding}, {"SpatialUpSamplingBilinear", upsampling},
-        {"SpatialUpSamplingNearest", upsampling}, {"SpatialZeroPadding", spatial_padding},
+        IMP_LAYER("Padding", padding), IMP_LAYER("ShaveImage", shave),
+        IMP_LAYER("SpatialAdaptiveAveragePooling", adaptive_pooling),
+        IMP_LAYER("SpatialAdaptiveMaxPooling", adaptive_pooling),
+        IMP_LAYER("SpatialAveragePooling", pooling), IMP_LAYER("SpatialMaxPooling", pooling),
+        IMP_LAYER("SpatialReflectionPadding", spatial_padding),
+        IMP_LAYER("SpatialReplicationPadding", spatial_padding),
+        IMP_LAYER("SpatialUpSamplingBilinear", upsampling),
+        IMP_LAYER("SpatialUpSamplingNearest", upsampling),
+        IMP_LAYER("SpatialZeroPadding", spatial_padding),
     };
-    return t7_find_row(rows, sizeof rows / sizeof rows[0], kind);
+    return IMP_ROW_OF(rows, kind);
 }
