@@ -18,6 +18,7 @@ static const cnri_lua_key evaluate_keys[] = {
     CNRI_WHOLE("offset: the net's class is the label plus this (0)", evaluating, o.offset, -1e15,
                1e15),
     CNRI_OTHER("labels: of each class of the net, where their order differs", "integer[]"),
+    CNRI_FLAG("energy: true: tell what a picture takes, as c.energy does", evaluating, o.energy),
     {0}};
 
 static void free_evaluation(void *e) { cnr_evaluation_free(e); }
@@ -79,6 +80,7 @@ static int evaluate(lua_State *L) {
     cnri_lua_set_number(L, "loss", e->loss);
     cnri_lua_set_number(L, "seconds", e->seconds);
     if (e->confusion) push_confusion(L, e);
+    cnri_lua_set_energy(L, e->energy);
     return 1;
 }
 
@@ -88,12 +90,14 @@ static const cnri_lua_key profile_keys[] = {
     CNRI_WHOLE("runs: that are timed (20)", cnr_profile_options, runs, 1, 100000),
     CNRI_WHOLE("batch: pictures at a time (1)", cnr_profile_options, batch, 1, 65536),
     CNRI_WHOLE("warm: runs before those (2)", cnr_profile_options, warm, 0, 100000),
+    CNRI_FLAG("energy: true: tell what a run takes, as c.energy does, and joules of each row",
+              cnr_profile_options, energy),
     {0}};
 
 static void free_timing(void *t) { cnr_timing_free(t); }
 
 static void push_step(lua_State *L, const cnr_step_timing *s) {
-    lua_createtable(L, 0, 7);
+    lua_createtable(L, 0, 8);
     cnri_lua_set_text(L, "node", s->node);
     cnri_lua_set_text(L, "operator", s->op);
     cnri_lua_set_text(L, "kernel", s->kernel);
@@ -101,9 +105,11 @@ static void push_step(lua_State *L, const cnr_step_timing *s) {
     cnri_lua_set_number(L, "ms", s->ms);
     cnri_lua_set_number(L, "ms_min", s->ms_min);
     cnri_lua_set_number(L, "flops", s->flops);
+    cnri_lua_set_number(L, "joules", s->joules);
 }
 
 static int profile(lua_State *L) {
+    static const char *const by[] = {NULL, "counted", "time", "repeated"};
     cnr_error err = CNR_ERROR_INIT;
     cnr_profile_options o = {.size = sizeof o, .steps = 1, .warm = 2};
     const cnri_lua_model *net = cnri_lua_net_at(L, 1);
@@ -128,6 +134,8 @@ static int profile(lua_State *L) {
     cnri_lua_set_whole(L, "threads", t->threads);
     cnri_lua_set_whole(L, "arena_bytes", (int64_t)t->arena_bytes);
     cnri_lua_set_whole(L, "weight_bytes", (int64_t)t->weight_bytes);
+    cnri_lua_set_text(L, "joules_by", by[t->joules_by]);
+    cnri_lua_set_energy(L, t->energy);
     return 1;
 }
 
@@ -201,12 +209,12 @@ static int quantize(lua_State *L) {
 const cnri_lua_row cnri_judge_methods[] = {
     {"evaluate(options: table)", evaluate,
      "{ n: integer, top1: number, top5: number, loss: number, seconds: number, "
-     "confusion: integer[][]? }",
+     "confusion: integer[][]?, energy: table? }",
      "how often it is right; confusion[1][2]: pictures with label 0 taken for label 1", evaluate_keys},
     {"profile(options?: table)", profile,
      "{ node: string, operator: string, kernel: string, device: string, ms: number, ms_min: number, "
-     "flops: number }[]",
-     "a row a step, and ms_min, ms_median, ms_max, flops, arena_bytes, weight_bytes of a run",
+     "flops: number, joules: number? }[]",
+     "a row a step, and ms_min, ms_median, ms_max, flops, arena_bytes, weight_bytes, energy of a run",
      profile_keys},
     {"quantize(options: table)", quantize,
      "cnnrun.Net, { layers: table[], quantized: integer, checked: integer, agree: number, "

@@ -35,6 +35,7 @@ const cnri_lua_key cnri_train_keys[] = {
     CNRI_WHOLE("validation_seed: which pictures those are (1)", options, o.validation_seed, 0, 1e15),
     CNRI_TEXT("test: a spec that the best epoch is tested on, once", options, o.test),
     CNRI_WHOLE("seed: of order and dropout (1)", options, o.seed, 0, 1e15),
+    CNRI_FLAG("energy: true: tell what all of it takes, as c.energy does", options, o.energy),
     CNRI_OTHER("on_epoch: function(e) behind each epoch: e.epoch, e.epochs, e.loss, e.train_top1, "
                "e.top1, e.best, e.seconds; false ends training",
                "fun(e: { epoch: integer, epochs: integer, loss: number, train_top1: number, "
@@ -152,8 +153,11 @@ static int push_training(lua_State *L, const cnr_train_result *r) {
     cnri_lua_set_number(L, "test", r->test);
     cnri_lua_set_number(L, "seconds", r->seconds);
     cnri_lua_set_text(L, "ended", ends[r->ended]);
+    cnri_lua_set_energy(L, r->energy);
     return 1;
 }
+
+static void free_result(void *r) { cnr_train_result_free(r); }
 
 static int train(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
@@ -172,17 +176,18 @@ static int train(lua_State *L) {
     o.o.data = data.spec ? data.spec : "data";
     t.on_epoch = function_at(L, "on_epoch");
     read_rate(L, &o, &t);
-    cnr_train_result r = {.size = sizeof r};
+    cnr_train_result *r = cnri_lua_push_result(L, sizeof *r, free_result);
+    r->size = sizeof *r;
     luaL_checkstack(L, 8, NULL);
     cnri_lua_work w = {.arg = &t, .event = hear};
     net->busy = "trained";
     cnri_lua_hold_samples(&data, 1);
     const cnr_status status =
-        cnri_train_model(net->model, data.samples, &o.o, cnri_lua_begin(L, &w), &r, &err);
+        cnri_train_model(net->model, data.samples, &o.o, cnri_lua_begin(L, &w), r, &err);
     cnri_lua_hold_samples(&data, -1);
     net->busy = NULL;
     if (!t.failed) cnri_lua_end(L, &w, status, &err);
-    if (!t.failed) return push_training(L, &r);
+    if (!t.failed) return push_training(L, r);
     cnri_lua_end(L, &w, CNR_OK, NULL);
     return lua_error(L); /* the callback's own */
 }
@@ -241,7 +246,7 @@ static int gradients(lua_State *L) {
 const cnri_lua_row cnri_learn_methods[] = {
     {"train(options: table)", train,
      "{ epochs: integer, best_epoch: integer, best: number?, trained: integer, validated: integer, "
-     "test: number?, tested: integer, seconds: number, ended: string? }",
+     "test: number?, tested: integer, seconds: number, ended: string?, energy: table? }",
      "trains it from the weights that it has; those of the best epoch are kept", cnri_train_keys},
     {"gradients(batch: cnnrun.Tensor, labels: integer[]|cnnrun.Tensor, options?: table)", gradients,
      "table<string, cnnrun.Tensor>, number, cnnrun.Tensor",

@@ -427,6 +427,11 @@ const cnri_lua_row cnri_model_rows[] = {
      "pictures one behind the other, as in \"out-%04d.png\"", NULL},
     {"gauges(options?: table)", cnri_lua_gauges, "table[]", "what meters and knobs read now",
      cnri_gauge_keys},
+    {"energy(work: function, options?: table)", cnri_lua_energy,
+     "{ source: string, seconds: number, joules: number?, joules_net: number?, watts: number?, "
+     "idle_watts: number?, edp: number?, rounds: integer, samples: integer, domains: table[] }",
+     "what a call of the function takes, of the whole machine; it is called until meters can tell",
+     cnri_energy_keys},
     {"now()", now, "number", "seconds, for trusted scripts", NULL},
     {0}};
 

@@ -70,6 +70,11 @@ int cnri_lua_writer(lua_State *L);
 /* gauges.c */
 int cnri_lua_gauges(lua_State *L);
 extern const cnri_lua_key cnri_gauge_keys[];
+/* energy.c */
+int cnri_lua_energy(lua_State *L); /* c.energy(work, options) */
+extern const cnri_lua_key cnri_energy_keys[];
+/* t.energy of the table on top; NULL: none. */
+void cnri_lua_set_energy(lua_State *L, const cnr_energy *energy);
 void cnri_lua_open_objects(lua_State *L);
 
 /* ---- samples.c ---- */

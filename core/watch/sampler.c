@@ -18,7 +18,7 @@ struct cnri_sampler {
     pthread_t thread;
     int32_t users;
     bool running, stopping, idle_known;
-    uint64_t cpu_ns, cpu_before_ns; /* of the thread; of those before it */
+    uint64_t cpu_before_ns; /* of threads that have ended */
 };
 
 /* ---- one reading after the other ---- */
@@ -121,10 +121,13 @@ void cnri_sampler_read(cnri_sampler *s, bool all) {
     pthread_mutex_unlock(&s->lock);
 }
 
-static uint64_t thread_ns(void) {
+/* Locked. The processor time of the thread, and of those before it. */
+static uint64_t sampler_ns(const cnri_sampler *s) {
     struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    clockid_t clock;
+    if (!s->running || pthread_getcpuclockid(s->thread, &clock) != 0 || clock_gettime(clock, &t) != 0)
+        return s->cpu_before_ns;
+    return s->cpu_before_ns + (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 static void *sample(void *arg) {
@@ -133,7 +136,6 @@ static void *sample(void *arg) {
     while (!s->stopping) {
         const uint64_t next = read_due(s, cnri_real_ns(), false);
         const struct timespec until = {(time_t)(next / 1000000000u), (long)(next % 1000000000u)};
-        s->cpu_ns = thread_ns();
         while (!s->stopping && cnri_real_ns() < next)
             pthread_cond_timedwait(&s->wake, &s->lock, &until);
     }
@@ -219,15 +221,13 @@ void cnri_sampler_stop(cnri_sampler *s) {
     pthread_mutex_lock(&s->lock);
     const bool last = --s->users == 0 && s->running;
     if (last) {
+        s->cpu_before_ns = sampler_ns(s);
         s->stopping = true;
         s->running = false;
         pthread_cond_signal(&s->wake);
     }
     pthread_mutex_unlock(&s->lock);
-    if (!last) return;
-    pthread_join(s->thread, NULL);
-    s->cpu_before_ns += s->cpu_ns;
-    s->cpu_ns = 0;
+    if (last) pthread_join(s->thread, NULL);
 }
 
 /* ---- points, and what is drawn before ---- */
@@ -240,7 +240,7 @@ cnr_status cnri_sampler_point(cnri_sampler *s, cnri_reading_point *out, cnr_erro
     out->now_ns = cnri_now_ns();
     read_due(s, out->now_ns, true);
     for (size_t i = 0; i < n; i++) out->at[i] = s->domains.at[i].told;
-    out->sampler_ns = s->cpu_before_ns + s->cpu_ns;
+    out->sampler_ns = sampler_ns(s);
     pthread_mutex_unlock(&s->lock);
     return CNR_OK;
 }
