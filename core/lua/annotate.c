@@ -39,9 +39,7 @@ static void add_table(cnri_text *out, const cnri_lua_help *row, bool items) {
     if (items) cnri_text_add(out, "---@field [integer] any\n");
     for (int32_t i = 0; i < row->options.n; i++) {
         const cnri_lua_option *o = &row->options.at[i];
-        const size_t n = strlen(o->type);
-        cnri_text_add(out, "---@field %s%s %s %s\n", o->name, n && o->type[n - 1] == '?' ? "" : "?",
-                      o->type, o->help);
+        cnri_text_add(out, "---@field %s? %s %s\n", o->name, o->type, o->help);
     }
     cnri_text_add(out, "\n");
 }

@@ -212,8 +212,9 @@ const cnri_lua_row cnri_judge_methods[] = {
      "confusion: integer[][]?, energy: table? }",
      "how often it is right; confusion[1][2]: pictures with label 0 taken for label 1", evaluate_keys},
     {"profile(options?: table)", profile,
-     "{ node: string, operator: string, kernel: string, device: string, ms: number, ms_min: number, "
-     "flops: number, joules: number? }[]",
+     "{ [integer]: { node: string, operator: string, kernel: string, device: string, ms: number, "
+     "ms_min: number, flops: number, joules: number? }, ms_min: number, ms_median: number, "
+     "ms_max: number, flops: number, arena_bytes: integer, weight_bytes: integer, energy: table? }",
      "a row a step, and ms_min, ms_median, ms_max, flops, arena_bytes, weight_bytes, energy of a run",
      profile_keys},
     {"quantize(options: table)", quantize,
