@@ -88,7 +88,7 @@ function M.logarithmic(low, high, most)
   local last = math.ceil(math.log(high, 10) - 1e-9)
   local decades = math.log(high / low, 10)
   if decades < .7 then return (M.linear(low, high, most)) end
-  local plain, stride = first >= -3 and last <= 4, math.ceil(decades / math.max(1, most))
+  local plain, stride = first >= -4 and last <= 4, math.ceil(decades / math.max(1, most))
   local named = decades < 2 and most >= 4 and { [2] = true, [5] = true } or {}
   local ticks = {}
   for e = first, last do
