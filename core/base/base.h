@@ -183,6 +183,7 @@ cnr_status cnri_kept_check(const char *folder, cnr_error *err); /* the folder's 
 bool cnri_only_ours(const struct stat *info);
 
 /* ---- kept.c: what plugins keep, in a folder; NULL: CNNRUN_CACHE, else ~/.cache/cnnrun ---- */
+char *cnri_kept_folder(cnr_error *err); /* what NULL stands for: cnri_free; NULL with err */
 /* Makes a folder of that sort, with those above it, and checks it. */
 cnr_status cnri_kept_make(const char *folder, cnr_error *err);
 /* *data by cnri_alloc, a NUL behind it. CNR_E_NOT_FOUND: there is none. */
@@ -238,9 +239,17 @@ bool cnri_write_sweep(const char *temporary);
 /* Nobody else who asks for it has the folder until cnri_folder_unlock: for files that are read,
  * changed and written again. Waits for five seconds at most. */
 cnr_status cnri_folder_lock(const char *folder, int *lock, cnr_error *err);
+bool cnri_folder_try(const char *folder, int *lock); /* at once; false: somebody has it, or none can */
 void cnri_folder_unlock(int lock);
 /* For signal handlers of a process that is about to end: removes what it was writing. */
 void cnri_write_drop_all(void);
+
+/* ---- ending.c: what else is to be undone when a signal ends the process ---- */
+/* `fn` only does what signal handlers may. At most eight; false: there is no room. */
+bool cnri_ending_add(void (*fn)(void *arg), void *arg);
+void cnri_ending_remove(void *arg);
+/* For such handlers: cnri_write_drop_all, and what was added. */
+void cnri_ending_now(void);
 
 /* ---- clock.c ---- */
 uint64_t cnri_now_ns(void);  /* monotonic; by the clock in force, which may be a plugin's */

@@ -33,7 +33,7 @@ cnr_status cnri_kept_make(const char *folder, cnr_error *err) {
 }
 
 /* The user's own folder for it; NULL with err when there is none. */
-static char *usual_folder(cnr_error *err) {
+char *cnri_kept_folder(cnr_error *err) {
     const char *folder = secure_getenv("CNNRUN_CACHE"), *home = secure_getenv("HOME");
     if (folder && *folder) return cnri_strdup(folder);
     if (home && *home) return cnri_format("%s/.cache/cnnrun", home);
@@ -56,7 +56,7 @@ static char *place_of(const char *given, const char *name, bool make, cnr_error 
         return NULL;
     }
     if (err) err->code = CNR_OK;
-    char *folder = given ? cnri_strdup(given) : usual_folder(err), *path = NULL;
+    char *folder = given ? cnri_strdup(given) : cnri_kept_folder(err), *path = NULL;
     if (folder && (!make || cnri_kept_make(folder, err) == CNR_OK))
         if (!(path = cnri_path_join(folder, name))) cnri_fail(err, CNR_E_MEMORY, name, "out of memory");
     if (!folder && err && !err->code) cnri_fail(err, CNR_E_MEMORY, name, "out of memory");

@@ -313,6 +313,13 @@ cnr_status cnri_folder_lock(const char *folder, int *lock, cnr_error *err) {
     return cnri_fail(err, CNR_E_STATE, folder, "another process has its lock");
 }
 
+bool cnri_folder_try(const char *folder, int *lock) {
+    *lock = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*lock < 0 || flock(*lock, LOCK_EX | LOCK_NB) == 0) return *lock >= 0;
+    close(*lock);
+    return false;
+}
+
 void cnri_folder_unlock(int lock) {
     close(lock);
 }

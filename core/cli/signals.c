@@ -11,7 +11,7 @@
 static volatile int32_t cancelled /* by this signal */, patient;
 
 static void end_by(int number) {
-    cnri_write_drop_all();
+    cnri_ending_now();
     signal(number, SIG_DFL);
     raise(number); /* comes when the handler returns */
 }
@@ -27,7 +27,7 @@ static void on_signal(int number) {
 
 static void on_alarm(int number) {
     (void)number;
-    cnri_write_drop_all();
+    cnri_ending_now();
     cnri_error_at_once("stopped", cnri_exit_code(CNR_E_CANCELLED));
     _exit(cnri_exit_code(CNR_E_CANCELLED));
 }
@@ -49,7 +49,7 @@ static void on_bus(int number, siginfo_t *info, void *context) {
         signal(number, SIG_DFL); /* our own fault: it is done again, and ends the process */
         return;
     }
-    cnri_write_drop_all();
+    cnri_ending_now();
     cnri_error_at_once("a model's file was cut short or can't be read any more", -CNR_E_IO);
     _exit(-CNR_E_IO);
 }

@@ -1,5 +1,5 @@
 /* Meters and knobs: found, opened, read, set within their bounds, put back. */
-#include "core/host/host.h"
+#include "core/host/internal.h"
 #include <string.h>
 
 enum { MOST_DOMAINS = 256 };
@@ -106,7 +106,7 @@ static cnr_status open_meter(cnri_gauges *g, const cnr_meter *meter,
 
 static cnr_status open_knob(cnri_gauges *g, const cnr_knob *knob, const cnr_gauge_options *options,
                             cnr_error *err) {
-    cnri_knob_set k = {.knob = knob};
+    cnri_knob_set k = {.knob = knob, .root = g->root};
     cnr_error why = CNR_ERROR_INIT;
     cnr_status status =
         cnri_told(&why, knob->open(options, &k.state, &k.n, &why), knob->name, "opening it");
@@ -114,6 +114,8 @@ static cnr_status open_knob(cnri_gauges *g, const cnr_knob *knob, const cnr_gaug
         leave_out(knob->name, status, &why);
         return status == CNR_E_MEMORY ? cnri_fail(err, status, knob->name, "%s", why.text) : CNR_OK;
     }
+    if (cnri_knob_bring_back(knob, k.state, g->root, &why) < 0)
+        cnri_log(CNR_LOG_WARN, knob->name, "%s: %s", why.where, why.text);
     status = counted(knob->name, k.n, &why);
     if (!status) status = describe_knob(&k, &why);
     cnri_knob_set *slot = status ? NULL : cnri_push(&g->knobs);
@@ -136,6 +138,8 @@ cnr_status cnri_gauges_open(cnri_gauges *g, const cnr_gauge_options *options, cn
         memcpy(&own, options, options->size < sizeof own ? options->size : sizeof own);
     own.size = sizeof own;
     if (!own.root) own.root = "/";
+    g->root = cnri_strdup(own.root);
+    if (!g->root) return no_memory(err, "gauges");
     for (int32_t i = 0; i < cnri_count(CNR_KIND_METER) && !status; i++)
         status = open_meter(g, cnri_at(CNR_KIND_METER, i), &own, err);
     for (int32_t i = 0; i < cnri_count(CNR_KIND_KNOB) && !status; i++)
@@ -144,29 +148,50 @@ cnr_status cnri_gauges_open(cnri_gauges *g, const cnr_gauge_options *options, cn
     return status;
 }
 
-cnr_status cnri_gauges_close(cnri_gauges *g, cnr_error *err) {
+static cnr_status restore(cnri_knob_set *k, cnr_error *err) {
+    cnr_error why = CNR_ERROR_INIT;
+    bool touched = false;
+    for (int32_t d = 0; d < k->n; d++) touched = touched || k->set_ns[d];
+    if (!touched) {
+        cnri_knob_kept(k, true);
+        return CNR_OK;
+    }
+    const cnr_status status =
+        cnri_told(&why, k->knob->restore(k->state, &why), k->knob->name, "putting it back");
+    cnri_knob_kept(k, !status);
+    if (!status) {
+        memset(k->set_ns, 0, (size_t)k->n * sizeof *k->set_ns);
+        return CNR_OK;
+    }
+    cnri_log(CNR_LOG_ERROR, k->knob->name, "is not as it was found: %s", why.text);
+    return cnri_fail(err, status, k->knob->name, "is not as it was found: %s", why.text);
+}
+
+cnr_status cnri_knobs_restore(cnri_gauges *g, cnr_error *err) {
     cnr_status status = CNR_OK;
+    for (int32_t i = 0; i < g->knobs.n; i++) {
+        const cnr_status one = restore(&g->knobs.at[i], err);
+        if (one) status = one;
+    }
+    return status;
+}
+
+cnr_status cnri_gauges_close(cnri_gauges *g, cnr_error *err) {
+    const cnr_status status = cnri_knobs_restore(g, err);
     for (int32_t i = 0; i < g->meters.n; i++) {
         g->meters.at[i].meter->close(g->meters.at[i].state);
         cnri_free(g->meters.at[i].domains);
     }
     for (int32_t i = 0; i < g->knobs.n; i++) {
         cnri_knob_set *k = &g->knobs.at[i];
-        cnr_error why = CNR_ERROR_INIT;
-        bool touched = false;
-        for (int32_t d = 0; d < k->n; d++) touched = touched || k->set_ns[d];
-        const cnr_status one = !touched ? CNR_OK : cnri_told(&why, k->knob->restore(k->state, &why),
-                                                            k->knob->name, "putting it back");
-        if (one) {
-            status = cnri_fail(err, one, k->knob->name, "is not as it was found: %s", why.text);
-            cnri_log(CNR_LOG_ERROR, k->knob->name, "is not as it was found: %s", why.text);
-        }
         k->knob->close(k->state);
         cnri_free(k->domains);
         cnri_free(k->set_ns);
     }
     cnri_vec_free(&g->meters);
     cnri_vec_free(&g->knobs);
+    cnri_free(g->root);
+    g->root = NULL;
     return status;
 }
 
@@ -185,20 +210,24 @@ cnr_status cnri_knob_read(const cnri_knob_set *k, int32_t domain, cnr_knob_state
     return cnri_told(err, k->knob->read(k->state, domain, out, err), k->knob->name, "reading it");
 }
 
-/* The highest step that is not above hz, else the lowest. */
+/* The highest step within the bounds that is not above hz, else the lowest of those. */
 static cnr_status nearest_step(const cnri_knob_set *k, int32_t domain, uint64_t *hz,
                                cnr_error *err) {
+    const cnr_knob_domain *d = &k->domains[domain];
     uint64_t best = 0, lowest = UINT64_MAX;
-    for (int32_t i = 0; i < k->domains[domain].n_steps; i++) {
+    for (int32_t i = 0; i < d->n_steps; i++) {
         uint64_t at = 0;
         const cnr_status status =
             cnri_told(err, k->knob->step(k->state, domain, i, &at, err), k->knob->name, "a step");
         if (status) return status;
+        if (at < d->min_hz || at > d->max_hz) continue;
         if (at <= *hz && at > best) best = at;
         if (at < lowest) lowest = at;
     }
     *hz = best ? best : lowest;
-    return CNR_OK;
+    return lowest == UINT64_MAX
+               ? cnri_fail(err, CNR_E_STATE, d->name, "none of its steps lies within its bounds")
+               : CNR_OK;
 }
 
 cnr_status cnri_knob_set_to(cnri_knob_set *k, int32_t domain, uint64_t hz, int32_t cores,
@@ -215,6 +244,8 @@ cnr_status cnri_knob_set_to(cnri_knob_set *k, int32_t domain, uint64_t hz, int32
     if (cores >= 0 && cores < d->min_cores) cores = d->min_cores;
     if (cores > d->max_cores) cores = d->max_cores;
     if (d->max_cores == 0) cores = -1;
+    const cnr_status kept = cnri_knob_keep(k, err);
+    if (kept) return kept;
     if (k->set_ns[domain])
         cnri_wait_until(k->set_ns[domain] + (uint64_t)(d->period_ms > 0 ? d->period_ms : 0) * 1000000u);
     const uint64_t now = cnri_now_ns();

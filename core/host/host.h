@@ -143,10 +143,13 @@ typedef struct cnri_knob_set {
     void *state;
     cnr_knob_domain *domains; int32_t n;
     uint64_t *set_ns; /* by domain: when it was last set; 0: never */
+    const char *root; /* the gauges' */
+    char *keeps; int lock; /* putback.c: where what was found is kept; NULL: nothing is, yet */
 } cnri_knob_set;
 typedef struct cnri_gauges {
     CNRI_VEC(cnri_meter_set) meters;
     CNRI_VEC(cnri_knob_set) knobs;
+    char *root;
 } cnri_gauges;
 /* Those that this machine has; what fails for another reason is left out, and logged. */
 cnr_status cnri_gauges_open(cnri_gauges *g, const cnr_gauge_options *options, cnr_error *err);
@@ -160,5 +163,11 @@ cnr_status cnri_knob_read(const cnri_knob_set *k, int32_t domain, cnr_knob_state
  * after the last setting than the knob's period. hz 0, cores -1: as it is. */
 cnr_status cnri_knob_set_to(cnri_knob_set *k, int32_t domain, uint64_t hz, int32_t cores,
                             cnr_error *err);
+/* Where knobs were found, if they were set: cnri_gauges_close without the closing. */
+cnr_status cnri_knobs_restore(cnri_gauges *g, cnr_error *err);
+
+/* ---- putback.c: for processes that are killed before they restore ---- */
+/* Puts back what such ones left behind, of every knob; *brought: of how many. */
+cnr_status cnri_knobs_recover(const cnr_gauge_options *options, int32_t *brought, cnr_error *err);
 
 #endif

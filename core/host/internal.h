@@ -39,4 +39,11 @@ const char *cnri_descriptor_fault(int32_t kind, const void *descriptor);
  * run here (cnri_free). `*failed` on lack of memory. ---- */
 char *cnri_needs_unmet(const char *path, bool *failed);
 
+/* ---- putback.c ---- */
+/* Between open and describe: 1: what a killed process left was put back; -1: it could not be; 0: none. */
+int32_t cnri_knob_bring_back(const cnr_knob *knob, void *state, const char *root, cnr_error *err);
+/* Before the first setting: what was found is kept, and nobody else sets this knob. */
+cnr_status cnri_knob_keep(cnri_knob_set *k, cnr_error *err);
+void cnri_knob_kept(cnri_knob_set *k, bool restored); /* it ends */
+
 #endif

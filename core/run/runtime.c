@@ -84,6 +84,16 @@ static const char *board_clock(const cnr_runtime *rt) {
     return rt->board ? cnri_board_text("clock") : NULL;
 }
 
+/* What a process that was killed left set. Nobody's start fails for it. */
+static void put_back(const cnr_runtime *rt) {
+    const cnr_gauge_options gauges = {.size = sizeof gauges, .root = rt->sysfs_root,
+                                      .address = rt->meter_address};
+    cnr_error why = CNR_ERROR_INIT;
+    int32_t brought;
+    if (cnri_knobs_recover(&gauges, &brought, &why))
+        cnri_log(CNR_LOG_WARN, why.where, "%s", why.text);
+}
+
 cnr_status cnr_open(cnr_runtime **out, const cnr_open_options *options, cnr_error *err) {
     const cnr_status missing = cnri_given(err, "out", out, NULL);
     if (missing) return missing;
@@ -117,6 +127,7 @@ cnr_status cnr_open(cnr_runtime **out, const cnr_open_options *options, cnr_erro
     if (!status) status = keep_text(&rt->sysfs_root, given.sysfs_root, err);
     if (!status) status = keep_text(&rt->meter_address, given.meter_address, err);
     rt->options.sysfs_root = rt->options.meter_address = NULL;
+    if (!status) put_back(rt);
     if (!status) status = cnri_devices_keep(&rt->devices, given.cache, err);
     rt->options.cache = NULL; /* the set has its own */
     if (status) cnr_close(rt);

@@ -36,9 +36,17 @@ cnr_status gauge_read_text(gauge_file *file, char *out, size_t room, cnr_error *
 /* A number at its begin: "5.1000 W", "37@585000000Hz" are 5.1 and 37. */
 cnr_status gauge_read_number(gauge_file *file, double *out, cnr_error *err);
 cnr_status gauge_write_text(const char *path, const char *text, cnr_error *err);
+int gauge_order(const char *path, const char *text); /* the same for signal handlers: 0, or errno */
 /* One that is only looked at once. False: it is not there, or can't be read; out is "". */
 int gauge_look(const char *folder, const char *name, char *out, size_t room);
 int gauge_look_number(const char *folder, const char *name, double *out);
+
+/* ---- library.c ---- */
+
+/* A library of the system's; below another root than "/" it is ROOT/usr/lib/NAME. NULL: CNR_E_NOT_FOUND.
+ * It stays loaded: such libraries have threads and handlers of their own. */
+void *gauge_library(const char *root, const char *name, cnr_error *err);
+int gauge_symbol(void *library, const char *name, void *to); /* a pointer to function; 0: it has none */
 
 /* ---- sensors.c: a domain that is one attribute, or the product of two ---- */
 

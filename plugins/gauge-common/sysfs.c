@@ -151,16 +151,19 @@ int gauge_look_number(const char *folder, const char *name, double *out) {
 /* ---- writing ---- */
 
 /* An attribute is no file that could be made beside it and renamed: what is written is an order. */
-cnr_status gauge_write_text(const char *path, const char *text, cnr_error *err) {
-    const int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+int gauge_order(const char *path, const char *text) {
+    const int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOFOLLOW);
     const size_t n = strlen(text);
-    if (fd < 0)
-        return gauge_host->fail(err, errno == EACCES ? CNR_E_UNSUPPORTED : CNR_E_IO, path,
-                                "%s: can't be written: %s", gauge_last(path), strerror(errno));
+    if (fd < 0) return errno;
     const ssize_t put = write(fd, text, n);
-    const int number = errno;
+    const int number = put == (ssize_t)n ? 0 : put < 0 ? errno : EIO;
     close(fd);
-    if (put == (ssize_t)n) return CNR_OK;
-    return gauge_host->fail(err, CNR_E_IO, path, "%s: %s", gauge_last(path),
-                            put < 0 ? strerror(number) : "took only a part");
+    return number;
+}
+
+cnr_status gauge_write_text(const char *path, const char *text, cnr_error *err) {
+    const int number = gauge_order(path, text);
+    if (!number) return CNR_OK;
+    return gauge_host->fail(err, number == EACCES || number == EPERM ? CNR_E_UNSUPPORTED : CNR_E_IO, path,
+                            "%s: can't be set to %s: %s", gauge_last(path), text, strerror(number));
 }

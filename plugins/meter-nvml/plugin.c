@@ -2,7 +2,6 @@
  * time. Below another root than "/" it is ROOT/usr/lib/libnvidia-ml.so.1. */
 #include "gauge.h"
 #include <cnnrun/kit.h>
-#include <dlfcn.h>
 #include <stdio.h>
 
 /* Of the library's ABI, which is stable: 0 is success; handles are pointers. */
@@ -33,31 +32,20 @@ typedef struct cards {
 
 /* ---- the library ---- */
 
-static int symbol(const nvml *lib, const char *name, void *to) {
-    void *at = dlsym(lib->library, name);
-    memcpy(to, &at, sizeof at);
-    return at != NULL;
-}
-
 static cnr_status open_library(nvml *lib, const char *root, cnr_error *err) {
     static const char name[] = "libnvidia-ml.so.1";
-    char path[GAUGE_PATH];
-    const int real = strcmp(root, "/") == 0;
-    const int n = snprintf(path, sizeof path, "%s/usr/lib/%s", root, name);
-    if (n < 0 || (size_t)n >= sizeof path)
-        return gauge_host->fail(err, CNR_E_LIMIT, root, "the path is too long");
-    lib->library = dlopen(real ? name : path, RTLD_NOW | RTLD_LOCAL);
-    if (!lib->library) return gauge_host->fail(err, CNR_E_NOT_FOUND, name, "%s", dlerror());
-    const int whole = symbol(lib, "nvmlInit_v2", &lib->start) && symbol(lib, "nvmlShutdown", &lib->stop) &&
-                      symbol(lib, "nvmlDeviceGetCount_v2", &lib->count) &&
-                      symbol(lib, "nvmlDeviceGetHandleByIndex_v2", &lib->handle) &&
-                      symbol(lib, "nvmlDeviceGetPowerUsage", &lib->power) &&
-                      symbol(lib, "nvmlErrorString", &lib->text);
-    symbol(lib, "nvmlDeviceGetTotalEnergyConsumption", &lib->energy); /* not in old ones */
-    if (whole) return CNR_OK;
-    dlclose(lib->library);
-    lib->library = NULL;
-    return gauge_host->fail(err, CNR_E_UNSUPPORTED, name, "is too old: it lacks functions wanted");
+    void *library = gauge_library(root, name, err);
+    if (!library) return CNR_E_NOT_FOUND;
+    const int whole = gauge_symbol(library, "nvmlInit_v2", &lib->start) &&
+                      gauge_symbol(library, "nvmlShutdown", &lib->stop) &&
+                      gauge_symbol(library, "nvmlDeviceGetCount_v2", &lib->count) &&
+                      gauge_symbol(library, "nvmlDeviceGetHandleByIndex_v2", &lib->handle) &&
+                      gauge_symbol(library, "nvmlDeviceGetPowerUsage", &lib->power) &&
+                      gauge_symbol(library, "nvmlErrorString", &lib->text);
+    gauge_symbol(library, "nvmlDeviceGetTotalEnergyConsumption", &lib->energy); /* not in old ones */
+    if (whole) lib->library = library;
+    return whole ? CNR_OK
+                 : gauge_host->fail(err, CNR_E_UNSUPPORTED, name, "is too old: it lacks functions wanted");
 }
 
 static cnr_status complain(const nvml *lib, int code, const char *what, cnr_error *err) {

@@ -3,6 +3,7 @@
 #define CNNRUN_KNOB_H
 
 #include <cnnrun/meter.h>
+#include <stddef.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -44,6 +45,14 @@ typedef struct cnr_knob {
     cnr_status (*set)(void *state, int32_t domain, uint64_t hz, int32_t cores, cnr_error *err);
     cnr_status (*restore)(void *state, cnr_error *err); /* all as found at open */
     void (*close)(void *state);
+    /* ---- (since 1.2) for processes that are killed before they can restore ---- */
+    /* (optional) What restore puts back, as a text for bring_back: the host keeps it in a file from before
+     * the first setting until restore. Returns its length, as snprintf does. */
+    int32_t (*found)(void *state, char *text, size_t room);
+    /* (with found) Between open and describe: puts that back, which counts as what open found. */
+    cnr_status (*bring_back)(void *state, const char *text, cnr_error *err);
+    /* (optional) restore in a signal handler, of a process that ends: only calls that handlers may do */
+    void (*restore_now)(void *state);
 } cnr_knob;
 
 #ifdef __cplusplus

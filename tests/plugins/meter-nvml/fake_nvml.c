@@ -47,3 +47,56 @@ int nvmlDeviceGetPowerUsage(void *device, unsigned *milliwatts) {
 const char *nvmlErrorString(int code) {
     return code == 9 ? "Driver Not Loaded" : code == 15 ? "GPU is lost" : "Unknown Error";
 }
+
+/* ---- clocks: of the first card, which is at 1500 MHz; the second tells none ---- */
+
+enum { GRAPHICS, MEMORY = 2 };
+static unsigned application = 1500;
+
+int nvmlDeviceGetSupportedGraphicsClocks(void *device, unsigned memory, unsigned *n, unsigned *mhz);
+int nvmlDeviceGetClockInfo(void *device, int type, unsigned *mhz);
+int nvmlDeviceGetApplicationsClock(void *device, int type, unsigned *mhz);
+int nvmlDeviceSetApplicationsClocks(void *device, unsigned memory, unsigned graphics);
+int nvmlDeviceGetAPIRestriction(void *device, int what, int *is);
+int nvmlDeviceGetUtilizationRates(void *device, unsigned out[2]);
+int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *degrees);
+
+int nvmlDeviceGetSupportedGraphicsClocks(void *device, unsigned memory, unsigned *n, unsigned *mhz) {
+    static const unsigned all[] = {1980, 1500, 1000, 345};
+    (void)device;
+    if (memory != 2619 || *n < 4) return 7;
+    memcpy(mhz, all, sizeof all);
+    *n = 4;
+    return 0;
+}
+int nvmlDeviceGetClockInfo(void *device, int type, unsigned *mhz) {
+    (void)device;
+    *mhz = type == GRAPHICS ? application : 2619;
+    return 0;
+}
+int nvmlDeviceGetApplicationsClock(void *device, int type, unsigned *mhz) {
+    if (device != (char *)0 + 1) return 3;
+    return nvmlDeviceGetClockInfo(device, type, mhz);
+}
+int nvmlDeviceSetApplicationsClocks(void *device, unsigned memory, unsigned graphics) {
+    if (device != (char *)0 + 1 || memory != 2619) return 3;
+    if (wrong("set")) return 4;
+    application = graphics;
+    return 0;
+}
+int nvmlDeviceGetAPIRestriction(void *device, int what, int *is) {
+    (void)device, (void)what;
+    *is = 1;
+    return 0;
+}
+int nvmlDeviceGetUtilizationRates(void *device, unsigned out[2]) {
+    (void)device;
+    out[0] = 42;
+    out[1] = 7;
+    return 0;
+}
+int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *degrees) {
+    (void)device, (void)sensor;
+    *degrees = 44;
+    return 0;
+}

@@ -1,0 +1,92 @@
+/* knob-devfreq: clocks of what is no processor: Mali and other GPUs, memory, buses. */
+#include "bounds.h"
+#include <cnnrun/kit.h>
+#include <stdio.h>
+#include <strings.h>
+
+/* "37@585000000Hz", "37", "37 %" */
+static void read_load(bounds_domain *d, cnr_knob_state *state) {
+    double percent;
+    if (gauge_read_number(&d->loads[0], &percent, NULL) == CNR_OK && percent >= 0 && percent <= 100)
+        state->load_percent = (int32_t)percent;
+}
+
+/* devfreq tells loads in a file that vendors' kernels have; Mali's driver has one of its own. */
+static void find_load(bounds_domain *d, const char *folder) {
+    static const char *const names[] = {"load", "device/utilization", "device/utilisation",
+                                        "gpu_busy_percentage"};
+    for (int i = 0; i < CNR_ROWS(names); i++) {
+        gauge_name(&d->loads[0], folder, names[i]);
+        if (!gauge_is_there(&d->loads[0])) continue;
+        d->load = read_load;
+        return;
+    }
+}
+
+/* "ff9a0000.gpu" and "11800000.mali" are the GPU; "dmc", "bus_wcore" are nobody's alone. */
+static const char *feeds_of(const char *name) {
+    for (const char *p = name; *p; p++)
+        if (strncasecmp(p, "mali", 4) == 0) return "opencl:0";
+    return gauge_feeds(name);
+}
+
+static cnr_status add_device(bounds *list, const char *folder, cnr_error *err) {
+    char text[4096];
+    gauge_file now;
+    gauge_name(&now, folder, "cur_freq");
+    if (!gauge_is_there(&now)) return CNR_OK;
+    bounds_domain *d = bounds_add(list, gauge_last(folder), 1, err);
+    if (!d) return CNR_E_MEMORY;
+    d->now = now;
+    double ms;
+    if (gauge_look_number(folder, "polling_interval", &ms) && ms > 0 && ms < 10000)
+        d->domain.period_ms = (int32_t)ms;
+    snprintf(d->domain.feeds, sizeof d->domain.feeds, "%s", feeds_of(gauge_last(folder)));
+    if (gauge_look(folder, "available_frequencies", text, sizeof text)) bounds_steps_of(d, text);
+    bounds_files(d, folder, "min_freq", "max_freq");
+    find_load(d, folder);
+    return CNR_OK;
+}
+
+/* Mali's driver before devfreq (the ODROID-XU3's kernel): megahertz, only to be read. */
+static cnr_status add_mali(bounds *list, const char *folder, cnr_error *err) {
+    gauge_file now;
+    gauge_name(&now, folder, "clock");
+    if (!gauge_is_there(&now)) return CNR_OK;
+    bounds_domain *d = bounds_add(list, "gpu", 1e6, err);
+    if (!d) return CNR_E_MEMORY;
+    d->now = now;
+    snprintf(d->domain.feeds, sizeof d->domain.feeds, "opencl:0");
+    gauge_name(&d->loads[0], folder, "utilization");
+    if (gauge_is_there(&d->loads[0])) d->load = read_load;
+    return CNR_OK;
+}
+
+static cnr_status each(bounds *list, const char *root, const char *pattern,
+                       cnr_status (*add)(bounds *list, const char *folder, cnr_error *err), cnr_error *err) {
+    gauge_found folders;
+    cnr_status status = gauge_find(root, pattern, &folders, err);
+    for (int32_t i = 0; i < folders.n && !status; i++) status = add(list, folders.at[i], err);
+    gauge_found_free(&folders);
+    return status;
+}
+
+static cnr_status find(bounds *list, const char *root, cnr_error *err) {
+    CNR_TRY(each(list, root, "/sys/class/devfreq/*", add_device, err));
+    return list->n ? CNR_OK : each(list, root, "/sys/devices/platform/*.mali", add_mali, err);
+}
+
+static cnr_status open_knob(const cnr_gauge_options *options, void **state, int32_t *n, cnr_error *err) {
+    return bounds_open("devfreq", options, find, state, n, err);
+}
+
+static const cnr_knob knob = {.size = sizeof(cnr_knob), .name = "devfreq",
+                              .summary = "clocks of GPUs, memory and buses", .open = open_knob, BOUNDS_HOOKS};
+
+static cnr_status start(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
+    (void)err;
+    gauge_host = host;
+    return host->add(registrar, CNR_KIND_KNOB, &knob);
+}
+
+CNR_PLUGIN("knob-devfreq", "1", "clocks of GPUs (Mali and others), memory and buses, by devfreq", "MIT", start)

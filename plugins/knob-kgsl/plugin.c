@@ -1,0 +1,87 @@
+/* knob-kgsl: the clock of an Adreno GPU, by its power levels, of which 0 is the fastest. */
+#include "bounds.h"
+#include <cnnrun/kit.h>
+#include <stdio.h>
+
+static const char folder_pattern[] = "/sys/class/kgsl/kgsl-3d0";
+
+/* "busy total" of the last window; both 0 while the GPU sleeps. Else "N %". */
+static void read_load(bounds_domain *d, cnr_knob_state *state) {
+    char text[GAUGE_TEXT];
+    const char *end;
+    double busy, total;
+    if (*d->loads[0].path && gauge_read_text(&d->loads[0], text, sizeof text, NULL) == CNR_OK &&
+        gauge_host->parse_number(text, &end, &busy) && *end == ' ' &&
+        gauge_host->parse_number(end + strspn(end, " "), &end, &total) && busy >= 0 && total >= 0) {
+        state->load_percent = total > 0 && busy <= total ? (int32_t)(100 * busy / total) : total > 0 ? 100 : 0;
+        return;
+    }
+    if (*d->loads[1].path && gauge_read_number(&d->loads[1], &busy, NULL) == CNR_OK && busy >= 0 && busy <= 100)
+        state->load_percent = (int32_t)busy;
+}
+
+/* Steps are of the levels, so duplicates would shift them: such a table is only read. */
+static int steps_are_levels(bounds_domain *d, const char *folder) {
+    double levels;
+    return !gauge_look_number(folder, "num_pwrlevels", &levels) || (int32_t)levels == d->domain.n_steps;
+}
+
+static int find_clock(bounds_domain *d, const char *folder) {
+    char text[1024];
+    gauge_name(&d->now, folder, "gpuclk");
+    if (!gauge_is_there(&d->now)) {
+        gauge_name(&d->now, folder, "clock_mhz");
+        d->unit = 1e6;
+        if (!gauge_is_there(&d->now)) return 0;
+    }
+    const double unit = d->unit;
+    d->unit = 1;
+    if (gauge_look(folder, "gpu_available_frequencies", text, sizeof text)) bounds_steps_of(d, text);
+    d->unit = 1e6;
+    if (!d->domain.n_steps && gauge_look(folder, "freq_table_mhz", text, sizeof text)) bounds_steps_of(d, text);
+    d->unit = unit;
+    return 1;
+}
+
+static void optional(gauge_file *file, const char *folder, const char *name) {
+    gauge_name(file, folder, name);
+    if (!gauge_is_there(file)) file->path[0] = 0;
+}
+
+static cnr_status find(bounds *list, const char *root, cnr_error *err) {
+    gauge_found folders;
+    cnr_status status = gauge_find(root, folder_pattern, &folders, err);
+    if (!status && folders.n) {
+        const char *folder = folders.at[0];
+        bounds_domain *d = bounds_add(list, "gpu", 1, err);
+        if (!d) status = CNR_E_MEMORY;
+        else if (!find_clock(d, folder)) list->n = 0;
+        else {
+            snprintf(d->domain.feeds, sizeof d->domain.feeds, "opencl:0");
+            d->levels = 1;
+            if (steps_are_levels(d, folder)) bounds_files(d, folder, "min_pwrlevel", "max_pwrlevel");
+            optional(&d->loads[0], folder, "gpubusy");
+            optional(&d->loads[1], folder, "gpu_busy_percentage");
+            optional(&d->temperature, folder, "temp");
+            d->load = read_load;
+        }
+        if (d && list->n == 0) gauge_host->free(d);
+    }
+    gauge_found_free(&folders);
+    return status;
+}
+
+static cnr_status open_knob(const cnr_gauge_options *options, void **state, int32_t *n, cnr_error *err) {
+    return bounds_open("kgsl", options, find, state, n, err);
+}
+
+static const cnr_knob knob = {.size = sizeof(cnr_knob), .name = "kgsl",
+                              .summary = "the clock of an Adreno GPU", .open = open_knob, BOUNDS_HOOKS};
+
+static cnr_status start(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
+    (void)err;
+    gauge_host = host;
+    return host->add(registrar, CNR_KIND_KNOB, &knob);
+}
+
+CNR_PLUGIN("knob-kgsl", "1", "the clock of an Adreno GPU, by kgsl", "MIT", start)

@@ -1,0 +1,233 @@
+/* knob-nvml: clocks of NVIDIA's cards by their management library, which is opened at run time.
+ *
+ * What is set are the clocks that applications get: of all that the library can set they are those that
+ * it can tell, too, so what was found can be put back. The found one is the highest that is ever set. */
+#include "gauge.h"
+#include <cnnrun/kit.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Of the library's ABI, which is stable: 0 is success; handles are pointers. */
+enum { GRAPHICS = 0, MEMORY = 2, SET_APPLICATION_CLOCKS = 0 };
+typedef struct utilization { unsigned gpu, memory; } utilization;
+typedef struct nvml {
+    int (*start)(void);
+    int (*stop)(void);
+    int (*count)(unsigned *n);
+    int (*handle)(unsigned index, void **device);
+    int (*steps)(void *device, unsigned memory, unsigned *n, unsigned *mhz);
+    int (*clock)(void *device, int type, unsigned *mhz);
+    int (*found)(void *device, int type, unsigned *mhz);
+    int (*set)(void *device, unsigned memory, unsigned graphics);
+    int (*restricted)(void *device, int what, int *is);
+    int (*busy)(void *device, utilization *out);
+    int (*temperature)(void *device, int sensor, unsigned *degrees);
+    const char *(*text)(int code);
+} nvml;
+
+enum { MOST_CARDS = 64, MOST_STEPS = 512 };
+typedef struct card {
+    void *device;
+    unsigned memory, graphics; /* megahertz, as found; 0: not told */
+    unsigned steps[MOST_STEPS]; /* rising */
+    cnr_knob_domain domain;
+} card;
+typedef struct cards {
+    nvml lib;
+    int started;
+    card **at;
+    int32_t n;
+} cards;
+
+static cnr_status open_library(nvml *lib, const char *root, cnr_error *err) {
+    static const char name[] = "libnvidia-ml.so.1";
+    const struct { const char *symbol; void *to; } wanted[] = {
+        {"nvmlInit_v2", &lib->start}, {"nvmlShutdown", &lib->stop},
+        {"nvmlDeviceGetCount_v2", &lib->count}, {"nvmlDeviceGetHandleByIndex_v2", &lib->handle},
+        {"nvmlDeviceGetSupportedGraphicsClocks", &lib->steps}, {"nvmlDeviceGetClockInfo", &lib->clock},
+        {"nvmlDeviceGetApplicationsClock", &lib->found},
+        {"nvmlDeviceSetApplicationsClocks", &lib->set},
+        {"nvmlDeviceGetAPIRestriction", &lib->restricted},
+        {"nvmlDeviceGetUtilizationRates", &lib->busy}, {"nvmlDeviceGetTemperature", &lib->temperature},
+        {"nvmlErrorString", &lib->text}};
+    void *library = gauge_library(root, name, err);
+    if (!library) return CNR_E_NOT_FOUND;
+    for (int i = 0; i < CNR_ROWS(wanted); i++)
+        if (!gauge_symbol(library, wanted[i].symbol, wanted[i].to))
+            return gauge_host->fail(err, CNR_E_UNSUPPORTED, name, "it lacks %s", wanted[i].symbol);
+    return CNR_OK;
+}
+
+static cnr_status complain(const nvml *lib, int code, const char *where, const char *what, cnr_error *err) {
+    const char *text = lib->text(code);
+    return gauge_host->fail(err, CNR_E_DEVICE, where, "%s: %s", what, text ? text : "?");
+}
+
+/* ---- its cards ---- */
+
+static int rising(const void *a, const void *b) {
+    const unsigned x = *(const unsigned *)a, y = *(const unsigned *)b;
+    return (x > y) - (x < y);
+}
+
+static void read_steps(const nvml *lib, card *c) {
+    unsigned n = MOST_STEPS;
+    if (!c->memory || lib->steps(c->device, c->memory, &n, c->steps) || n > MOST_STEPS) n = 0;
+    qsort(c->steps, n, sizeof *c->steps, rising);
+    c->domain.n_steps = (int32_t)n;
+    c->domain.min_hz = n ? (uint64_t)c->steps[0] * 1000000u : 0;
+    c->domain.max_hz = (uint64_t)c->graphics * 1000000u;
+    if (c->domain.max_hz < c->domain.min_hz) c->domain.max_hz = c->domain.min_hz;
+}
+
+static cnr_status add_card(cards *l, unsigned index, cnr_error *err) {
+    void *device;
+    int restricted = 1;
+    const int failed = l->lib.handle(index, &device);
+    if (failed) {
+        gauge_host->log(CNR_LOG_WARN, "knob-nvml", "card %u: %s", index, l->lib.text(failed));
+        return CNR_OK;
+    }
+    card **at = gauge_host->resize(l->at, (size_t)(l->n + 1) * sizeof *at);
+    if (at) l->at = at;
+    card *c = at ? gauge_host->alloc(sizeof *c) : NULL;
+    if (!c) return gauge_host->fail(err, CNR_E_MEMORY, "nvml", "out of memory");
+    memset(c, 0, sizeof *c);
+    l->at[l->n++] = c;
+    c->device = device;
+    c->domain.size = sizeof c->domain;
+    snprintf(c->domain.name, sizeof c->domain.name, "gpu%u", index);
+    snprintf(c->domain.feeds, sizeof c->domain.feeds, "opencl:%u", index);
+    if (l->lib.found(device, MEMORY, &c->memory)) c->memory = 0;
+    if (l->lib.found(device, GRAPHICS, &c->graphics)) c->graphics = 0;
+    read_steps(&l->lib, c);
+    if (l->lib.restricted(device, SET_APPLICATION_CLOCKS, &restricted)) restricted = 1;
+    c->domain.writable = c->memory && c->graphics && c->domain.n_steps && (!restricted || geteuid() == 0);
+    return CNR_OK;
+}
+
+static void close_knob(void *state) {
+    cards *l = state;
+    if (l->started) l->lib.stop();
+    GAUGE_EACH(i, l->n) gauge_host->free(l->at[i]);
+    gauge_host->free(l->at);
+    gauge_host->free(l);
+}
+
+static cnr_status open_cards(cards *l, const char *root, cnr_error *err) {
+    unsigned n = 0;
+    CNR_TRY(open_library(&l->lib, root, err));
+    int code = l->lib.start();
+    if (code) return gauge_host->fail(err, CNR_E_NOT_FOUND, "nvml", "%s", l->lib.text(code));
+    l->started = 1;
+    code = l->lib.count(&n);
+    if (code) return complain(&l->lib, code, "nvml", "counting the cards", err);
+    for (unsigned i = 0; i < n && i < MOST_CARDS; i++) CNR_TRY(add_card(l, i, err));
+    return l->n ? CNR_OK : gauge_host->fail(err, CNR_E_NOT_FOUND, "nvml", "this machine has no card");
+}
+
+static cnr_status open_knob(const cnr_gauge_options *options, void **state, int32_t *n, cnr_error *err) {
+    cards *l = gauge_host->alloc(sizeof *l);
+    if (!l) return gauge_host->fail(err, CNR_E_MEMORY, "nvml", "out of memory");
+    memset(l, 0, sizeof *l);
+    const cnr_status status = open_cards(l, options->root, err);
+    if (status) {
+        close_knob(l);
+        return status;
+    }
+    *state = l;
+    *n = l->n;
+    return CNR_OK;
+}
+
+static cnr_status describe(void *state, int32_t domain, cnr_knob_domain *out, cnr_error *err) {
+    const uint32_t size = out->size;
+    (void)err;
+    memcpy(out, &((cards *)state)->at[domain]->domain, size < sizeof *out ? size : sizeof *out);
+    out->size = size;
+    return CNR_OK;
+}
+
+static cnr_status step_at(void *state, int32_t domain, int32_t index, uint64_t *hz, cnr_error *err) {
+    (void)err;
+    *hz = (uint64_t)((cards *)state)->at[domain]->steps[index] * 1000000u;
+    return CNR_OK;
+}
+
+static cnr_status read_knob(void *state, int32_t domain, cnr_knob_state *out, cnr_error *err) {
+    const cards *l = state;
+    const card *c = l->at[domain];
+    utilization busy;
+    unsigned value;
+    const int code = l->lib.clock(c->device, GRAPHICS, &value);
+    if (code) return complain(&l->lib, code, c->domain.name, "its clock", err);
+    out->hz = (uint64_t)value * 1000000u;
+    if (!l->lib.busy(c->device, &busy)) out->load_percent = (int32_t)busy.gpu;
+    if (!l->lib.temperature(c->device, 0, &value)) out->temperature_mc = (int32_t)value * 1000;
+    return CNR_OK;
+}
+
+/* ---- setting, and putting back ---- */
+
+static cnr_status give(const cards *l, const card *c, unsigned mhz, cnr_error *err) {
+    unsigned is = 0;
+    int code = l->lib.set(c->device, c->memory, mhz);
+    if (!code) code = l->lib.found(c->device, GRAPHICS, &is);
+    if (code) return complain(&l->lib, code, c->domain.name, "its clock can't be set", err);
+    if (is <= mhz) return CNR_OK;
+    return gauge_host->fail(err, CNR_E_STATE, c->domain.name, "was set to %u MHz, and is %u still", mhz, is);
+}
+
+static cnr_status set(void *state, int32_t domain, uint64_t hz, int32_t cores, cnr_error *err) {
+    const cards *l = state;
+    (void)cores;
+    return hz ? give(l, l->at[domain], (unsigned)(hz / 1000000u), err) : CNR_OK;
+}
+
+static cnr_status restore(void *state, cnr_error *err) {
+    const cards *l = state;
+    cnr_status status = CNR_OK;
+    GAUGE_EACH(i, l->n) {
+        if (!l->at[i]->domain.writable) continue;
+        const cnr_status one = give(l, l->at[i], l->at[i]->graphics, err);
+        if (one) status = one;
+    }
+    return status;
+}
+
+static int32_t found(void *state, char *text, size_t room) {
+    const cards *l = state;
+    int32_t n = 0;
+    GAUGE_EACH(i, l->n) {
+        const size_t used = (size_t)n < room ? (size_t)n : room;
+        n += snprintf(text + used, room - used, "%d %u %u\n", (int)i, l->at[i]->memory, l->at[i]->graphics);
+    }
+    return n;
+}
+
+static cnr_status bring_back(void *state, const char *text, cnr_error *err) {
+    cards *l = state;
+    int index, n;
+    unsigned memory, graphics;
+    for (; sscanf(text, "%d %u %u\n%n", &index, &memory, &graphics, &n) == 3; text += n) {
+        if (index < 0 || index >= l->n || !memory || !graphics) continue;
+        l->at[index]->memory = memory;
+        l->at[index]->graphics = graphics;
+        read_steps(&l->lib, l->at[index]);
+    }
+    return restore(l, err);
+}
+
+static const cnr_knob knob = {
+    .size = sizeof(cnr_knob), .name = "nvml", .summary = "clocks of NVIDIA's cards", .open = open_knob,
+    .describe = describe, .step = step_at, .read = read_knob, .set = set, .restore = restore,
+    .close = close_knob, .found = found, .bring_back = bring_back};
+
+static cnr_status start(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
+    (void)err;
+    gauge_host = host;
+    return host->add(registrar, CNR_KIND_KNOB, &knob);
+}
+
+CNR_PLUGIN("knob-nvml", "1", "clocks of NVIDIA's cards, by their library", "MIT", start)
