@@ -81,6 +81,11 @@ static bool own_values(cnr_graph *g) {
     for (int32_t i = 0; i < g->values.n; i++) {
         cnri_value *v = &g->values.at[i];
         if (!v->borrowed) continue;
+        if (v->uses == 0) { /* what rewrites have left behind */
+            v->type->data = NULL;
+            v->borrowed = false;
+            continue;
+        }
         const size_t bytes = (size_t)v->type->bytes;
         void *own = cnri_alloc(bytes + 1);
         if (!own) return false;

@@ -22,7 +22,7 @@ cnr_status cnri_model_idle(cnr_model *m, cnr_error *err) {
 
 static bool is_weight(const cnr_graph *g, cnr_value v) {
     const cnri_value *value = v >= 0 && v < g->values.n ? &g->values.at[v] : NULL;
-    return value && value->producer < 0 && !value->is_input && value->type->data;
+    return value && value->producer < 0 && !value->is_input && value->type->data && value->uses > 0;
 }
 
 /* -1, and an error with the nearest name. */

@@ -80,7 +80,6 @@ typedef struct cnri_trained { /* one weight, or what is measured beside */
     float *data, *best, *memory; /* memory: the optimiser's, n for each */
     float *mask;    /* NULL, or n numbers: where 0 the weight stays 0 */
     cnr_value value; /* in the training graph; -1 before it is there */
-    cnr_value remembered[CNRI_MOST_MEMORIES];
     bool learned;   /* the loss depends on it; else statistics */
     bool decays;
     bool prepared;  /* some kernel's blob is made of it, and again each step */
@@ -113,18 +112,19 @@ cnr_status cnri_trainer_open(cnr_runtime *rt, cnr_graph *net, const cnri_train_o
 cnr_status cnri_trainer_open_gradients(cnr_runtime *rt, cnr_graph *net,
                                        const cnri_train_options *options, cnri_trainer **out,
                                        cnr_error *err);
-/* Of t->labels and `input`; statistics of the batch are in the weights' arrays afterwards. */
-cnr_status cnri_trainer_gradients(cnri_trainer *t, const float *input, double *loss,
-                                  cnr_error *err);
-/* New data for a weight, which its plans follow. */
-cnr_status cnri_trainer_set(cnri_trainer *t, const char *weight, const float *data, cnr_error *err);
 /* One that can only judge, by the weights as they are. */
 cnr_status cnri_trainer_open_judge(cnr_runtime *rt, cnr_graph *net,
                                    const cnri_train_options *options, cnri_trainer **out,
                                    cnr_error *err);
 void cnri_trainer_free(cnri_trainer *t);
+/* ---- step.c ---- */
 /* One step on t->inputs and t->labels: forward, backward, update. */
 cnr_status cnri_trainer_step(cnri_trainer *t, double *loss, int64_t *correct, cnr_error *err);
+/* Of t->labels and `input`; statistics of the batch are in the weights' arrays afterwards. */
+cnr_status cnri_trainer_gradients(cnri_trainer *t, const float *input, double *loss,
+                                  cnr_error *err);
+/* New data for a weight, which its plan follows. */
+cnr_status cnri_trainer_set(cnri_trainer *t, const char *weight, const float *data, cnr_error *err);
 /* How many of the first n samples of t->inputs the net gets right. */
 cnr_status cnri_trainer_judge(cnri_trainer *t, int64_t n, int64_t *correct, cnr_error *err);
 /* Brings the weights' arrays up to date. */
@@ -132,9 +132,6 @@ cnr_status cnri_trainer_fetch(cnri_trainer *t, cnr_error *err);
 /* Keeps the weights as the best so far; or goes back to them and puts them into the net. */
 cnr_status cnri_trainer_keep(cnri_trainer *t, cnr_error *err);
 cnr_status cnri_trainer_finish(cnri_trainer *t, cnr_error *err);
-/* Pins the weight's elements to 0 where mask is 0. */
-cnr_status cnri_trainer_mask(cnri_trainer *t, const char *weight, const uint8_t *mask,
-                             cnr_error *err);
 
 /* ---- optimise.c ---- */
 /* Replaces nodes by what their operators have in training; `step`: its number, a value of g. */

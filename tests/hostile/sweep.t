@@ -92,6 +92,8 @@ sweep('warm', $small, 'warm', @small, qw(--weights random:1 --cache cache));
 my $warmed = digits(glob 'scripts/nets/lenet5.*');
 system("cd $warmed && '" . abs_path("$build/cnnrun") . "' warm --threads 1 lenet5.lua --cache cache -q >/dev/null");
 sweep('run with a stored plan', $warmed, qw(run --threads 1 --cache cache --json lenet5.lua five.png));
+my $change = digits('tests/hostile/small.lua', 'tests/hostile/change.lua');
+sweep('a net that a script changes', $change, qw(run --threads 1 change.lua small.lua images:list.txt out.cnr));
 sweep('what scripts can say', folder(), qw(lua --json));
 sweep('what scripts can say, for editors', folder(), qw(lua --annotations types));
 my $plot = folder('tests/hostile/plot.lua');
