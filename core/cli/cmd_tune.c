@@ -7,19 +7,22 @@ static const cnri_option options[] = {
                 .max = 65536),
     CNRI_OPTION(cnri_tune_options, repeat, "--repeat", "N",
                 "measure all of it so often; the medians are kept (1)", .min = 1, .max = 1000),
-    CNRI_OPTION(cnri_tune_options, again, "--again", NULL, "measure what is on record too")};
+    CNRI_OPTION(cnri_tune_options, again, "--again", NULL, "measure what is on record too"),
+    CNRI_OPTION(cnri_tune_options, no_energy, "--no-energy", NULL,
+                "times alone, though there is a meter (a second or so each kernel)")};
 
 typedef struct tuned { const char *net; cnri_tuned t; } tuned;
 static const cnri_field fields[] = {
     CNRI_FIELD(tuned, "net", net),
     CNRI_FIELD(tuned, "repeats", t.repeats),
     CNRI_FIELD(tuned, "rows", t.rows),
+    CNRI_FIELD(tuned, "joules", t.joules),
     CNRI_FIELD(tuned, "choices", t.choices),
     CNRI_FIELD(tuned, "agreement", t.agreement),
     CNRI_FIELD(tuned, "spread", t.spread)};
 static const cnri_record record = CNRI_RECORD(fields,
     "{net}: {choices} layers with a choice, measured {repeats} times: {agreement:.1%} agreement, "
-    "spread {spread:.1%}; {rows} times on record\n");
+    "spread {spread:.1%}; {rows} times on record, {joules} with joules\n");
 
 static const char *wrong(const cnri_call *call, const void *values) {
     (void)values;
@@ -39,8 +42,9 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 const cnri_command cnri_cmd_tune = {
     .name = "tune",
     .operands = "NET --cache DIR",
-    .summary = "Times each kernel that takes a layer, in turns, and keeps the medians in the\n"
-               "cache folder, where planning finds them. Nothing else ever measures.",
+    .summary = "Times each kernel that takes a layer, in turns, on each of --devices, and copies between\n"
+               "them; where there is a meter, joules too. The medians are kept in the cache folder,\n"
+               "where planning finds them. Nothing else ever measures.",
     .details = "choices counts the layers that several kernels take, agreement is the part of all\n"
                "choices that were the usual one, spread how far the sums of the chosen times lie\n"
                "apart, of their median.",

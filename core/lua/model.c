@@ -378,7 +378,7 @@ static int list_candidates(lua_State *L) {
     lua_settop(L, 2);
     const uint64_t left = cnri_script_leave();
     cnr_status status = cnri_input_shapes(model, 1, &shapes, &err);
-    if (!status) status = cnri_plan_with_table(model, shapes.list, shapes.n, &plan, &err);
+    if (!status) status = cnri_plan_to_look_at(model, shapes.list, shapes.n, true, &plan, &err);
     cnri_shapes_free(&shapes);
     cnri_script_return(L, left);
     if (status) return cnri_script_raise(L, &err);

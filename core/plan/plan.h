@@ -117,6 +117,7 @@ typedef struct cnri_table_row {
     int32_t node, device, takes, score; /* takes: nodes that it computes; score 0: the reference */
     const char *kernel, *layout_in, *layout_out, *encodings;
     cnri_cost cost;        /* of these nodes; ns is there, if only guessed */
+    double guess;          /* ns, whatever is known */
     uint64_t bytes, flops; /* inputs, weights and outputs; a multiply-accumulate is two */
     bool splits;           /* it can compute ranges */
     const char *by;        /* who took it; NULL: nobody */

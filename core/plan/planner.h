@@ -242,6 +242,8 @@ cnr_status cnri_memo_keep(cnri_planner *p, int32_t node, cnr_error *err);
  * do not count; measures if that is wanted. */
 cnr_status cnri_tuning_begin(cnri_planner *p, const cnri_chain *chain, const cnri_question *q,
                              char key[CNRI_TUNING_KEY], cnr_error *err);
+/* Nothing is done for the node, but that two values share their bytes. */
+bool cnri_only_shares(const cnri_planner *p, const cnr_node *node);
 bool cnri_kernel_only_forced(const cnr_kernel *k); /* never chosen by itself */
 bool cnri_kernel_drives(const cnr_kernel *k, const cnr_device *device);
 /* residency.c */

@@ -6,6 +6,7 @@
 #define GUESS_NS_A_MAC 0.1
 #define GUESS_NS_A_BYTE 0.1
 #define GUESS_NS_A_CALL 1e3
+#define GUESS_NS_A_VIEW 1.0 /* two values that share bytes */
 #define GUESS_NS_A_CALL_AWAY 2e4 /* to a device that is not the host */
 
 /* Layouts that a value may have, one after the other, by value and device. */
@@ -109,7 +110,9 @@ static void count_work(const cnri_view *v, const cnr_node *own, cnri_table_row *
     for (int32_t i = 0; i < v->n_chain; i++) row->flops += 2 * cnri_node_macs(v->node.epilogue[i]->node);
 }
 
-static double guess_ns(const cnr_device *d, const cnri_table_row *row) {
+static double guess_ns(const cnri_planner *p, const cnr_node *node, const cnr_device *d,
+                       const cnri_table_row *row) {
+    if (!row->score && cnri_only_shares(p, node)) return GUESS_NS_A_VIEW;
     const double units = row->score && d->concurrency > 0 ? d->concurrency : 1;
     const double worse = row->score ? 2 - row->score / 1000.0 : 10;
     const double macs = (double)row->flops / 2 * GUESS_NS_A_MAC * worse / units;
@@ -156,9 +159,12 @@ static cnr_status add_row(tabling *g, const cnri_chain *chain, const cnri_candid
     row->layout_out = layout_text(g, c, v.out, v.n_out, cnri_layout(c, CNRI_OUT_BLOCK),
                                   cnri_layout(c, CNRI_OUT_CLASS));
     if (!row->layout_in || !row->layout_out) return cnri_no_memory(err);
-    count_work(&v, &g->p->graph->nodes.at[chain->node]->view, row);
+    const cnr_node *own = &g->p->graph->nodes.at[chain->node]->view;
+    count_work(&v, own, row);
+    if (row->cost.rest > 0) row->cost.joules *= 1 - row->cost.rest / row->cost.ns;
     row->cost.ns -= row->cost.rest;
-    if (row->cost.ns <= 0) row->cost.ns = guess_ns(d, row);
+    row->guess = guess_ns(g->p, own, d, row);
+    if (row->cost.ns <= 0) row->cost.ns = row->guess;
     for (int32_t i = 0; i < v.n_out; i++)
         if (!add_offer(&g->seen, v.out[i],
                        (cnri_offer){c->device, cnri_layout(c, CNRI_OUT_BLOCK)[i],
@@ -204,6 +210,18 @@ static cnr_status rows_on(tabling *g, cnri_chain *chain, cnri_question *q, cnr_e
     return status;
 }
 
+/* Beside what was measured, guesses are as far off as that one's is: they keep their order. */
+static void scale_guesses(cnri_table *t, int32_t first) {
+    const cnri_table_row *least = NULL;
+    for (int32_t i = first; i < t->rows.n; i++) {
+        const cnri_table_row *r = &t->rows.at[i];
+        if (r->cost.from == CNRI_MEASURED && (!least || r->cost.ns < least->cost.ns)) least = r;
+    }
+    const double factor = least && least->guess > 0 ? least->cost.ns / least->guess : 1;
+    for (int32_t i = first; i < t->rows.n; i++)
+        if (t->rows.at[i].cost.from == CNRI_GUESSED) t->rows.at[i].cost.ns = t->rows.at[i].guess * factor;
+}
+
 static cnr_status rows_of(tabling *g, int32_t node, cnr_error *err) {
     cnri_planner *p = g->p;
     cnri_pick *pick = &p->picks[node];
@@ -216,8 +234,11 @@ static cnr_status rows_of(tabling *g, int32_t node, cnr_error *err) {
     if (q.dynamic) q.cap = 0;
     g->node = node;
     g->t->nodes.at[node].first = g->t->rows.n;
-    for (q.device = 0; q.device < p->plan->n_devices && !status; q.device++)
+    for (q.device = 0; q.device < p->plan->n_devices && !status; q.device++) {
+        const int32_t first = g->t->rows.n;
         status = rows_on(g, chain, &q, err);
+        scale_guesses(g->t, first);
+    }
     cnri_chain_free(&own);
     return status;
 }

@@ -114,7 +114,15 @@ static cnr_graph *segment_of(const cnri_planner *p, const cnri_chain *chain) {
     return NULL;
 }
 
-/* What there is to time: kernels that could be chosen; where there are none, the reference. */
+bool cnri_only_shares(const cnri_planner *p, const cnr_node *node) {
+    cnr_alias found[8];
+    int32_t n = p->alias && CNRI_HAS(node->desc, aliases_of) ? node->desc->aliases_of(node, found, 8) : 0;
+    for (int32_t i = 0; i < n && i < 8; i++)
+        if (found[i].kind != CNR_ALIAS_INPLACE && found[i].kind != CNR_ALIAS_UPDATE) return true;
+    return false;
+}
+
+/* Kernels that could be chosen. */
 static int32_t list_kernels(const cnr_op *op, const cnr_device *d, const char **names) {
     const cnr_kernel *const *all = NULL;
     const int32_t n = cnri_kernels_for(op, &all);
@@ -125,24 +133,43 @@ static int32_t list_kernels(const cnr_op *op, const cnr_device *d, const char **
     return count;
 }
 
+/* *any: some of them take it. */
+static cnr_status time_all(cnri_tuning *t, const cnr_graph *segment, const char *device,
+                           const char *key, const char *const *names, int32_t n, bool *any,
+                           cnr_error *err) {
+    cnri_cost *costs = cnri_alloc_zero(((size_t)n + 1) * sizeof *costs);
+    cnr_status status = costs ? CNR_OK : cnri_no_memory(err);
+    *any = false;
+    if (!status && n > 0) status = t->measure(t->arg, segment, device, names, n, costs, err);
+    for (int32_t i = 0; i < n && !status; i++) {
+        if (!(costs[i].ns > 0)) continue;
+        *any = true;
+        status = cnri_tuning_set(t, key, names[i], costs[i], err);
+    }
+    cnri_free(costs);
+    return status;
+}
+
+/* What could run the node; where no kernel does, the reference. */
 static cnr_status measure(cnri_planner *p, const cnri_chain *chain, int32_t device,
                           const char *key, cnr_error *err) {
+    static const char *const reference[] = {cnri_reference_name};
     cnri_tuning *t = p->options->tuning;
     const cnr_device *d = p->plan->devices[device];
-    const cnr_op *op = p->graph->nodes.at[chain->node]->view.desc;
+    const cnr_node *node = &p->graph->nodes.at[chain->node]->view;
     const cnr_kernel *const *all = NULL;
-    const size_t room = (size_t)cnri_kernels_for(op, &all) + 1;
-    const char **names = cnri_alloc(room * sizeof *names);
-    cnri_cost *costs = cnri_alloc_zero(room * sizeof *costs);
-    cnr_graph *segment = names && costs ? segment_of(p, chain) : NULL;
-    cnr_status status = names && costs ? CNR_OK : cnri_no_memory(err);
-    const int32_t n = names ? list_kernels(op, d, names) : 0;
-    if (segment && n > 1) status = t->measure(t->arg, segment, d->name, names, n, costs, err);
-    for (int32_t i = 0; i < n && !status; i++)
-        if (costs[i].ns > 0) status = cnri_tuning_set(t, key, names[i], costs[i], err);
+    const char **names = cnri_alloc(((size_t)cnri_kernels_for(node->desc, &all) + 1) * sizeof *names);
+    cnr_graph *segment = names ? segment_of(p, chain) : NULL;
+    cnr_status status = names ? CNR_OK : cnri_no_memory(err);
+    bool any = false;
+    if (segment)
+        status = time_all(t, segment, d->name, key, names, list_kernels(node->desc, d, names), &any,
+                          err);
+    if (segment && !status && !any && cnri_is_host(d) && CNRI_HAS(node->desc, reference) &&
+        !cnri_only_shares(p, node))
+        status = time_all(t, segment, d->name, key, reference, 1, &any, err);
     cnri_graph_free(segment);
     cnri_free((void *)names);
-    cnri_free(costs);
     return status;
 }
 

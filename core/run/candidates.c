@@ -1,17 +1,17 @@
 /* What a plan is chosen from, for applications and for whoever prints it. */
 #include "core/run/run.h"
 
-cnr_status cnri_plan_with_table(cnr_model *m, const cnr_tensor *const *types, int32_t n,
-                                cnr_plan **out, cnr_error *err) {
+cnr_status cnri_plan_to_look_at(const cnr_model *m, const cnr_tensor *const *types, int32_t n,
+                                bool table, cnr_plan **out, cnr_error *err) {
     cnri_plan_options options = m->plan_options;
     cnri_tuning record = {0};
     uint8_t print[16];
     cnr_error why = CNR_ERROR_INIT;
     *out = NULL;
-    if (m->cache && cnri_tuning_load(m->cache, &record, print, &why))
+    if (m->cache && !options.deterministic && cnri_tuning_load(m->cache, &record, print, &why))
         cnri_log(CNR_LOG_WARN, "cache", "%s: %s", why.where, why.text);
     options.tuning = record.rows.n ? &record : NULL;
-    options.candidates = true;
+    options.candidates = table;
     const int64_t before = cnri_alloc_failures();
     cnr_status status = cnri_plan_make(m->graph, &m->rt->devices, &options, types, n, out, err);
     status = cnri_alloc_verdict(before, status, m->path ? m->path : "model", err);
@@ -64,7 +64,7 @@ cnr_status cnr_candidates(cnr_model *m, const cnr_tensor *const *shapes, int32_t
     if (!types || !list) status = cnri_fail(err, CNR_E_MEMORY, "candidates", "out of memory");
     if (!status) status = cnri_plan_types(m, shapes, n_shapes, types, err);
     for (int32_t i = 0; i < n && !status; i++) list[i] = &types[i];
-    if (!status) status = cnri_plan_with_table(m, list, n, &plan, err);
+    if (!status) status = cnri_plan_to_look_at(m, list, n, true, &plan, err);
     if (!status) status = fill(plan, &got, err);
     cnri_free(types);
     cnri_free((void *)list);

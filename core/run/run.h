@@ -111,9 +111,9 @@ int32_t cnri_plans_count(const cnr_model *m);
 /* The input types of a plan for these shapes: `types` has room for each. */
 cnr_status cnri_plan_types(const cnr_model *m, const cnr_tensor *const *shapes, int32_t n_shapes,
                            cnr_tensor *types, cnr_error *err);
-/* candidates.c: a plan of its own, with its table, by the record that the cache has. */
-cnr_status cnri_plan_with_table(cnr_model *m, const cnr_tensor *const *types, int32_t n,
-                                cnr_plan **out, cnr_error *err);
+/* candidates.c: a plan of the caller's own, by the record that the cache has; with its table, if wanted. */
+cnr_status cnri_plan_to_look_at(const cnr_model *m, const cnr_tensor *const *types, int32_t n,
+                                bool table, cnr_plan **out, cnr_error *err);
 
 /* stored.c: a plan from the model's cache, or made and stored there; without a cache just made.
  * Whether it was a hit, a miss or stale, and why, is logged and stands in (*out)->origin. */

@@ -5,9 +5,11 @@
 enum { ROUNDS = 9 };
 
 typedef struct timing { /* what a record asks to be filled by */
-    cnri_devices *devices;
+    cnr_runtime *rt;
     const cnr_observer *observer;
     int64_t segments;
+    bool energy;       /* there may be a meter */
+    double idle_watts; /* of the machine, once something was metered; 0 */
 } timing;
 
 /* ---- one kernel on the segment ---- */
@@ -15,17 +17,21 @@ typedef struct timing { /* what a record asks to be filled by */
 typedef struct trial {
     cnr_plan *plan;
     cnr_session *session;
-    double ns[ROUNDS];
-    uint64_t begun, sum; /* sum: of the run under way */
-    int32_t rounds;
+    double ns[ROUNDS], rest[ROUNDS];
+    uint64_t begun, sum, left; /* of the run under way; left: what others did */
+    int32_t rounds, heard;
 } trial;
 
 /* Only what computes counts: what layouts cost depends on the neighbours, whom planning knows. */
 static void hear(void *arg, const cnri_event *e) {
     trial *t = arg;
     if (e->kind == CNRI_EVENT_STEP_BEGIN) t->begun = e->now_ns;
-    if (e->kind == CNRI_EVENT_STEP_END && e->plan->steps.at[e->step].kind == CNRI_STEP_KERNEL)
-        t->sum += e->took_ns ? e->took_ns : e->now_ns - t->begun;
+    if (e->kind != CNRI_EVENT_STEP_END) return;
+    const cnri_step *step = &e->plan->steps.at[e->step];
+    if (step->kind != CNRI_STEP_KERNEL) return;
+    const uint64_t took = e->took_ns ? e->took_ns : e->now_ns - t->begun;
+    t->sum += took;
+    if (step->node != 0) t->left += took;
 }
 
 static cnr_status put_inputs(trial *t, const cnr_graph *g, cnr_error *err) {
@@ -63,8 +69,7 @@ static cnr_status begin(trial *t, cnri_devices *set, const cnr_graph *g, const c
     if (*takes) status = cnr_session_open(t->plan, &t->session, err);
     if (*takes && !status) status = put_inputs(t, g, err);
     if (*takes && !status) status = cnr_session_run(t->session, err); /* the first warms up */
-    int32_t id;
-    if (*takes && !status) status = cnri_session_listen(t->session, hear, t, true, &id, err);
+    if (*takes && !status) status = cnri_session_listen(t->session, hear, t, true, &t->heard, err);
     cnri_free(word);
     cnri_free(types);
     return status;
@@ -77,6 +82,69 @@ static void end(trial *t) {
 
 /* In turns, so that what disturbs the machine disturbs all alike; those that are three times as
  * slow as the best in the first round are not asked again. */
+static cnr_status run_rounds(trial *trials, bool *in, int32_t n, cnr_error *err) {
+    cnr_status status = CNR_OK;
+    for (int32_t round = 0; round < ROUNDS && !status; round++) {
+        double least = INFINITY;
+        for (int32_t i = 0; i < n && !status; i++) {
+            trial *t = &trials[i];
+            if (!in[i]) continue;
+            t->sum = t->left = 0;
+            status = cnr_session_run(t->session, err);
+            t->ns[t->rounds] = t->sum ? (double)t->sum : 1;
+            t->rest[t->rounds] = (double)t->left;
+            if (t->ns[t->rounds] < least) least = t->ns[t->rounds];
+            t->rounds++;
+        }
+        for (int32_t i = 0; i < n && round == 0 && !status; i++)
+            if (in[i] && trials[i].ns[0] > 3 * least) in[i] = false;
+    }
+    return status;
+}
+
+static cnr_status run_again(void *session, cnr_error *err) {
+    return cnr_session_run(session, err);
+}
+
+/* What the machine takes for one run; a second or so. Where nothing is metered nobody asks again. */
+static cnr_status meter(timing *m, trial *t, cnri_cost *cost, cnr_error *err) {
+    cnr_energy energy = {.size = sizeof energy};
+    cnr_session_unlisten(t->session, t->heard);
+    cnr_status status = cnr_energy_of(m->rt, run_again, t->session, NULL, m->observer, &energy, err);
+    if (status == CNR_E_NOT_FOUND) status = CNR_OK;
+    m->energy = !status && energy.source != CNR_ENERGY_UNMEASURED;
+    if (m->energy && energy.joules > 0) cost->joules = energy.joules;
+    if (m->energy && energy.idle_watts > 0) m->idle_watts = energy.idle_watts;
+    cnr_energy_free(&energy);
+    return status;
+}
+
+/* Of the knob that clocks the device, or some part of it; 0: there is none, or it does not say. */
+static double mhz_of(cnr_runtime *rt, const char *device) {
+    const size_t n = strlen(device);
+    cnr_gauge_list list = {.size = sizeof list};
+    double hz = 0;
+    if (cnr_gauges(rt, NULL, NULL, &list, NULL)) return 0;
+    for (int32_t i = 0; i < list.n; i++) {
+        const cnr_gauge *g = &list.at[i];
+        if (g->quantity || g->status || strncmp(g->feeds, device, n) != 0) continue;
+        if (g->feeds[n] && g->feeds[n] != ':') continue;
+        if ((double)g->hz > hz) hz = (double)g->hz;
+    }
+    cnr_gauges_free(&list);
+    return hz / 1e6;
+}
+
+static cnr_status cost_of(timing *m, trial *t, const char *device, bool in, cnri_cost *cost,
+                          cnr_error *err) {
+    if (t->rounds == 0) return CNR_OK;
+    cost->ns = cnri_median(t->ns, t->rounds);
+    cost->rest = cnri_median(t->rest, t->rounds);
+    if (cost->rest >= cost->ns) cost->rest = 0;
+    cost->mhz = mhz_of(m->rt, device);
+    return in && m->energy ? meter(m, t, cost, err) : CNR_OK;
+}
+
 static cnr_status time_kernels(void *arg, const cnr_graph *segment, const char *device,
                                const char *const *kernels, int32_t n, cnri_cost *costs,
                                cnr_error *err) {
@@ -85,43 +153,71 @@ static cnr_status time_kernels(void *arg, const cnr_graph *segment, const char *
     bool *in = cnri_alloc_zero((size_t)n);
     cnr_status status =
         trials && in ? CNR_OK : cnri_fail(err, CNR_E_MEMORY, "tune", "out of memory");
-    int32_t left = 0;
     if (!status) status = cnri_go_on(m->observer, "tune", m->segments++, 0, err);
-    for (int32_t i = 0; i < n && !status; i++) {
-        status = begin(&trials[i], m->devices, segment, device, kernels[i], &in[i], err);
-        left += in[i];
-    }
-    for (int32_t round = 0; round < ROUNDS && !status && left > 1; round++) {
-        double least = INFINITY;
-        for (int32_t i = 0; i < n && !status; i++) {
-            trial *t = &trials[i];
-            if (!in[i]) continue;
-            t->sum = 0;
-            status = cnr_session_run(t->session, err);
-            t->ns[t->rounds++] = t->sum ? (double)t->sum : 1;
-            if (t->ns[t->rounds - 1] < least) least = t->ns[t->rounds - 1];
-        }
-        for (int32_t i = 0; i < n && round == 0 && !status; i++)
-            if (in[i] && trials[i].ns[0] > 3 * least) in[i] = false;
-    }
-    for (int32_t i = 0; i < n && !status; i++) costs[i].ns = cnri_median(trials[i].ns, trials[i].rounds);
+    for (int32_t i = 0; i < n && !status; i++)
+        status = begin(&trials[i], &m->rt->devices, segment, device, kernels[i], &in[i], err);
+    if (!status) status = run_rounds(trials, in, n, err);
+    for (int32_t i = 0; i < n && !status; i++)
+        status = cost_of(m, &trials[i], device, in[i], &costs[i], err);
     for (int32_t i = 0; trials && i < n; i++) end(&trials[i]);
     cnri_free(trials);
     cnri_free(in);
     return status;
 }
 
-cnr_status cnri_tune(cnr_model *m, const cnr_tensor *const *types, int32_t n, cnri_tuning *t,
-                     const cnr_observer *observer, cnr_plan **out, cnr_error *err) {
+/* ---- beside the kernels: copies between devices, and the machine at rest ---- */
+
+static cnr_status time_link(const cnri_device *from, const cnri_device *to, cnri_tuning *t,
+                            cnr_error *err) {
+    static const struct { const char *name; uint64_t bytes; } sizes[] = {
+        {CNRI_TUNING_COPY_LESS, CNRI_TUNING_BYTES_LESS},
+        {CNRI_TUNING_COPY_MORE, CNRI_TUNING_BYTES_MORE}};
+    char key[CNRI_TUNING_KEY];
+    cnr_status status = cnri_tuning_link_key(from, to, key, err);
+    if (status || cnri_tuning_find(t, key, "")) return status;
+    for (size_t i = 0; i < CNRI_COUNT(sizes) && !status; i++) {
+        cnri_cost cost = {0};
+        status = cnri_copy_ns(&from->device, &to->device, sizes[i].bytes, &cost.ns, err);
+        if (!status) status = cnri_tuning_set(t, key, sizes[i].name, cost, err);
+    }
+    return status;
+}
+
+static cnr_status keep_idle(const timing *m, const cnri_device *d, cnri_tuning *t, cnr_error *err) {
+    const cnri_cost second = {.ns = 1e9, .joules = m->idle_watts, .mhz = mhz_of(m->rt, d->name)};
+    char key[CNRI_TUNING_KEY];
+    const cnr_status status = cnri_tuning_device_key(d, key, err);
+    return status ? status : cnri_tuning_set(t, key, CNRI_TUNING_IDLE, second, err);
+}
+
+static cnr_status time_around(const timing *m, const cnri_device_set *set, cnri_tuning *t,
+                              cnr_error *err) {
+    cnr_status status = CNR_OK;
+    for (int32_t a = 0; a < set->n && !status; a++) {
+        for (int32_t b = 0; b < set->n && !status; b++)
+            if (a != b) status = time_link(set->at[a], set->at[b], t, err);
+        if (!status && m->idle_watts > 0) status = keep_idle(m, set->at[a], t, err);
+    }
+    return status;
+}
+
+cnr_status cnri_tune(cnr_model *m, const cnr_tensor *const *types, int32_t n, bool energy,
+                     cnri_tuning *t, const cnr_observer *observer, cnr_plan **out, cnr_error *err) {
     cnri_plan_options options = m->plan_options;
-    timing timing = {&m->rt->devices, observer, 0};
+    timing timing = {m->rt, observer, 0, energy, 0};
+    cnri_device_set set;
+    *out = NULL;
+    options.tuning = t;
+    options.candidates = true; /* so that all devices' rows are made */
+    cnr_status status = cnri_device_set_make(&set, &m->rt->devices, m->graph, &options, err);
+    if (status) return status;
     t->measure = time_kernels;
     t->arg = &timing;
-    options.tuning = t;
-    const cnr_status status =
-        cnri_plan_make(m->graph, &m->rt->devices, &options, types, n, out, err);
+    status = cnri_plan_make_on(m->graph, &set, &options, types, n, out, err);
     t->measure = NULL;
     t->arg = NULL;
+    if (!status && !options.deterministic) status = time_around(&timing, &set, t, err);
+    cnri_device_set_free(&set);
     return status;
 }
 
@@ -131,6 +227,11 @@ typedef struct found { /* of all repeats */
     CNRI_VEC(cnri_tuning) times;
     cnri_tuned *out;
 } found;
+
+/* "(idle)", "(copy 4K)": of a device, or between two. */
+static bool is_kernel(const cnri_timed *row) {
+    return row->kernel[0] != '(';
+}
 
 static bool first_of_key(const cnri_tuning *t, int32_t row) {
     for (int32_t i = 0; i < row; i++)
@@ -162,7 +263,7 @@ static cnr_status compare(found *f, cnr_error *err) {
         const char *key = first->rows.at[row].key;
         int32_t usual = 0;
         bool several;
-        if (!first_of_key(first, row) || !fastest(first, key, &several) || !several) continue;
+        if (!is_kernel(&first->rows.at[row]) || !first_of_key(first, row) || !fastest(first, key, &several) || !several) continue;
         f->out->choices++;
         for (int32_t a = 0; a < n; a++) {
             const cnri_timed *mine = fastest(&f->times.at[a], key, &several);
@@ -200,6 +301,7 @@ static cnr_status record_medians(const found *f, const cnri_tuning *record, cnri
         const cnri_timed *was = cnri_tuning_find(record, r->key, r->kernel);
         cnri_cost cost = r->cost;
         cost.ns = cnri_median(values, n);
+        cost.rest *= cost.ns / r->cost.ns;
         if (!was || cost.ns != was->cost.ns)
             status = cnri_tuning_set(news, r->key, r->kernel, cost, err);
     }
@@ -218,7 +320,8 @@ static cnr_status repeat(const cnri_tune_options *o, cnr_model *model, const cnr
         for (int32_t k = 0; !status && !o->again && o->repeat == 1 && k < record->rows.n; k++)
             status = cnri_tuning_set(one, record->rows.at[k].key, record->rows.at[k].kernel,
                                      record->rows.at[k].cost, err);
-        if (!status) status = cnri_tune(model, shapes.list, shapes.n, one, observer, &plan, err);
+        if (!status) status = cnri_tune(model, shapes.list, shapes.n, !o->no_energy, one, observer,
+                                         &plan, err);
         cnri_plan_free(plan);
         if (!status && cnri_stopped(observer))
             status = cnri_fail(err, CNR_E_CANCELLED, "tune", "stopped");
@@ -242,6 +345,7 @@ cnr_status cnri_tune_model(cnr_model *model, const cnri_tune_options *options,
     if (!status) status = cnri_tuning_save(options->folder, &news, err);
     out->repeats = f.times.n;
     out->rows = news.rows.n;
+    for (int32_t i = 0; i < news.rows.n; i++) out->joules += news.rows.at[i].cost.joules > 0;
     for (int32_t i = 0; i < f.times.n; i++) cnri_vec_free(&f.times.at[i].rows);
     cnri_vec_free(&f.times);
     cnri_vec_free(&record.rows);

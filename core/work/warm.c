@@ -1,15 +1,12 @@
 /* Plans of a net at its usual sizes: to look at, or made and kept for quick starts later. */
 #include "core/work/work.h"
 
-cnr_status cnri_plan_to_see(cnr_model *model, int64_t batch, bool table, cnr_plan **out,
+cnr_status cnri_plan_to_see(const cnr_model *model, int64_t batch, bool table, cnr_plan **out,
                             cnr_error *err) {
     cnri_shapes shapes;
     *out = NULL;
     cnr_status status = cnri_input_shapes(model, batch, &shapes, err);
-    if (!status && table) status = cnri_plan_with_table(model, shapes.list, shapes.n, out, err);
-    else if (!status)
-        status = cnri_plan_make(model->graph, &model->rt->devices, &model->plan_options, shapes.list,
-                                shapes.n, out, err);
+    if (!status) status = cnri_plan_to_look_at(model, shapes.list, shapes.n, table, out, err);
     cnri_shapes_free(&shapes);
     return status;
 }

@@ -146,17 +146,20 @@ cnr_status cnri_energy_command(cnr_runtime *rt, char *const *argv, const cnr_obs
                                cnr_energy *out, int *exit_code, cnr_error *err);
 
 /* ---- tune.c ---- */
-/* Times kernels where `t` has no times yet, for these shapes, and plans by them; the plan is the
- * caller's, not the model's. Options that ask for determinism leave clocks alone. */
-cnr_status cnri_tune(cnr_model *model, const cnr_tensor *const *types, int32_t n, cnri_tuning *t,
-                     const cnr_observer *observer, cnr_plan **out, cnr_error *err);
+/* Times kernels where `t` has no times yet, for these shapes, on each device that the model's options name,
+ * and copies between them; plans by that. The plan is the caller's, not the model's. energy: joules too,
+ * if there is a meter. Options that ask for determinism leave clocks alone. */
+cnr_status cnri_tune(cnr_model *model, const cnr_tensor *const *types, int32_t n, bool energy,
+                     cnri_tuning *t, const cnr_observer *observer, cnr_plan **out, cnr_error *err);
 typedef struct cnri_tune_options {
     const char *folder;    /* whose record is read and written */
     int64_t batch, repeat; /* pictures at a time; times that all of it is measured */
     bool again;            /* what is on record too */
+    bool no_energy;        /* times alone, though there is a meter */
 } cnri_tune_options;
 typedef struct cnri_tuned {
     int32_t repeats, rows; /* rows: on record now */
+    int32_t joules;        /* those of them with joules */
     int64_t choices;       /* layers that several kernels take */
     double agreement;      /* part of all choices that were the usual one */
     double spread;         /* how far the sums of the chosen times lie apart, of their median */
@@ -167,7 +170,7 @@ cnr_status cnri_tune_model(cnr_model *model, const cnri_tune_options *options,
 /* ---- warm.c ---- */
 /* For the usual sizes at `batch`, with its table if that is wanted; the caller's (cnri_plan_free), not the
  * model's. */
-cnr_status cnri_plan_to_see(cnr_model *model, int64_t batch, bool table, cnr_plan **out,
+cnr_status cnri_plan_to_see(const cnr_model *model, int64_t batch, bool table, cnr_plan **out,
                             cnr_error *err);
 typedef struct cnri_warmed {
     int64_t batch;
@@ -178,6 +181,10 @@ typedef struct cnri_warmed {
 } cnri_warmed;
 /* Plans, and prepares weights, into the model's cache. */
 cnr_status cnri_warm(cnr_model *model, int64_t batch, cnri_warmed *out, cnr_error *err);
+
+/* copies.c: what so many bytes take from one device to another: the median of some copies. */
+cnr_status cnri_copy_ns(const cnr_device *from, const cnr_device *to, uint64_t bytes, double *ns,
+                        cnr_error *err);
 
 /* ---- quantise.c ---- */
 typedef struct cnri_quantise_options {

@@ -187,7 +187,7 @@ static void measured(void) {
     has_text(origin_of(folder, origin, sizeof origin), "miss", "a stored plan");
     has_text(origin_of(folder, origin, sizeof origin), "hit", "that is taken over");
     const cnr_tensor *types[] = {m->graph->values.at[m->graph->inputs.at[0]].type};
-    const cnr_status status = cnri_tune(m, types, 1, &t, NULL, &plan, &err);
+    const cnr_status status = cnri_tune(m, types, 1, false, &t, NULL, &plan, &err);
     ok(!status && t.rows.n >= 2, "by the real clock: %d times on record: %s", (int)t.rows.n,
        err.text);
     ok(!cnri_tuning_save(folder, &t, &err) && !cnri_tuning_load(folder, &back, print, &err) &&
