@@ -1,4 +1,4 @@
-/* cnnrun lua: what scripts can say, from the tables that it is registered by; type files for editors. */
+/* cnnrun lua: what scripts can say; type files for editors. */
 #include "core/cli/cli.h"
 #include "core/lua/script.h"
 #include <errno.h>
@@ -27,12 +27,13 @@ static void call_of(const cnri_lua_help *row, cnri_text *out) {
     if (row->loose) cnri_text_add(out, "%s", args);
     for (bool first = true; !row->loose && cnri_lua_next_item(&args, &item, &n); first = false) {
         const char *colon = memchr(item, ':', n);
-        cnri_text_add(out, "%s%.*s", first ? "" : ", ", (int)(colon ? colon - item : (long)n), item);
+        const int word = (int)(colon ? (size_t)(colon - item) : n);
+        cnri_text_add(out, "%s%.*s", first ? "" : ", ", word, item);
     }
     cnri_text_add(out, ")");
 }
 
-/* The help's first sentence, or all of it. What a plugin's object says of a method is its signature. */
+/* The help's first sentence, or all of it. An object says no more of a method than its signature. */
 static cnr_status print_line(const cnri_lua_help *row, bool all, cnr_error *err) {
     enum { COLUMN = 34 };
     cnri_text call = {0};
@@ -104,7 +105,8 @@ static void json_items(cnri_json *j, const char *key, const char *items) {
     cnri_json_end(j);
 }
 
-static cnr_status print_json(const cnri_lua_reference *r, const cnri_lua_help *row, cnr_error *err) {
+static cnr_status print_json(const cnri_lua_reference *r, const cnri_lua_help *row,
+                             cnr_error *err) {
     char call[256];
     cnri_json j;
     snprintf(call, sizeof call, "%s%s", row->owner, row->name);
@@ -157,9 +159,8 @@ static bool names_row(const cnri_lua_help *row, const char *name) {
     const size_t n = strlen(row->owner) - 1; /* without its mark */
     if (strcmp(word, row->name) != 0 && !is_alias(row->op, word)) return false;
     if (!mark) return true;
-    return same_letters(row->owner, n, "c") ? strncmp(name, "c.", 2) == 0 || strncmp(name, "cnnrun.", 7) == 0
-                                            : (size_t)(mark - name) == n &&
-                                                  strncasecmp(name, row->owner, n) == 0;
+    if (strcmp(row->owner, "c.") == 0 && strncmp(name, "cnnrun.", 7) == 0) return true;
+    return (size_t)(mark - name) == n && strncasecmp(name, row->owner, n) == 0;
 }
 
 /* E_NOT_FOUND with the nearest name. */
@@ -172,8 +173,9 @@ static cnr_status unknown(const cnri_lua_reference *r, const char *name, cnr_err
     }
     const char *near = cnri_nearest(mark ? mark + 1 : name, names.at, names.n);
     cnri_vec_free(&names);
-    if (near) return cnri_fail(err, CNR_E_NOT_FOUND, name, "no such function; did you mean %s?", near);
-    return cnri_fail(err, CNR_E_NOT_FOUND, name, "no such function; cnnrun lua lists all");
+    return cnri_fail(err, CNR_E_NOT_FOUND, name, "no such function; %s%s%s",
+                     near ? "did you mean " : "cnnrun lua lists all", near ? near : "",
+                     near ? "?" : "");
 }
 
 static cnr_status show(const cnri_lua_reference *r, const char *name, bool json, cnr_error *err) {
@@ -210,7 +212,7 @@ static cnr_status write_text(const char *path, const cnri_text *text, cnr_error 
     return status;
 }
 
-/* The settings by which lua-language-server finds the file, and lib's modules where require does. */
+/* Settings by which lua-language-server finds the file, and lib's modules where require does. */
 static void add_settings(const char *folder, const char *scripts, cnri_text *out) {
     char real[PATH_MAX], lib[PATH_MAX];
     cnri_text_add(out, "{\"runtime.version\": \"Lua 5.4\", \"runtime.path\": [\"?.lua\"], "
@@ -230,7 +232,8 @@ static const cnri_field fields[] = {
     CNRI_FIELD(written, "functions", functions),
     CNRI_FIELD(written, "settings", settings)};
 static const cnri_record record = CNRI_RECORD(fields,
-    "{file}: {functions} functions\nWhat .luarc.json beside your scripts should hold:\n{settings}\n");
+    "{file}: {functions} functions\n"
+    "What .luarc.json beside your scripts should hold:\n{settings}\n");
 
 static cnr_status annotate(const cnri_call *call, const cnri_lua_reference *r, const char *folder,
                            cnr_error *err) {
@@ -265,11 +268,11 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 const cnri_command cnri_cmd_lua = {
     .name = "lua",
     .operands = "[NAME]",
-    .summary = "Lists what scripts can say: the functions of require \"cnnrun\", the methods of what they\n"
-               "give, the modules of scripts/lib; with a NAME, all about one of them.",
+    .summary = "Lists what scripts can say: the functions of require \"cnnrun\", the methods of what\n"
+               "they give, the modules of scripts/lib; with a NAME, all about one of them.",
     .details = "A NAME is \"load\", \"c.load\", \"tensor:topk\", an operator, or a whole part: "
-               "\"tensor\", \"csv\".\nJSON, a line a function: {\"part\", \"call\", \"args\", \"gives\", "
-               "\"help\", \"options\"}.",
+               "\"tensor\", \"csv\".\nJSON, a line a function: {\"part\", \"call\", \"args\", "
+               "\"gives\", \"help\", \"options\"}.",
     CNRI_OPTIONS(options),
     .room = sizeof(lua),
     .max_operands = 1,

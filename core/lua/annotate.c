@@ -1,4 +1,4 @@
-/* What scripts can say as a type file of lua-language-server: classes, functions and their comments. */
+/* What scripts can say as a type file of lua-language-server: classes and functions. */
 #define _GNU_SOURCE /* memmem */
 #include "core/lua/library.h"
 #include "core/lua/state.h"
@@ -6,8 +6,8 @@
 
 /* Lua's words, which no function can be called. */
 static bool is_reserved(const char *name) {
-    static const char words[] = " and break do else elseif end false for function goto if in local nil "
-                                "not or repeat return then true until while ";
+    static const char words[] = " and break do else elseif end false for function goto if in local "
+                                "nil not or repeat return then true until while ";
     char word[64];
     snprintf(word, sizeof word, " %s ", name);
     return strstr(words, word) != NULL;
@@ -58,8 +58,8 @@ static void add_param(cnri_text *out, const cnri_lua_help *row, const char *item
         const char *type = colon + 1 + strspn(colon + 1, " "), *end = item + n;
         const char *at = memmem(type, (size_t)(end - type), "table", 5);
         push_table_name(row, name, sizeof name);
-        cnri_text_add(out, "%.*s%s%.*s%s", (int)(at - type), type, name, (int)(end - at - 5), at + 5,
-                      must || row->op ? "|any[]" : "");
+        cnri_text_add(out, "%.*s%s%.*s%s", (int)(at - type), type, name, (int)(end - at - 5),
+                      at + 5, must || row->op ? "|any[]" : "");
     } else {
         const char *type = colon + 1 + strspn(colon + 1, " ");
         cnri_text_add(out, "%.*s", (int)(item + n - type), type);
@@ -117,7 +117,7 @@ static void add_function(cnri_text *out, const cnri_lua_reference *r, const cnri
     if (row->loose) cnri_text_add(out, "...");
     else add_names(out, row->args);
     cnri_text_add(out, ") end\n");
-    for (const char *const *alias = aliases_of(row->op); *alias; alias++) /* the names of one are plain */
+    for (const char *const *alias = aliases_of(row->op); *alias; alias++)
         cnri_text_add(out, "%s[\"%s\"] = %s[\"%s\"]\n", table, *alias, table, row->name);
     cnri_text_add(out, "\n");
 }
@@ -132,8 +132,8 @@ static const char *marks_of(const char *name) {
 
 /* The local that holds the class: "cnnrun.Object.canvas: cnnrun.Object" becomes Object_canvas. */
 static void push_local(const char *name, char *local, size_t room) {
-    const char *from = strchr(name, '.');
-    snprintf(local, room, "%.*s", (int)strcspn(from ? from + 1 : name, ":"), from ? from + 1 : name);
+    const char *dot = strchr(name, '.'), *from = dot ? dot + 1 : name;
+    snprintf(local, room, "%.*s", (int)strcspn(from, ":"), from);
     for (char *p = local; *p; p++)
         if (*p == '.' || *p == '-') *p = '_';
 }
@@ -166,8 +166,8 @@ static void add_part(cnri_text *out, const cnri_lua_reference *r, int32_t part) 
 }
 
 cnr_status cnri_lua_annotate(const cnri_lua_reference *r, cnri_text *out, cnr_error *err) {
-    cnri_text_add(out, "---@meta cnnrun\n-- What scripts can say, by cnnrun %s and its plugins: cnnrun lua "
-                  "--annotations DIR\n\n---@class cnnrun\nlocal c = {}\n\n", CNNRUN_VERSION);
+    cnri_text_add(out, "---@meta cnnrun\n-- What scripts can say, by cnnrun %s and its plugins: cnnrun "
+                  "lua --annotations DIR\n\n---@class cnnrun\nlocal c = {}\n\n", CNNRUN_VERSION);
     for (int32_t i = 0; i < r->parts.n; i++)
         if (strncmp(r->parts.at[i].name, "lib.", 4) != 0) add_part(out, r, i);
     cnri_text_add(out, "return c\n");

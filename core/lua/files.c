@@ -16,7 +16,7 @@ static bool below(const char *path, const char *given) {
     return cnri_path_is_inside(path + n + (path[n] == '/'));
 }
 
-/* It is `given`, or below it with links followed: one that lies there may lead anywhere. *out: it does. */
+/* It is `given`, or below it with links followed. *out: it lies there, and leads elsewhere. */
 static bool allowed(const char *path, const char *given, bool *out) {
     if (!*given) return false;
     if (strcmp(path, given) == 0 || cnri_path_leads_below(path, given)) return true;

@@ -73,8 +73,8 @@ static void add_field(cnri_lua_reference *r, cnri_lua_help *row, const char *lin
 }
 
 /* The fields of the class, behind those of the one that it extends. */
-static void add_fields(cnri_lua_reference *r, cnri_lua_help *row, const char *text, const char *name,
-                       size_t n, int depth) {
+static void add_fields(cnri_lua_reference *r, cnri_lua_help *row, const char *text,
+                       const char *name, size_t n, int depth) {
     const char *line = text;
     while (line && !names_class(line, name, n)) line = next_line(line);
     if (!line || depth == DEEPEST_CLASS) return;
@@ -93,7 +93,8 @@ static void join(cnri_lua_reference *r, char **slot, const char *text, size_t n)
 }
 
 /* "---@param rows? any[]" as "rows?: any[]". */
-static void add_param(cnri_lua_reference *r, cnri_lua_help *row, const char *text, const char *line) {
+static void add_param(cnri_lua_reference *r, cnri_lua_help *row, const char *text,
+                      const char *line) {
     const char *name = line + strlen(param_mark);
     const size_t n = strcspn(name, " \n");
     const char *type = name + n + strspn(name + n, " ");

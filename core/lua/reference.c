@@ -1,4 +1,4 @@
-/* What scripts can say, gathered for people and editors from the tables that it is registered by. */
+/* What scripts can say, gathered from the tables that it is registered by. */
 #include "core/lua/library.h"
 #include "core/lua/state.h"
 #include <string.h>
@@ -210,7 +210,8 @@ static void gather_operators(cnri_lua_reference *r) {
         }
         add_ports(r, row, op);
         add_own(r, row, "name", "string", "of the layer, instead of in front");
-        add_own(r, row, "place", "string|table<string, number>", "where it runs: \"opencl:0\", or a share each");
+        add_own(r, row, "place", "string|table<string, number>",
+                "where it runs: \"opencl:0\", or a share each");
     }
 }
 

@@ -38,8 +38,8 @@ void cnri_lua_drop(cnr_runtime *rt); /* closes one that nothing loaded */
 cnr_status cnri_lua_graph(cnri_lua_program *p, const cnr_load_options *options, cnr_graph **out,
                           cnr_error *err);
 
-/* ---- reference.c: what scripts can say, for people and editors, gathered from where it is registered:
- * the module's functions, the methods of types and of plugins' objects, a constructor for each
+/* ---- reference.c: what scripts can say, for people and editors, from where it is registered: the
+ * module's functions, the methods of types and of plugins' objects, a constructor for each
  * operator, and what the documented files of scripts/lib say of themselves ---- */
 typedef struct cnri_lua_option { char *name, *type, *help; } cnri_lua_option; /* a key of a table */
 typedef struct cnri_lua_help {
@@ -49,9 +49,10 @@ typedef struct cnri_lua_help {
     char *help;          /* a line */
     CNRI_VEC(cnri_lua_option) options; /* of the table that it takes */
     const cnr_op *op;    /* of a constructor */
-    bool loose;          /* args and gives are no types: an object's method, as its plugin puts it */
+    bool loose;          /* args and gives are no types: of an object, as its plugin puts it */
 } cnri_lua_help;
-typedef struct cnri_lua_part { char *name, *help; } cnri_lua_part; /* "cnnrun: nets", "cnnrun.Tensor" */
+/* Of the module "cnnrun", of a type "cnnrun.Tensor", of a file "lib.csv". */
+typedef struct cnri_lua_part { char *name, *help; } cnri_lua_part;
 typedef struct cnri_lua_reference {
     CNRI_VEC(cnri_lua_part) parts;
     CNRI_VEC(cnri_lua_help) rows; /* by part */
@@ -64,7 +65,7 @@ void cnri_lua_reference_free(cnri_lua_reference *r);
 /* The next item of "a: string, b?: fun(x: integer, y: integer)" without spaces around it, and what
  * follows; false at the end. */
 bool cnri_lua_next_item(const char **at, const char **item, size_t *n);
-/* annotate.c: all of it as a type file of lua-language-server, by which editors complete and check. */
+/* annotate.c: all of it as a type file of lua-language-server. */
 cnr_status cnri_lua_annotate(const cnri_lua_reference *r, cnri_text *out, cnr_error *err);
 
 /* ---- shipped.c ---- */

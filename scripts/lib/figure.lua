@@ -273,7 +273,8 @@ local function draw(plot, svg)
   local width, height = o.width or 480, o.height or plot.height or 320
   local f = setmetatable({ plot = plot, width = width, height = height, points = {}, entries = {} },
                          Figure)
-  f.canvas = new_canvas { width = width, height = height, scale = svg and 1 or o.scale or 2, svg = svg }
+  local scale = svg and 1 or o.scale or 2
+  f.canvas = new_canvas { width = width, height = height, scale = scale, svg = svg }
   for _, e in ipairs(o.legend ~= false and plot.entries or {}) do
     if e.label then
       f.entries[#f.entries + 1] = { text = f:shortened(tostring(e.label), small, width * .4),
@@ -324,7 +325,8 @@ function Plot:picture() return draw(self, false):pixels() end
 
 -- ---- beginning one ----
 
-local common = { "title", "x", "y", "log", "x_range", "y_range", "width", "height", "scale", "legend" }
+local common = { "title", "x", "y", "log", "x_range", "y_range", "width", "height", "scale",
+                 "legend" }
 
 local function check_options(kind, options, own)
   if type(options) ~= "table" then error(("plot.%s: options: want a table"):format(kind), 4) end
