@@ -22,9 +22,9 @@ extern "C" {
  *
  * A method is told by its signature, "track(picture) -> box, score": the words behind the arrow are
  * its results. A call gets tensors on the host: a number is f64 of rank 0, a list of numbers f64 of
- * rank 1, a text u8 of rank 1. It fills dtype, rank, dim and data of each result; the data is from
- * host->alloc and passes to the caller, after an error too (NULL: none). Options are BOOL, INT, FLOAT,
- * STRING or FLOATS, with f set beside i. One thread at a time. */
+ * rank 1, a text u8 of rank 1; results are read so, too. It fills dtype, rank, dim and data of each;
+ * the data is from host->alloc and passes to the caller, after an error too (NULL: none). Options are
+ * BOOL, INT, FLOAT, STRING or FLOATS, with f set beside i. One thread at a time. */
 typedef struct cnr_object {
     uint32_t size;
     int32_t n_methods;
