@@ -10,6 +10,8 @@ static const cnri_option options[] = {
                 .max = 1e6),
     CNRI_OPTION(bench, o.steps, "--profile", NULL,
                 "the time of each step, from runs of its own"),
+    CNRI_OPTION(bench, o.repeat, "--repeat", NULL,
+                "with --profile: joules of each step by repeating it alone, not by its time"),
     CNRI_OPTION(bench, no_energy, "--no-energy", NULL,
                 "ask no meter (where there is one, runs go on until it can tell)")};
 

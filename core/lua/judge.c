@@ -92,6 +92,8 @@ static const cnri_lua_key profile_keys[] = {
     CNRI_WHOLE("warm: runs before those (2)", cnr_profile_options, warm, 0, 100000),
     CNRI_FLAG("energy: true: tell what a run takes, as c.energy does, and joules of each row",
               cnr_profile_options, energy),
+    CNRI_FLAG("alone: true: those by repeating each step until meters can tell, not by its time",
+              cnr_profile_options, repeat),
     {0}};
 
 static void free_timing(void *t) { cnr_timing_free(t); }

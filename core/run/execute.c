@@ -282,6 +282,23 @@ cnr_status cnr_session_wait(cnr_session *s, cnr_error *err) {
     return status;
 }
 
+cnr_status cnri_session_repeat(cnr_session *s, int32_t step, int64_t rounds, cnr_error *err) {
+    cnri_floats floats;
+    cnr_status status = CNR_OK;
+    if (!s->done || s->running)
+        return cnri_fail(err, CNR_E_STATE, "session", "only what has run can be repeated");
+    s->running = true;
+    cnri_floats_enter(&floats);
+    for (int64_t i = 0; i < rounds && !status; i++)
+        status = cancelled(s) ? say_cancelled(err) : run_step(s, step, err);
+    flush_all(s);
+    if (status) settle(s);
+    else status = sync_device(s, s->plan->steps.at[step].device, s->plan->steps.n, err);
+    cnri_floats_leave(&floats);
+    s->running = false;
+    return status;
+}
+
 cnr_status cnr_session_run(cnr_session *s, cnr_error *err) {
     const cnr_status status = cnr_session_start(s, err);
     return status ? status : cnr_session_wait(s, err);

@@ -13,7 +13,8 @@ typedef struct job {
     cnri_profile *steps;
     cnr_energy energy;
     cnri_sampler *sampler; /* of the runtime; NULL: energy is not asked for */
-    double *joules, begun; /* counted by step; NULL: they are not */
+    double *joules, begun; /* of each step; NULL: they go by time */
+    int32_t joules_by;
     double *ms;
     int64_t done, total;
 } job;
@@ -106,24 +107,58 @@ static void hear(void *arg, const cnri_event *event) {
     if (j->joules && event->kind == CNRI_EVENT_STEP_BEGIN) j->begun = joules_so_far(j);
     cnri_profile_hear(j->steps, event);
     if (j->joules && event->kind == CNRI_EVENT_STEP_END)
-        j->joules[event->step] += joules_so_far(j) - j->begun;
+        j->joules[event->step] += (joules_so_far(j) - j->begun) / (double)j->o.runs;
+}
+
+static cnr_status time_steps(job *j, cnr_error *err) {
+    int32_t id = 0;
+    cnr_status status = cnri_session_listen(j->session, hear, j, true, &id, err);
+    if (!status) status = runs(j, j->o.runs, NULL, err);
+    cnr_session_unlisten(j->session, id);
+    return status;
+}
+
+/* More and more rounds at once, so that looking at the clock is no part of it. */
+static cnr_status repeat_step(job *j, int32_t step, cnr_error *err) {
+    enum { AT_ONCE_NS = 5000000 };
+    cnr_energy_region *region;
+    cnr_energy e = {.size = sizeof e};
+    int64_t rounds = 0, at_once = 1;
+    cnr_status status = cnr_energy_begin(j->rt, NULL, j->observer, &region, err);
+    if (status) return status;
+    do {
+        const uint64_t begin = cnri_now_ns();
+        status = cnri_session_repeat(j->session, step, at_once, err);
+        rounds += at_once;
+        if (cnri_now_ns() - begin < AT_ONCE_NS) at_once *= 2;
+        if (!status) status = cnri_go_on(j->observer, "profile", j->done, j->total, err);
+    } while (!status && !cnr_energy_long_enough(region));
+    const cnr_status ended = cnr_energy_end(region, rounds, status ? NULL : &e, status ? NULL : err);
+    if (!status && !ended) j->joules[step] = e.joules;
+    cnr_energy_free(&e);
+    return status ? status : ended;
+}
+
+static cnr_status repeat_steps(job *j, cnr_error *err) {
+    cnr_status status = CNR_OK;
+    for (int32_t i = 0; i < j->plan->steps.n && !status; i++) status = repeat_step(j, i, err);
+    return status;
 }
 
 /* Made-up machines count exactly, at any time; sensors of real ones are far slower than a step. */
-static cnr_status count_by_step(job *j, cnr_error *err) {
-    if (!j->energy.source || cnri_clock_is_real()) return CNR_OK;
-    j->joules = cnri_alloc_zero(((size_t)j->plan->steps.n + 1) * sizeof *j->joules);
-    return j->joules ? cnri_sampler_start(j->sampler, err) : no_memory(err);
-}
-
 static cnr_status measure_steps(job *j, cnr_error *err) {
-    int32_t id = 0;
-    cnr_status status = count_by_step(j, err);
-    if (!status) status = cnri_session_listen(j->session, hear, j, true, &id, err);
-    if (!status) status = runs(j, j->o.runs, NULL, err);
-    cnr_session_unlisten(j->session, id);
-    if (j->joules) cnri_sampler_stop(j->sampler);
-    return status;
+    const bool counts = !cnri_clock_is_real();
+    if (!j->energy.source || (!counts && !j->o.repeat)) return time_steps(j, err);
+    double *joules = cnri_alloc_zero(((size_t)j->plan->steps.n + 1) * sizeof *joules);
+    if (!joules) return no_memory(err);
+    j->joules_by = counts ? CNR_JOULES_COUNTED : CNR_JOULES_REPEATED;
+    cnr_status status = CNR_OK;
+    if (counts) j->joules = joules;
+    if (counts) status = cnri_sampler_start(j->sampler, err);
+    if (!status) status = time_steps(j, err);
+    if (counts) cnri_sampler_stop(j->sampler);
+    j->joules = joules;
+    return status || counts ? status : repeat_steps(j, err);
 }
 
 static cnr_status measure(job *j, cnr_error *err) {
@@ -155,12 +190,10 @@ static void share_joules(const job *j, cnr_timing *out) {
     double all = 0;
     if (!j->energy.source) return;
     for (int32_t i = 0; i < out->n_steps; i++) all += out->steps[i].ms;
-    out->joules_by = j->joules ? CNR_JOULES_COUNTED : CNR_JOULES_BY_TIME;
+    out->joules_by = j->joules ? j->joules_by : CNR_JOULES_BY_TIME;
     for (int32_t i = 0; i < out->n_steps; i++) {
         cnr_step_timing *s = &out->steps[i];
-        s->joules = j->joules ? j->joules[i] / (double)j->o.runs
-                    : all > 0 ? j->energy.joules * s->ms / all
-                              : NAN;
+        s->joules = j->joules ? j->joules[i] : all > 0 ? j->energy.joules * s->ms / all : NAN;
     }
 }
 

@@ -403,7 +403,8 @@ typedef struct cnr_profile_options {
     int32_t steps;    /* 1: the time of each step too, from runs of their own */
     int64_t batch, runs, warm; /* pictures at a time (0: 1), timed runs (0: 20), others before them
                                   (0: 2, -1: none) */
-    int32_t energy, reserved; /* 1: energy too, where there is a meter; runs go on until it can be told */
+    int32_t energy; /* 1: energy too, where there is a meter; runs go on until it can be told */
+    int32_t repeat; /* 1: that of each step by repeating it until it can be told, not by its time */
 } cnr_profile_options;
 typedef struct cnr_step_timing {
     uint32_t size;

@@ -57,10 +57,41 @@ static void test_profile(const char *clock) {
     ok(clock ? all > 0 : fabs(all / e->joules - 1) < 1e-6, "and the steps' are shares of them");
     cnr_timing_free(&t);
     ok(!t.energy, "it is freed");
+    const cnr_profile_options alone = {.size = sizeof alone, .steps = 1, .runs = 3, .energy = 1, .repeat = 1};
+    is_int(cnr_profile(model, &alone, NULL, &t, &err), CNR_OK, "steps that are repeated");
+    is_int(t.joules_by, clock ? CNR_JOULES_COUNTED : CNR_JOULES_REPEATED, "are told so, unless counted");
+    bool good = true;
+    for (int32_t i = 0; i < t.n_steps; i++) /* at 6 W; a busy machine takes longer one time than another */
+        good = good && t.steps[i].joules > 0 && (clock || t.steps[i].joules < 1);
+    ok(good, "and have joules of their own");
+    cnr_timing_free(&t);
     const cnr_profile_options none = {.size = sizeof none, .runs = 1, .steps = 1};
     is_int(cnr_profile(model, &none, NULL, &t, &err), CNR_OK, "energy is told when it is asked for");
     ok(!t.energy && isnan(t.steps[0].joules) && t.joules_by == 0, "and not else");
     cnr_timing_free(&t);
+    cnr_close(rt);
+}
+
+static void test_repeat(void) {
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_runtime *rt = open_runtime(NULL);
+    cnr_model *model = load(rt);
+    cnr_plan *plan = NULL;
+    cnr_session *session = NULL;
+    cnr_plan_for(model, NULL, 0, &plan, &err);
+    cnr_session_open(plan, &session, &err);
+    is_int(cnri_session_repeat(session, 0, 1, &err), CNR_E_STATE, "what has not run can't be repeated");
+    cnr_tensor in = *cnr_input_type(model, 0);
+    in.dim[0] = 1;
+    in.bytes = cnr_dense_bytes(&in);
+    in.data = cnri_alloc_zero((size_t)in.bytes);
+    cnr_session_set_input(session, 0, &in, &err);
+    is_int(cnr_session_run(session, &err), CNR_OK, "once it has");
+    is_int(cnri_session_repeat(session, 0, 100, &err), CNR_OK, "a step runs alone");
+    is_int(cnr_session_run(session, &err), CNR_OK, "and the net again");
+    cnri_free(in.data);
+    cnr_session_close(session);
+    cnr_plan_release(plan);
     cnr_close(rt);
 }
 
@@ -199,6 +230,7 @@ int main(void) {
     if (!mkdtemp(folder)) abort();
     test_profile(NULL);
     test_profile("fake-time");
+    test_repeat();
     test_cancelled();
     test_long_work();
     test_command();
