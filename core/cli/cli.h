@@ -1,7 +1,7 @@
 /* cli: the program's subcommands and what they share: options, results, progress, signals.
  *
  * A subcommand is a file cmd_NAME.c with a descriptor `cnri_cmd_NAME` and one row in CNRI_COMMANDS.
- * Parsing, help, suggestions, completions, opening and closing come from the descriptor; the results
+ * Parsing, help, suggestions, completions, opening and closing come from the descriptor; results
  * from tables of fields, which are printed as lines for people or as JSON:
  *
  *     typedef struct bench { int64_t runs; bool profile; } bench;
@@ -16,7 +16,7 @@
  *     }
  *     const cnri_command cnri_cmd_bench = {
  *         .name = "bench", .operands = "NET", .summary = "Measures ...", CNRI_OPTIONS(options),
- *         CNRI_VALUES(bench, .runs = 20), .takes = CNRI_NETS, .opens = CNRI_OPENS_MODEL, .run = run};
+ *         CNRI_VALUES(bench, .runs = 20), CNRI_ONE_NET(CNRI_OPENS_MODEL), .run = run};
  */
 #ifndef CNRI_CLI_H
 #define CNRI_CLI_H
@@ -75,6 +75,8 @@ typedef struct cnri_field {
 #define CNRI_NONE INT64_MIN
 #define CNRI_MAYBE(owner, name, member) {.key = (name), CNRI_MEMBER(owner, member), .maybe = true}
 #define CNRI_FIELD(owner, name, member) {.key = (name), CNRI_MEMBER(owner, member)}
+#define CNRI_KEY(owner, member) CNRI_FIELD(owner, #member, member) /* of the same name */
+#define CNRI_KEY_IN(owner, part, member) CNRI_FIELD(owner, #member, part.member)
 #define CNRI_ASIDE(owner, name, member) {.key = (name), CNRI_MEMBER(owner, member), .aside = true}
 
 /* A result: its fields in the order of the JSON object, and how people are told. In `line`
@@ -146,7 +148,7 @@ typedef struct cnri_command {
     const char *operands; /* "NET --data SPEC", as help shows them */
     const char *summary;
     const char *details;  /* (optional) paragraphs behind the option list */
-    const cnri_record *const *results; /* (optional) whose JSON fields help tells of; up to a NULL */
+    const cnri_record *const *results; /* (optional) help tells of their JSON; up to a NULL */
     const cnri_option *options;
     int32_t n_options;
     size_t room;          /* of the struct that options fill */
@@ -162,6 +164,8 @@ typedef struct cnri_command {
     cnr_status (*run)(cnri_call *call, void *values, cnr_error *err);
     void (*more)(void);   /* (optional) prints what only the plugins know, behind the details */
 } cnri_command;
+#define CNRI_ONE_NET(what)                                                                         \
+    .min_operands = 1, .max_operands = 1, .takes = CNRI_NETS | CNRI_PICTURES, .opens = (what)
 #define CNRI_OPTIONS(table) .options = (table), .n_options = CNRI_COUNT(table)
 #define CNRI_VALUES(owner, ...) .room = sizeof(owner), .usual = &(const owner){__VA_ARGS__}
 
@@ -267,7 +271,6 @@ cnr_status cnri_call_graph(cnri_call *call, cnr_error *err);
 cnr_status cnri_call_model_of_graph(cnri_call *call, cnr_error *err);
 /* The preprocessing flags, put into `graph` for its picture inputs. */
 cnr_status cnri_call_preprocess(const cnri_call *call, cnr_graph *graph, cnr_error *err);
-bool cnri_is_numbers(const char *text); /* "104,117,123" */
 
 /* ---- json.c: one object a line on stdout; results are told by cnri_tell where that can do it ----
  *     cnri_json j = {0};

@@ -22,19 +22,11 @@ typedef struct whole {
     cnri_energy_shown e;
 } whole;
 static const cnri_field whole_fields[] = {
-    CNRI_FIELD(whole, "net", net),
-    CNRI_FIELD(whole, "device", t.device),
-    CNRI_FIELD(whole, "threads", t.threads),
-    CNRI_FIELD(whole, "batch", t.batch),
-    CNRI_FIELD(whole, "runs", t.runs),
-    CNRI_FIELD(whole, "ms_min", t.ms_min),
-    CNRI_FIELD(whole, "ms_median", t.ms_median),
-    CNRI_FIELD(whole, "gflops", gflops),
-    CNRI_FIELD(whole, "arena_bytes", t.arena_bytes),
-    CNRI_FIELD(whole, "arena_bound_bytes", t.arena_bound_bytes),
-    CNRI_FIELD(whole, "weights_bytes", t.weight_bytes),
-    CNRI_FIELD(whole, "peak_rss_bytes", t.peak_rss_bytes),
-    CNRI_ENERGY_FIELDS(whole, e)};
+    CNRI_KEY(whole, net), CNRI_KEY_IN(whole, t, device), CNRI_KEY_IN(whole, t, threads),
+    CNRI_KEY_IN(whole, t, batch), CNRI_KEY_IN(whole, t, runs), CNRI_KEY_IN(whole, t, ms_min),
+    CNRI_KEY_IN(whole, t, ms_median), CNRI_KEY(whole, gflops), CNRI_KEY_IN(whole, t, arena_bytes),
+    CNRI_KEY_IN(whole, t, arena_bound_bytes), CNRI_FIELD(whole, "weights_bytes", t.weight_bytes),
+    CNRI_KEY_IN(whole, t, peak_rss_bytes), CNRI_ENERGY_FIELDS(whole, e)};
 static const cnri_record whole_record = {
     .fields = whole_fields, .n = CNRI_COUNT(whole_fields), .warns = true,
     .line = "{net} on {device}, {threads} thread{threads+s}, batch {batch}, {runs} runs\n"
@@ -49,29 +41,18 @@ typedef struct step {
     int64_t bytes;
 } step;
 static const cnri_field step_fields[] = {
-    CNRI_FIELD(step, "step", t.step),
-    CNRI_FIELD(step, "node", t.node),
-    CNRI_FIELD(step, "op", t.op),
-    CNRI_FIELD(step, "kernel", t.kernel),
-    CNRI_FIELD(step, "device", t.device),
-    CNRI_FIELD(step, "ms", ms),
-    CNRI_FIELD(step, "ms_min", ms_min),
-    CNRI_FIELD(step, "gflops", gflops),
-    CNRI_MAYBE(step, "joules", t.joules),
-    CNRI_MAYBE(step, "joules_by", joules_by),
-    CNRI_MAYBE(step, "from", t.from),
-    CNRI_MAYBE(step, "to", t.to),
-    CNRI_MAYBE(step, "bytes", bytes),
-    CNRI_ASIDE(step, "share", share)};
+    CNRI_KEY_IN(step, t, step), CNRI_KEY_IN(step, t, node), CNRI_KEY_IN(step, t, op),
+    CNRI_KEY_IN(step, t, kernel), CNRI_KEY_IN(step, t, device), CNRI_KEY(step, ms),
+    CNRI_KEY(step, ms_min), CNRI_KEY(step, gflops), CNRI_MAYBE(step, "joules", t.joules),
+    CNRI_MAYBE(step, "joules_by", joules_by), CNRI_MAYBE(step, "from", t.from),
+    CNRI_MAYBE(step, "to", t.to), CNRI_MAYBE(step, "bytes", bytes), CNRI_ASIDE(step, "share", share)};
 static const cnri_record step_record = CNRI_RECORD(step_fields,
     "{step:5}  {node:-24} {op:-20} {kernel:-24} {device:-10} {ms:10.4f} {share:5.1%} {gflops:8.2f}"
     "{joules? {joules:10.4g}}{from?  {bytes} bytes, {from} to {to}|}\n");
 
 typedef struct op { cnri_op_timing t; double ms, share; } op;
 static const cnri_field op_fields[] = {
-    CNRI_FIELD(op, "op", t.op),
-    CNRI_FIELD(op, "steps", t.steps),
-    CNRI_FIELD(op, "ms", ms),
+    CNRI_KEY_IN(op, t, op), CNRI_KEY_IN(op, t, steps), CNRI_KEY(op, ms),
     CNRI_ASIDE(op, "share", share)};
 static const cnri_record op_record =
     CNRI_RECORD(op_fields, "{op:-20} {steps:6} {ms:10.4f} {share:5.1%}\n");
@@ -104,7 +85,8 @@ static cnr_status tell_steps(const cnri_call *call, const cnr_timing *t, cnr_err
     for (int32_t i = 0; i < t->n_steps; i++) all += t->steps[i].ms;
     const double part = all > 0 ? 1 / all : 0;
     if (titles)
-        cnri_say(stdout, "\n%5s  %-24s %-20s %-24s %-10s %10s %6s %8s%s\n", "step", "node", "operator",
+        cnri_say(stdout, "\n%5s  %-24s %-20s %-24s %-10s %10s %6s %8s%s\n", "step", "node",
+                 "operator",
                  "kernel", "device", "ms", "share", "GFLOPS", titled[t->joules_by]);
     for (int32_t i = 0; i < t->n_steps && !status; i++) {
         const cnr_step_timing *s = &t->steps[i];
@@ -140,18 +122,14 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 }
 
 const cnri_command cnri_cmd_bench = {
-    .name = "bench",
-    .operands = "NET",
+    .name = "bench", .operands = "NET",
     .summary = "Measures a net on made-up inputs, with whatever weights it has.",
     .details = "gflops counts a multiply-accumulate as two and goes by the median. With --profile a\n"
                "line a step follows, then one an operator. Joules are a run's and of the whole machine,\n"
                "where a plugin finds a meter; a line a domain follows.",
     .results = CNRI_RESULTS(&whole_record, &cnri_energy_domain, &step_record, &op_record),
-    CNRI_OPTIONS(options),
-    CNRI_VALUES(bench, .o = {.size = sizeof(cnr_profile_options), .batch = 1, .runs = 20, .warm = 2}),
-    .min_operands = 1,
-    .max_operands = 1,
-    .takes = CNRI_NETS | CNRI_PICTURES,
-    .opens = CNRI_OPENS_MODEL,
+    CNRI_OPTIONS(options), CNRI_VALUES(bench, .o = {.size = sizeof(cnr_profile_options), .batch = 1,
+                                                    .runs = 20, .warm = 2}),
+    CNRI_ONE_NET(CNRI_OPENS_MODEL),
     .run = run,
 };

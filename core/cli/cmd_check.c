@@ -8,14 +8,12 @@ typedef struct checked {
     int32_t damaged;
 } checked;
 static const cnri_field fields[] = {
-    CNRI_FIELD(checked, "file", file),
-    CNRI_FIELD(checked, "ok", ok),
-    CNRI_FIELD(checked, "damaged", damaged),
-    CNRI_FIELD(checked, "error", error)};
+    CNRI_KEY(checked, file), CNRI_KEY(checked, ok), CNRI_KEY(checked, damaged),
+    CNRI_KEY(checked, error)};
 static const cnri_record record = CNRI_RECORD(fields,
     "{error?|{file}: {ok?ok|{damaged} damaged tensor{damaged+s}}\n}");
 
-/* A file that can't be read is told in its line; the exit code is that of the last one that is bad. */
+/* A file that can't be read is told in its line; the exit code is the last bad one's. */
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     cnr_status told = CNR_OK;
     (void)values;
@@ -36,12 +34,10 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 }
 
 const cnri_command cnri_cmd_check = {
-    .name = "check",
-    .operands = "FILE...",
+    .name = "check", .operands = "FILE...",
     .summary = "Verifies the digests of native model files (.cnr): header, directory, every tensor.",
     .details = "Exit code 0 when all files are sound. Damaged tensors are named on stderr.",
     .results = CNRI_RESULTS(&record),
-    .min_operands = 1,
-    .max_operands = -1,
+    .min_operands = 1, .max_operands = -1,
     .run = run,
 };

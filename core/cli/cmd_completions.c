@@ -9,12 +9,10 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 }
 
 const cnri_command cnri_cmd_completions = {
-    .name = "completions",
-    .operands = "bash|zsh|fish",
+    .name = "completions", .operands = "bash|zsh|fish",
     .summary =
         "Prints what that shell completes of this program. bash: source <(cnnrun completions bash);\n"
         "zsh: into a file _cnnrun of a folder in fpath; fish: into completions/cnnrun.fish.",
-    .min_operands = 1,
-    .max_operands = 1,
+    .min_operands = 1, .max_operands = 1,
     .run = run,
 };

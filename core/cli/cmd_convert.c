@@ -40,16 +40,10 @@ static const char *wrong(const cnri_call *call, const void *values) {
 }
 
 const cnri_command cnri_cmd_convert = {
-    .name = "convert",
-    .operands = "NET -o OUT.cnr",
+    .name = "convert", .operands = "NET -o OUT.cnr",
     .summary = "Writes any net that can be loaded to the native file.",
     .details = "cnnrun plugins lists the encodings.",
-    CNRI_OPTIONS(options),
-    CNRI_VALUES(convert, .out = NULL),
-    .min_operands = 1,
-    .max_operands = 1,
-    .takes = CNRI_NETS | CNRI_PICTURES,
-    .opens = CNRI_OPENS_GRAPH,
-    .wrong = wrong,
-    .run = run,
+    CNRI_OPTIONS(options), CNRI_VALUES(convert, .out = NULL),
+    CNRI_ONE_NET(CNRI_OPENS_GRAPH),
+    .wrong = wrong, .run = run,
 };

@@ -18,7 +18,8 @@ static const cnri_option options[] = {
     CNRI_OPTION(energy, counter, "--counter", "FILE",
                 "log, watch: the joules so far, for any process to read "
                 "($XDG_RUNTIME_DIR/cnnrun-energy.json)", .writes = true),
-    CNRI_OPTION(energy, seconds, "--seconds", "X", "log, watch: how long (until Ctrl-C)", .max = 1e9),
+    CNRI_OPTION(energy, seconds, "--seconds", "X", "log, watch: how long (until Ctrl-C)",
+                .max = 1e9),
     CNRI_OPTION(energy, plot, "--plot", "FILE",
                 "log, watch: the curves, .svg or .png; their numbers beside it, as .csv", .writes = true)};
 
@@ -31,15 +32,9 @@ typedef struct row {
     bool estimated;
 } row;
 static const cnri_field row_fields[] = {
-    CNRI_FIELD(row, "domain", name),
-    CNRI_FIELD(row, "meter", meter),
-    CNRI_FIELD(row, "kind", kind),
-    CNRI_FIELD(row, "period_ms", period_ms),
-    CNRI_FIELD(row, "feeds", feeds),
-    CNRI_FIELD(row, "estimated", estimated),
-    CNRI_FIELD(row, "error", error),
-    CNRI_ASIDE(row, "now", now),
-    CNRI_ASIDE(row, "period", period)};
+    CNRI_FIELD(row, "domain", name), CNRI_KEY(row, meter), CNRI_KEY(row, kind),
+    CNRI_KEY(row, period_ms), CNRI_KEY(row, feeds), CNRI_KEY(row, estimated), CNRI_KEY(row, error),
+    CNRI_ASIDE(row, "now", now), CNRI_ASIDE(row, "period", period)};
 static const cnri_record row_record = CNRI_RECORD(row_fields,
     "{domain:-18} {meter:-10} {kind:-8} {period:-10} {now:-14}{feeds? feeds {feeds}}"
     "{estimated? (estimated)}{error? {error}}\n");
@@ -79,9 +74,7 @@ static cnr_status list(cnri_call *call, const energy *e, cnr_error *err) {
 
 typedef struct whole { double seconds; int32_t code; cnri_energy_shown e; double share; } whole;
 static const cnri_field whole_fields[] = {
-    CNRI_FIELD(whole, "seconds", seconds),
-    CNRI_FIELD(whole, "exit_code", code),
-    CNRI_ENERGY_FIELDS(whole, e),
+    CNRI_KEY(whole, seconds), CNRI_FIELD(whole, "exit_code", code), CNRI_ENERGY_FIELDS(whole, e),
     CNRI_FIELD(whole, "sampler_share", share)};
 static const cnri_record whole_record =
     CNRI_RECORD(whole_fields, "time      {seconds:.3f} s\n" CNRI_ENERGY_LINE);
@@ -124,7 +117,8 @@ static void draw_line(const curves *c, int32_t line, const cnri_energy_row *r) {
     }
     cnri_say(stdout, "\r\033[K%-14s %s", r->names[line], text);
     if (isfinite(r->watts[line]))
-        cnri_say(stdout, " %8.3f W (most %.3f) %10.3f J\n", r->watts[line], (double)most, r->joules[line]);
+        cnri_say(stdout, " %8.3f W (most %.3f) %10.3f J\n", r->watts[line], (double)most,
+                 r->joules[line]);
     else cnri_say(stdout, " unread\n");
 }
 
@@ -158,7 +152,8 @@ static cnr_status tell_plain_row(const cnri_energy_row *r, cnr_error *err) {
         else cnri_say(stdout, "  %s unread", r->names[i]);
     }
     const bool written = cnri_say(stdout, "\n") >= 0 && fflush(stdout) == 0;
-    return written ? CNR_OK : cnri_fail(err, CNR_E_IO, "output", "can't write: %s", strerror(errno));
+    return written ? CNR_OK : cnri_fail(err, CNR_E_IO, "output", "can't write: %s",
+                                        strerror(errno));
 }
 
 static int32_t hear(void *arg, int32_t kind, const void *of) {
@@ -174,7 +169,8 @@ static int32_t hear(void *arg, int32_t kind, const void *of) {
     cnr_status status = CNR_OK;
     if (c->call->common.json) status = tell_json_row(r, &err);
     else if (c->terminal && reading % EVERY == 0) draw(c, r);
-    else if (!c->terminal && reading % (1000 / CNRI_SAMPLE_MS) == 0) status = tell_plain_row(r, &err);
+    else if (!c->terminal && reading % (1000 / CNRI_SAMPLE_MS) == 0) 
+        status = tell_plain_row(r, &err);
     return status ? cnri_complain(c->call, &err) : 0;
 }
 
@@ -186,14 +182,16 @@ static char *beside(const char *path, const char *ending) {
     return cnri_format("%.*s%s", (int)(dot ? dot - path : (ptrdiff_t)strlen(path)), path, ending);
 }
 
-static cnr_status plot(const cnri_call *call, const char *csv, const char *picture, cnr_error *err) {
+static cnr_status plot(const cnri_call *call, const char *csv, const char *picture,
+                       cnr_error *err) {
     char *words[] = {(char *)(uintptr_t)csv, (char *)(uintptr_t)picture, NULL};
     char *path = cnri_lua_app("power");
     const cnri_lua_rights rights = {.cancelled = NULL};
     cnri_lua_program *p = NULL;
     int code = 0;
     cnr_status status = path ? cnri_lua_open(call->rt, path, 2, words, &rights, &p, err)
-                             : cnri_fail(err, CNR_E_NOT_FOUND, "apps/power.lua", "is not among the installed scripts");
+                             : cnri_fail(err, CNR_E_NOT_FOUND, "apps/power.lua",
+                                         "is not among the installed scripts");
     if (!status) status = cnri_lua_main(p, &code, err);
     if (!status && code) status = cnri_fail(err, CNR_E_SCRIPT, picture, "was not drawn");
     cnri_lua_close(p);
@@ -206,7 +204,8 @@ static cnr_status follow(cnri_call *call, const energy *e, bool watched, cnr_err
                 .blocks = speaks_utf8()};
     const char *folder = getenv("XDG_RUNTIME_DIR");
     char *csv = e->plot && !e->csv ? beside(e->plot, ".csv") : NULL;
-    char *counter = !e->counter && folder && *folder == '/' ? cnri_path_join(folder, "cnnrun-energy.json") : NULL;
+    char *counter = !e->counter && folder && *folder == '/'
+                        ? cnri_path_join(folder, "cnnrun-energy.json") : NULL;
     const cnri_follow_options o = {.seconds = e->seconds, .csv = csv ? csv : e->csv,
                                    .counter = counter ? counter : e->counter};
     cnr_energy got = {.size = sizeof got};
@@ -255,7 +254,8 @@ static cnr_status run_command(cnri_call *call, const energy *e, cnr_error *err) 
     int code = 0;
     (void)e;
     if (n < 1) {
-        call->code = cnri_mistake("energy", NULL, "a command is missing: cnnrun energy run -- COMMAND...");
+        call->code = cnri_mistake("energy", NULL,
+                                  "a command is missing: cnnrun energy run -- COMMAND...");
         return CNR_OK;
     }
     char **argv = cnri_alloc_zero(((size_t)n + 1) * sizeof *argv);
@@ -289,11 +289,14 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     char names[CNRI_COUNT(verbs)][16];
     const char *words[CNRI_COUNT(verbs)], *word = call->operands.at[0];
     for (size_t i = 0; i < CNRI_COUNT(verbs); i++) {
-        snprintf(names[i], sizeof names[i], "%.*s", (int)strcspn(verbs[i].text, " "), verbs[i].text);
+        snprintf(names[i], sizeof names[i], "%.*s", (int)strcspn(verbs[i].text, " "),
+                 verbs[i].text);
         words[i] = names[i];
         if (strcmp(word, words[i]) != 0) continue;
-        if (verbs[i].run == run_command || call->operands.n == 1) return verbs[i].run(call, values, err);
-        call->code = cnri_mistake("energy", NULL, "one word too many: \"%s\"", call->operands.at[1]);
+        if (verbs[i].run == run_command || call->operands.n == 1)
+            return verbs[i].run(call, values, err);
+        call->code = cnri_mistake("energy", NULL, "one word too many: \"%s\"",
+                                  call->operands.at[1]);
         return CNR_OK;
     }
     call->code = cnri_mistake("energy", cnri_nearest(word, words, CNRI_COUNT(words)),
@@ -302,8 +305,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 }
 
 const cnri_command cnri_cmd_energy = {
-    .name = "energy",
-    .operands = "list | log | watch | run -- COMMAND...",
+    .name = "energy", .operands = "list | log | watch | run -- COMMAND...",
     .summary = "Lists the domains of meters, keeps a log of them, shows them as they go, or tells what\n"
                "a command took. Readings are of the whole machine, not of a process.",
     .details =
@@ -314,10 +316,7 @@ const cnri_command cnri_cmd_energy = {
         "is the difference of two readings. watch --json: {\"time_s\", \"watts\": {NAME: W}, \"joules\":\n"
         "{NAME: J}} for each reading.",
     .results = CNRI_RESULTS(&row_record, &whole_record, &cnri_energy_domain),
-    CNRI_OPTIONS(options),
-    CNRI_VALUES(energy, .seconds = 0),
-    .min_operands = 1,
-    .max_operands = -1,
-    .opens = CNRI_OPENS_RUNTIME,
-    .run = run,
+    CNRI_OPTIONS(options), CNRI_VALUES(energy, .seconds = 0),
+    .min_operands = 1, .max_operands = -1,
+    .opens = CNRI_OPENS_RUNTIME, .run = run,
 };

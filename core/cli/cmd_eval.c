@@ -21,15 +21,10 @@ static const cnri_option options[] = {
 
 typedef struct result { cnr_evaluation r; double fps; cnri_energy_shown e; } result;
 static const cnri_field fields[] = {
-    CNRI_FIELD(result, "n", r.n),
-    CNRI_FIELD(result, "top1", r.top1),
-    CNRI_FIELD(result, "top5", r.top5),
-    CNRI_FIELD(result, "loss", r.loss),
-    CNRI_FIELD(result, "seconds", r.seconds),
-    CNRI_ASIDE(result, "right", r.right),
-    CNRI_ASIDE(result, "among_top", r.among_top),
-    CNRI_ENERGY_FIELDS(result, e),
-    CNRI_ASIDE(result, "rate", fps)};
+    CNRI_KEY_IN(result, r, n), CNRI_KEY_IN(result, r, top1), CNRI_KEY_IN(result, r, top5),
+    CNRI_KEY_IN(result, r, loss), CNRI_KEY_IN(result, r, seconds),
+    CNRI_ASIDE(result, "right", r.right), CNRI_ASIDE(result, "among_top", r.among_top),
+    CNRI_ENERGY_FIELDS(result, e), CNRI_ASIDE(result, "rate", fps)};
 static const cnri_record record = CNRI_RECORD(fields,
     "pictures  {n}\ntop-1     {top1:.2%}  ({right})\ntop-5     {top5:.2%}  ({among_top})\n"
     "loss      {loss:.4f}\ntime      {seconds:.2f} s, {rate:.1f} pictures a second\n" CNRI_ENERGY_LINE);
@@ -77,12 +72,15 @@ static cnr_status tell_json(const cnri_call *call, const result *all, cnr_error 
     return cnri_json_print(&j, err);
 }
 
-static cnr_status tell(const cnri_call *call, const cnr_evaluation *got, bool named, cnr_error *err) {
+static cnr_status tell(const cnri_call *call, const cnr_evaluation *got, bool named,
+                       cnr_error *err) {
     const result all = {*got, got->seconds > 0 ? (double)got->n / got->seconds : 0.0,
                         cnri_energy_show(got->energy, "a picture", 1)};
-    cnr_status status = call->common.json ? tell_json(call, &all, err) : cnri_tell(call, &record, &all, err);
+    cnr_status status = call->common.json ? tell_json(call, &all, err)
+                                           : cnri_tell(call, &record, &all, err);
     if (!status) status = cnri_tell_domains(call, got->energy, err);
-    if (!status && !call->common.json && got->labels <= SMALL) print_confusion(call->model, got, named);
+    if (!status && !call->common.json && got->labels <= SMALL)
+        print_confusion(call->model, got, named);
     return status;
 }
 
@@ -101,8 +99,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 }
 
 const cnri_command cnri_cmd_eval = {
-    .name = "eval",
-    .operands = "NET --data SPEC",
+    .name = "eval", .operands = "NET --data SPEC",
     .summary = "Runs a net on labelled pictures and counts right answers.",
     .details =
         "A class map has a line for each class of the net: the label's number, or a name; names\n"
@@ -113,9 +110,6 @@ const cnri_command cnri_cmd_eval = {
     .results = CNRI_RESULTS(&record, &cnri_energy_domain),
     CNRI_OPTIONS(options),
     CNRI_VALUES(eval, .o = {.size = sizeof(cnr_evaluate_options), .batch = 8}),
-    .min_operands = 1,
-    .max_operands = 1,
-    .takes = CNRI_NETS | CNRI_PICTURES,
-    .opens = CNRI_OPENS_MODEL,
+    CNRI_ONE_NET(CNRI_OPENS_MODEL),
     .run = run,
 };

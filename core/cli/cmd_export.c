@@ -1,10 +1,11 @@
-/* cnnrun export NET -o FILE: writes a net in another format, by whichever exporter knows the name. */
+/* cnnrun export NET -o FILE: writes a net in another format, by the exporter that knows it. */
 #include "core/cli/cli.h"
 
 typedef struct output { const char *path; } output;
 
 static const cnri_option options[] = {
-    CNRI_OPTION(output, path, "--output", "FILE", "the file to write", .letter = 'o', .wanted = true,
+    CNRI_OPTION(output, path, "--output", "FILE", "the file to write", .letter = 'o',
+                .wanted = true,
                 .writes = true)};
 
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
@@ -12,14 +13,9 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 }
 
 const cnri_command cnri_cmd_export = {
-    .name = "export",
-    .operands = "NET -o FILE",
+    .name = "export", .operands = "NET -o FILE",
     .summary = "Writes a net in the format that FILE's name says (see cnnrun plugins).",
-    CNRI_OPTIONS(options),
-    CNRI_VALUES(output, .path = NULL),
-    .min_operands = 1,
-    .max_operands = 1,
-    .takes = CNRI_NETS | CNRI_PICTURES,
-    .opens = CNRI_OPENS_GRAPH,
+    CNRI_OPTIONS(options), CNRI_VALUES(output, .path = NULL),
+    CNRI_ONE_NET(CNRI_OPENS_GRAPH),
     .run = run,
 };

@@ -11,24 +11,14 @@ typedef struct gauge {
     bool estimated, writable;
 } gauge;
 static const cnri_field fields[] = {
-    CNRI_FIELD(gauge, "plugin", g.plugin),
-    CNRI_FIELD(gauge, "name", g.name),
-    CNRI_FIELD(gauge, "feeds", g.feeds),
-    CNRI_FIELD(gauge, "quantity", quantity),
-    CNRI_FIELD(gauge, "period_ms", g.period_ms),
-    CNRI_FIELD(gauge, "estimated", estimated),
-    CNRI_FIELD(gauge, "error", error),
-    CNRI_MAYBE(gauge, "value", value),
-    CNRI_MAYBE(gauge, "time_ns", time_ns),
-    CNRI_MAYBE(gauge, "hz", hz),
-    CNRI_MAYBE(gauge, "min_hz", min_hz),
-    CNRI_MAYBE(gauge, "max_hz", max_hz),
-    CNRI_FIELD(gauge, "writable", writable),
-    CNRI_MAYBE(gauge, "load_percent", load),
-    CNRI_MAYBE(gauge, "cores", cores),
-    CNRI_MAYBE(gauge, "temperature_mc", temperature),
-    CNRI_ASIDE(gauge, "now", now),
-    CNRI_ASIDE(gauge, "low", low), CNRI_ASIDE(gauge, "high", high)};
+    CNRI_KEY_IN(gauge, g, plugin), CNRI_KEY_IN(gauge, g, name), CNRI_KEY_IN(gauge, g, feeds),
+    CNRI_KEY(gauge, quantity), CNRI_KEY_IN(gauge, g, period_ms), CNRI_KEY(gauge, estimated),
+    CNRI_KEY(gauge, error), CNRI_MAYBE(gauge, "value", value),
+    CNRI_MAYBE(gauge, "time_ns", time_ns), CNRI_MAYBE(gauge, "hz", hz),
+    CNRI_MAYBE(gauge, "min_hz", min_hz), CNRI_MAYBE(gauge, "max_hz", max_hz),
+    CNRI_KEY(gauge, writable), CNRI_MAYBE(gauge, "load_percent", load),
+    CNRI_MAYBE(gauge, "cores", cores), CNRI_MAYBE(gauge, "temperature_mc", temperature),
+    CNRI_ASIDE(gauge, "now", now), CNRI_ASIDE(gauge, "low", low), CNRI_ASIDE(gauge, "high", high)};
 static const cnri_record record = CNRI_RECORD(fields,
     "{plugin:-16} {name:-16} {quantity:-11} {now:-14}{feeds? feeds {feeds}}{estimated? (estimated)}"
     "{low? {low:.0f} to {high:.0f} MHz}{error? {error}}\n");
@@ -71,11 +61,9 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 }
 
 const cnri_command cnri_cmd_gauges = {
-    .name = "gauges",
-    .operands = "",
+    .name = "gauges", .operands = "",
     .summary = "Lists the domains of meters and knobs that plugins find, with what they read now.",
     .details = "Readings are of the whole machine, not of this process.",
     .results = CNRI_RESULTS(&record),
-    .opens = CNRI_OPENS_RUNTIME,
-    .run = run,
+    .opens = CNRI_OPENS_RUNTIME, .run = run,
 };

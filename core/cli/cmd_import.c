@@ -15,11 +15,13 @@ static void list_options(void) {
     const cnr_open_options quiet = {.size = sizeof quiet, .log_level = CNR_LOG_ERROR};
     cnr_error err = CNR_ERROR_INIT;
     if (cnr_open(&rt, &quiet, &err)) return;
-    cnri_say(stdout, "\nImporters (cnnrun plugins tells more of them), and what each takes as --option:\n");
+    cnri_say(stdout, "\nImporters (cnnrun plugins tells more of them), and what each takes as "
+                     "--option:\n");
     for (int32_t i = 0; i < cnri_count(CNR_KIND_IMPORTER); i++) {
         const cnr_importer *importer = cnri_at(CNR_KIND_IMPORTER, i);
         const char *const *row = cnri_importer_options(importer);
-        cnri_say(stdout, "  %s%s\n", importer->name, row ? *row ? "" : ": none" : ": it does not say");
+        cnri_say(stdout, "  %s%s\n", importer->name,
+                 row ? *row ? "" : ": none" : ": it does not say");
         for (; row && *row; row++) {
             const size_t n = strcspn(*row, " ");
             cnri_say(stdout, "      %-18.*s %s\n", (int)n, *row, *row + n + strspn(*row + n, " "));
@@ -49,16 +51,11 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 }
 
 const cnri_command cnri_cmd_import = {
-    .name = "import",
-    .operands = "MODEL [WEIGHTS] -o OUT.cnr",
+    .name = "import", .operands = "MODEL [WEIGHTS] -o OUT.cnr",
     .summary = "Turns a model of another program into the native file. The format is told by the\n"
                "content; the flags for pictures are kept with the net.",
-    CNRI_OPTIONS(options),
-    CNRI_VALUES(import, .out = NULL),
-    .min_operands = 1,
-    .max_operands = -1,
-    .takes = CNRI_NETS | CNRI_PICTURES,
-    .opens = CNRI_OPENS_RUNTIME,
-    .run = run,
-    .more = list_options,
+    CNRI_OPTIONS(options), CNRI_VALUES(import, .out = NULL),
+    .min_operands = 1, .max_operands = -1,
+    .takes = CNRI_NETS | CNRI_PICTURES, .opens = CNRI_OPENS_RUNTIME,
+    .run = run, .more = list_options,
 };

@@ -34,17 +34,10 @@ typedef struct judged {
     int32_t number;
 } judged;
 static const cnri_field fields[] = {
-    CNRI_FIELD(judged, "kernel", kernel),
-    CNRI_FIELD(judged, "operator", op),
-    CNRI_FIELD(judged, "device", device),
-    CNRI_FIELD(judged, "plugin", plugin),
-    CNRI_FIELD(judged, "cases", cases),
-    CNRI_FIELD(judged, "failures", failures),
-    CNRI_FIELD(judged, "skipped", skipped),
-    CNRI_FIELD(judged, "why", why),
-    CNRI_FIELD(judged, "not_judged", unjudged),
-    CNRI_ASIDE(judged, "absent", absent),
-    CNRI_ASIDE(judged, "number", number)};
+    CNRI_KEY(judged, kernel), CNRI_FIELD(judged, "operator", op), CNRI_KEY(judged, device),
+    CNRI_KEY(judged, plugin), CNRI_KEY(judged, cases), CNRI_KEY(judged, failures),
+    CNRI_KEY(judged, skipped), CNRI_KEY(judged, why), CNRI_FIELD(judged, "not_judged", unjudged),
+    CNRI_ASIDE(judged, "absent", absent), CNRI_ASIDE(judged, "number", number)};
 static const cnri_record record = CNRI_RECORD(fields,
     "{failures?not }ok {number} - {kernel?{kernel}|operator {operator}}{device? on {device}}"
     "{skipped? # SKIP {absent?|no case could be drawn: }{why}|"
@@ -111,15 +104,15 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     if (tap) cnri_say(stdout, "# seed %lld\n", (long long)o->seed);
     cnr_status status = cnri_check_all(o, &sum, err);
     if (tap && sum.tests) tell_totals(&sum);
-    if (!status && to.err.code) status = cnri_fail(err, to.err.code, to.err.where, "%s", to.err.text);
+    if (!status && to.err.code)
+        status = cnri_fail(err, to.err.code, to.err.where, "%s", to.err.text);
     if (sum.failed) call->code = 1;
     if (cnri_cancelled()) call->code = cnri_exit_code(CNR_E_CANCELLED);
     return status;
 }
 
 const cnri_command cnri_cmd_kernelcheck = {
-    .name = "kernelcheck",
-    .operands = "",
+    .name = "kernelcheck", .operands = "",
     .summary = "Runs every kernel on nodes drawn from its operator's schema and compares with the\n"
                "operator's reference; and holds every operator to what it says of itself. Prints\n"
                "TAP: one test a kernel and device, or operator.",
@@ -132,8 +125,7 @@ const cnri_command cnri_cmd_kernelcheck = {
                "crashes or does not end costs that case only. --op and --kernel together pick an\n"
                "operator for a kernel of any.",
     .results = CNRI_RESULTS(&record),
-    CNRI_OPTIONS(options),
-    CNRI_VALUES(settings, .o = {.seed = 1, .cases = 20, .only = -1, .timeout = 30}),
-    .opens = CNRI_OPENS_RUNTIME,
-    .run = run,
+    CNRI_OPTIONS(options), CNRI_VALUES(settings,
+                                       .o = {.seed = 1, .cases = 20, .only = -1, .timeout = 30}),
+    .opens = CNRI_OPENS_RUNTIME, .run = run,
 };

@@ -61,18 +61,15 @@ typedef struct port_row {
     int32_t least;
 } port_row;
 static const cnri_field port_fields[] = {
-    CNRI_FIELD(port_row, "name", name),
-    CNRI_FIELD(port_row, "optional", optional),
-    CNRI_FIELD(port_row, "variadic", variadic),
-    CNRI_FIELD(port_row, "parameter", parameter),
-    CNRI_FIELD(port_row, "const", constant),
-    CNRI_FIELD(port_row, "least", least),
-    CNRI_FIELD(port_row, "help", help)};
+    CNRI_KEY(port_row, name), CNRI_KEY(port_row, optional), CNRI_KEY(port_row, variadic),
+    CNRI_KEY(port_row, parameter), CNRI_FIELD(port_row, "const", constant),
+    CNRI_KEY(port_row, least), CNRI_KEY(port_row, help)};
 static const cnri_record port_record = CNRI_RECORD(port_fields,
     "  {name:-18}{variadic?{least} or more; }{optional?optional; }"
     "{parameter?a weight, made when omitted; }{const?known before anything runs; }{help?{help}}\n");
 
-static void tell_ports(telling *t, const char *key, const cnr_op *op, const cnr_port *rows, int32_t n) {
+static void tell_ports(telling *t, const char *key, const cnr_op *op, const cnr_port *rows,
+                       int32_t n) {
     begin_rows(t, key, n);
     for (int32_t i = 0; i < n; i++) {
         const cnr_port p = cnri_port_at(op, rows, i);
@@ -94,15 +91,10 @@ typedef struct attr_row {
     double lowest, highest;
 } attr_row;
 static const cnri_field attr_fields[] = {
-    CNRI_FIELD(attr_row, "name", name),
-    CNRI_FIELD(attr_row, "alias", alias),
-    CNRI_FIELD(attr_row, "type", type),
-    CNRI_FIELD(attr_row, "required", required),
-    CNRI_FIELD(attr_row, "per_axis", per_axis),
-    CNRI_FIELD(attr_row, "default", usual),
-    CNRI_MAYBE(attr_row, "lowest", lowest),
-    CNRI_MAYBE(attr_row, "highest", highest),
-    CNRI_FIELD(attr_row, "help", help),
+    CNRI_KEY(attr_row, name), CNRI_KEY(attr_row, alias), CNRI_KEY(attr_row, type),
+    CNRI_KEY(attr_row, required), CNRI_KEY(attr_row, per_axis),
+    CNRI_FIELD(attr_row, "default", usual), CNRI_MAYBE(attr_row, "lowest", lowest),
+    CNRI_MAYBE(attr_row, "highest", highest), CNRI_KEY(attr_row, help),
     CNRI_ASIDE(attr_row, "wanted", wanted)};
 static const cnri_record attr_record = CNRI_RECORD(attr_fields,
     "  {name:-18}{wanted}{required?; required|{default?; default {default}}}\n"
@@ -144,8 +136,7 @@ static void tell_attr(telling *t, const cnr_attr_spec *a) {
 /* ---- kernels ---- */
 
 static const cnri_field kernel_fields[] = {
-    CNRI_FIELD(cnr_kernel, "name", name),
-    CNRI_FIELD(cnr_kernel, "device", device)};
+    CNRI_KEY(cnr_kernel, name), CNRI_KEY(cnr_kernel, device)};
 static const cnri_record kernel_record = CNRI_RECORD(kernel_fields, "  {name:-25} {device}\n");
 
 /* Whether a kernel of any operator takes this one is known for a node of a net only. */
@@ -171,13 +162,11 @@ static void tell_all_kernels(telling *t, const cnr_op *op) {
 
 /* ---- operators ---- */
 
-typedef struct op_row { const char *name, *plugin, *summary; uint32_t version; bool gradient; } op_row;
+typedef struct op_row { const char *name, *plugin,
+                       *summary; uint32_t version; bool gradient; } op_row;
 static const cnri_field op_fields[] = {
-    CNRI_FIELD(op_row, "name", name),
-    CNRI_FIELD(op_row, "version", version),
-    CNRI_FIELD(op_row, "plugin", plugin),
-    CNRI_FIELD(op_row, "summary", summary),
-    CNRI_FIELD(op_row, "gradient", gradient)};
+    CNRI_KEY(op_row, name), CNRI_KEY(op_row, version), CNRI_KEY(op_row, plugin),
+    CNRI_KEY(op_row, summary), CNRI_KEY(op_row, gradient)};
 static const cnri_record op_record = CNRI_RECORD(op_fields,
     "{name}: {summary}\n  version {version} of plugin {plugin}{gradient?; has a gradient}\n");
 static const cnri_record line_record = CNRI_RECORD(op_fields, "{name:-28}{summary}\n");
@@ -247,7 +236,8 @@ static cnr_status unknown(const char *name, cnr_error *err) {
     const char *near = cnri_nearest(name, all.at, all.n);
     cnri_vec_free(&all);
     return cnri_fail(err, CNR_E_NOT_FOUND, name, "no such operator; %s%s%s",
-                     near ? "did you mean " : "cnnrun ops lists all", near ? near : "", near ? "?" : "");
+                     near ? "did you mean " : "cnnrun ops lists all", near ? near : "",
+                     near ? "?" : "");
 }
 
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
@@ -259,10 +249,8 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 }
 
 const cnri_command cnri_cmd_ops = {
-    .name = "ops",
-    .operands = "[NAME]",
+    .name = "ops", .operands = "[NAME]",
     .summary = "Lists the operators that plugins brought; with a NAME, all about one of them.",
     .max_operands = 1,
-    .opens = CNRI_OPENS_RUNTIME,
-    .run = run,
+    .opens = CNRI_OPENS_RUNTIME, .run = run,
 };

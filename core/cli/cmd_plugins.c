@@ -7,15 +7,11 @@ static const cnri_option options[] = {
     CNRI_OPTION(settings, check, "--check", "FILE.so",
                 "judge this file alone: exit code 0 when it loads")};
 
-typedef struct row { const char *name, *version, *file, *refused, *summary, *licence; bool known; } row;
+typedef struct row { const char *name, *version, *file, *refused, *summary,
+                    *licence; bool known; } row;
 static const cnri_field fields[] = {
-    CNRI_FIELD(row, "name", name),
-    CNRI_FIELD(row, "version", version),
-    CNRI_FIELD(row, "file", file),
-    CNRI_FIELD(row, "refused", refused),
-    CNRI_FIELD(row, "summary", summary),
-    CNRI_FIELD(row, "licence", licence),
-    CNRI_ASIDE(row, "known", known)};
+    CNRI_KEY(row, name), CNRI_KEY(row, version), CNRI_KEY(row, file), CNRI_KEY(row, refused),
+    CNRI_KEY(row, summary), CNRI_KEY(row, licence), CNRI_ASIDE(row, "known", known)};
 static const cnri_record record = CNRI_RECORD(fields,
     "{name} {version}\n    file      {file}\n{refused?    refused   {refused}\n}"
     "{known?    about     {summary} ({licence?{licence}|no licence given})\n}");
@@ -122,13 +118,11 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 }
 
 const cnri_command cnri_cmd_plugins = {
-    .name = "plugins",
-    .operands = "",
+    .name = "plugins", .operands = "",
     .summary = "Lists the plugins that were found, with what they provide or why they were refused.",
     .details = "Plugins are searched for in each --plugin-dir, in the folders of CNNRUN_PLUGIN_PATH\n"
                "(absolute, separated by colons), in plugins/ beside the program, in\n"
                "../lib/cnnrun/plugins/ from there, and where cnnrun was installed.",
-    CNRI_OPTIONS(options),
-    CNRI_VALUES(settings, .check = NULL),
+    CNRI_OPTIONS(options), CNRI_VALUES(settings, .check = NULL),
     .run = run,
 };

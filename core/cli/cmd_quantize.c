@@ -22,10 +22,8 @@ static const cnri_option options[] = {
                 .min = 0, .max = 1e9)};
 
 static const cnri_field layer_fields[] = {
-    CNRI_FIELD(cnri_quantised_layer, "layer", name),
-    CNRI_FIELD(cnri_quantised_layer, "low", low),
-    CNRI_FIELD(cnri_quantised_layer, "high", high),
-    CNRI_FIELD(cnri_quantised_layer, "snr_db", decibels),
+    CNRI_FIELD(cnri_quantised_layer, "layer", name), CNRI_KEY(cnri_quantised_layer, low),
+    CNRI_KEY(cnri_quantised_layer, high), CNRI_FIELD(cnri_quantised_layer, "snr_db", decibels),
     CNRI_FIELD(cnri_quantised_layer, "quantized", quantised)};
 static const cnri_record layer_record = CNRI_RECORD(layer_fields,
     "{layer:-24} {low:10.4g} {high:10.4g} {snr_db:8.1f} dB  {quantized?8 bits|float}\n");
@@ -34,8 +32,7 @@ static const cnri_field fields[] = {
     CNRI_FIELD(cnri_quantising, "layers", n_quantised),
     CNRI_FIELD(cnri_quantising, "pictures", checked),
     CNRI_FIELD(cnri_quantising, "top1_float", top1[0]),
-    CNRI_FIELD(cnri_quantising, "top1_quantized", top1[1]),
-    CNRI_FIELD(cnri_quantising, "agree", agree),
+    CNRI_FIELD(cnri_quantising, "top1_quantized", top1[1]), CNRI_KEY(cnri_quantising, agree),
     CNRI_FIELD(cnri_quantising, "ms_float", ms[0]),
     CNRI_FIELD(cnri_quantising, "ms_quantized", ms[1])};
 static const cnri_record record = CNRI_RECORD(fields,
@@ -72,18 +69,13 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 }
 
 const cnri_command cnri_cmd_quantize = {
-    .name = "quantize",
-    .operands = "NET --data SPEC -o OUT.cnr",
+    .name = "quantize", .operands = "NET --data SPEC -o OUT.cnr",
     .summary = "Makes layers work on 8-bit whole numbers, with ranges seen on pictures.",
     .details = "Told for each layer: its output's range, and signal to noise in decibels against "
                "the float\nnet on some of the pictures. The loaded plugins' rewrites do the work "
                "(cnnrun plugins).",
     .results = CNRI_RESULTS(&layer_record, &record),
-    CNRI_OPTIONS(options),
-    CNRI_VALUES(quantize, .o = {.limit = 100, .check = -1, .least = 10}),
-    .min_operands = 1,
-    .max_operands = 1,
-    .takes = CNRI_NETS | CNRI_PICTURES,
-    .opens = CNRI_OPENS_GRAPH,
+    CNRI_OPTIONS(options), CNRI_VALUES(quantize, .o = {.limit = 100, .check = -1, .least = 10}),
+    CNRI_ONE_NET(CNRI_OPENS_GRAPH),
     .run = run,
 };

@@ -18,7 +18,8 @@ static const cnri_option options[] = {
     CNRI_OPTION(run, energy, "--energy", NULL, "what the pictures took, where there is a meter")};
 
 typedef struct whole { cnri_energy_shown e; } whole;
-static const cnri_field whole_fields[] = {CNRI_ENERGY_FIELDS(whole, e)};
+static const cnri_field whole_fields[] = {
+    CNRI_ENERGY_FIELDS(whole, e)};
 static const cnri_record whole_record = CNRI_RECORD(whole_fields, CNRI_ENERGY_LINE);
 
 /* ---- one answer ---- */
@@ -54,7 +55,8 @@ static void print_bars(const cnr_model *model, const cnri_recognised *a) {
         memset(bar, '#', sizeof bar);
         bar[marks > BAR ? BAR : marks] = 0;
         cnri_say(stdout, "  %-*s ", widest, name);
-        cnri_say(stdout, a->shares ? "%6.2f%%  %s\n" : "%10.4g  %s\n", a->shares ? score * 100 : score,
+        cnri_say(stdout, a->shares ? "%6.2f%%  %s\n" : "%10.4g  %s\n",
+                 a->shares ? score * 100 : score,
                  bar);
     }
 }
@@ -96,7 +98,8 @@ static void json_output(cnri_json *j, const char *name, const cnr_tensor *t) {
 }
 
 /* j NULL: for people */
-static cnr_status outputs(const cnr_model *model, const cnri_recognised *a, cnri_json *j, cnr_error *err) {
+static cnr_status outputs(const cnr_model *model, const cnri_recognised *a, cnri_json *j,
+                          cnr_error *err) {
     const cnr_tensor *t;
     const int32_t first = a->classes, n = cnr_output_count(model);
     cnr_status status = CNR_OK;
@@ -114,7 +117,8 @@ static cnr_status outputs(const cnr_model *model, const cnri_recognised *a, cnri
 static cnr_status tell(const cnri_call *call, const cnri_recognised *a, cnr_error *err) {
     cnri_json j;
     if (!call->common.json) {
-        cnri_say(stdout, "%s  %s%.2f ms\n", a->picture, a->classes && !a->shares ? "(scores)  " : "",
+        cnri_say(stdout, "%s  %s%.2f ms\n", a->picture,
+                 a->classes && !a->shares ? "(scores)  " : "",
                  a->ms);
         print_bars(call->model, a);
         return outputs(call->model, a, NULL, err);
@@ -164,7 +168,8 @@ static bool add_operand(const char *word, cnri_words *out, glob_t *found) {
 }
 
 /* One picture's share of it, with reading and telling it. */
-static cnr_status tell_energy(const cnri_call *call, cnr_energy *e, int32_t pictures, cnr_error *err) {
+static cnr_status tell_energy(const cnri_call *call, cnr_energy *e, int32_t pictures,
+                              cnr_error *err) {
     const whole w = {cnri_energy_show(e, "a picture", 1)};
     cnr_status status = pictures > 0 ? cnri_tell(call, &whole_record, &w, err) : CNR_OK;
     if (!status && pictures > 0) status = cnri_tell_domains(call, e, err);
@@ -189,7 +194,8 @@ static cnr_status run_pictures(cnri_call *call, void *values, cnr_error *err) {
     observer.arg = &h;
     if (!status) status = cnri_energy_around(call->rt, r->energy, &observer, &region, err);
     if (!status)
-        status = cnri_recognise(call->model, pictures.at, pictures.n, (int32_t)r->top, &observer, err);
+        status = cnri_recognise(call->model, pictures.at, pictures.n, (int32_t)r->top, &observer,
+                                err);
     status = cnri_energy_close(region, status, h.told, &energy, err);
     if (energy) status = tell_energy(call, energy, h.told, err);
     cnri_vec_free(&pictures);
@@ -233,12 +239,14 @@ static bool begin_script(cnri_call *call, const char *output, const char *path, 
 
 /* Words behind an experiment are its own; so options end at the first operand for now. */
 static bool leads(cnri_call *call, void *values) {
-    cnri_call early = {.command = call->command, .argc = call->argc, .argv = call->argv}, now = early;
+    cnri_call early = {.command = call->command, .argc = call->argc,
+                       .argv = call->argv}, now = early;
     const run *r = values;
     int first;
     bool go_on = cnri_call_parse(&early, values, &first);
     const char *script = go_on && first < call->argc ? script_of(call, call->argv[first]) : NULL;
-    if (script) go_on = begin_script(&early, r->output, script, call->argc - first, call->argv + first);
+    if (script) go_on = begin_script(&early, r->output, script, call->argc - first,
+                                     call->argv + first);
     call->code = early.code;
     if (go_on && early.rt) {
         go_on = cnri_call_parse(&now, values, NULL);
@@ -259,8 +267,7 @@ static const char *wrong(const cnri_call *call, const void *values) {
 }
 
 const cnri_command cnri_cmd_run = {
-    .name = "run",
-    .operands = "NET PICTURE...",
+    .name = "run", .operands = "NET PICTURE...",
     .summary = "Runs a net on pictures and prints the best classes of each. The word run may be\n"
                "left out. Directories, globs and label lists stand for the pictures in them.\n"
                "A script that returns a function is run instead: cnnrun SCRIPT.lua WORDS...",
@@ -268,13 +275,8 @@ const cnri_command cnri_cmd_run = {
                "\"score\"}]};\nother outputs as \"outputs\": [{\"name\", \"dims\", \"lowest\", "
                "\"highest\", \"average\"}].\n"
                "With --energy a line follows that tells a picture's, then one a domain.",
-    CNRI_OPTIONS(options),
-    CNRI_VALUES(run, .top = 5),
-    .min_operands = 2,
-    .max_operands = -1,
-    .takes = CNRI_NETS | CNRI_PICTURES,
-    .opens = CNRI_OPENS_MODEL,
-    .leads = leads,
-    .wrong = wrong,
-    .run = run_pictures,
+    CNRI_OPTIONS(options), CNRI_VALUES(run, .top = 5),
+    .min_operands = 2, .max_operands = -1,
+    .takes = CNRI_NETS | CNRI_PICTURES, .opens = CNRI_OPENS_MODEL,
+    .leads = leads, .wrong = wrong, .run = run_pictures,
 };

@@ -41,7 +41,8 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     const show *s = values;
     cnr_status status = cnri_call_weights(call, err);
     if (!status && call->rest < call->operands.n && !s->candidates)
-        status = cnri_fail(err, CNR_E_ARG, NULL, "one word too many: \"%s\" (a node wants --candidates)",
+        status = cnri_fail(err, CNR_E_ARG, NULL,
+                           "one word too many: \"%s\" (a node wants --candidates)",
                            call->operands.at[call->rest]);
     if (!status) status = load(call, err);
     if (!status) status = cnri_graph_verdict(call->graph, false, err);
@@ -51,8 +52,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 }
 
 const cnri_command cnri_cmd_show = {
-    .name = "show",
-    .operands = "NET [--candidates [NODE]]",
+    .name = "show", .operands = "NET [--candidates [NODE]]",
     .summary = "Prints each node with its shape, parameters, work, kernel and memory, and the "
                "net's peak.",
     .details =
@@ -62,11 +62,7 @@ const cnri_command cnri_cmd_show = {
         "estimate, guess), joules and joules_from (null: not known), mhz, bytes, flops, score, splits,\n"
         "chosen, by (record, score, forced, policy, deterministic, dynamic, stored), why, share; then one\n"
         "for the net: nodes, rows, links (from, to, ns_per_byte, ns_fixed, source), policy, notes, failure.",
-    CNRI_OPTIONS(options),
-    CNRI_VALUES(show, .batch = 1),
-    .min_operands = 1,
-    .max_operands = 2,
-    .takes = CNRI_NETS | CNRI_PICTURES,
-    .opens = CNRI_OPENS_RUNTIME,
-    .run = run,
+    CNRI_OPTIONS(options), CNRI_VALUES(show, .batch = 1),
+    .min_operands = 1, .max_operands = 2,
+    .takes = CNRI_NETS | CNRI_PICTURES, .opens = CNRI_OPENS_RUNTIME, .run = run,
 };

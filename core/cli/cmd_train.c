@@ -6,14 +6,14 @@ static const char *const policies[] = {"fixed", "inverse", "step", "cosine", NUL
 typedef struct train { cnr_train_options o; bool no_energy; } train;
 #define ROW(member, name, ...) CNRI_OPTION(train, o.member, name, __VA_ARGS__)
 static const cnri_option options[] = {
-    ROW(data, "--data", "SPEC", "labelled pictures: a directory, images:LIST, or another source's spec",
-        .wanted = true),
-    ROW(validation, "--validation", "X", "the part of them that epochs are judged by, or their number; "
-        "0: none, and the last epoch is kept (0.1)", .max = 1e15),
+    ROW(data, "--data", "SPEC",
+        "labelled pictures: a directory, images:LIST, or another source's spec", .wanted = true),
+    ROW(validation, "--validation", "X", "the part of them that epochs are judged by, or their "
+        "number; 0: none, and the last epoch is kept (0.1)", .max = 1e15),
     ROW(validation_seed, "--validation-seed", "N", "which they are (1)", .max = 1e15),
     ROW(limit, "--limit", "N", "only the first N pictures (all)", .min = 1, .max = 1e15),
-    ROW(test, "--eval", "SPEC", "pictures that the best epoch is tested on, once (the same source's "
-        "eval split, if it has one; \"\": none)"),
+    ROW(test, "--eval", "SPEC", "pictures that the best epoch is tested on, once (the same "
+        "source's eval split, if it has one; \"\": none)"),
     ROW(output, "--output", "FILE", "the .cnr to write", .letter = 'o', .wanted = true,
         .writes = true),
     ROW(epochs, "--epochs", "N", "rounds over the pictures (6)", .min = 1, .max = 1e6),
@@ -39,12 +39,9 @@ static const cnri_option options[] = {
 #undef ROW
 
 static const cnri_field epoch_fields[] = {
-    CNRI_FIELD(cnr_epoch, "epoch", epoch),
-    CNRI_FIELD(cnr_epoch, "loss", loss),
-    CNRI_FIELD(cnr_epoch, "train_accuracy", train_top1),
-    CNRI_FIELD(cnr_epoch, "accuracy", top1),
-    CNRI_FIELD(cnr_epoch, "seconds", seconds),
-    CNRI_ASIDE(cnr_epoch, "epochs", epochs),
+    CNRI_KEY(cnr_epoch, epoch), CNRI_KEY(cnr_epoch, loss),
+    CNRI_FIELD(cnr_epoch, "train_accuracy", train_top1), CNRI_FIELD(cnr_epoch, "accuracy", top1),
+    CNRI_KEY(cnr_epoch, seconds), CNRI_ASIDE(cnr_epoch, "epochs", epochs),
     CNRI_ASIDE(cnr_epoch, "best", best)};
 static const cnri_record epoch_record = CNRI_RECORD(epoch_fields,
     "epoch {epoch}/{epochs}  loss {loss:.4f}  train {train_accuracy:.2%}"
@@ -56,17 +53,10 @@ typedef struct ending {
     cnri_energy_shown e;
 } ending;
 static const cnri_field fields[] = {
-    CNRI_FIELD(ending, "output", output),
-    CNRI_FIELD(ending, "epochs", r.epochs),
-    CNRI_FIELD(ending, "best", r.best),
-    CNRI_FIELD(ending, "best_epoch", r.best_epoch),
-    CNRI_FIELD(ending, "validated", r.validated),
-    CNRI_FIELD(ending, "test", r.test),
-    CNRI_FIELD(ending, "tested", r.tested),
-    CNRI_FIELD(ending, "seconds", r.seconds),
-    CNRI_FIELD(ending, "ended", ended),
-    CNRI_FIELD(ending, "replaced", r.replaced),
-    CNRI_ENERGY_FIELDS(ending, e)};
+    CNRI_KEY(ending, output), CNRI_KEY_IN(ending, r, epochs), CNRI_KEY_IN(ending, r, best),
+    CNRI_KEY_IN(ending, r, best_epoch), CNRI_KEY_IN(ending, r, validated),
+    CNRI_KEY_IN(ending, r, test), CNRI_KEY_IN(ending, r, tested), CNRI_KEY_IN(ending, r, seconds),
+    CNRI_KEY(ending, ended), CNRI_KEY_IN(ending, r, replaced), CNRI_ENERGY_FIELDS(ending, e)};
 static const cnri_record record = CNRI_RECORD(fields,
     "{output}: epoch {best_epoch}{best?, right on {best:.2%} of {validated} for validation}"
     "{test?, {test:.2%} of {tested} for the test}{ended?; training {ended}}\n" CNRI_ENERGY_LINE);
@@ -151,8 +141,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 }
 
 const cnri_command cnri_cmd_train = {
-    .name = "train",
-    .operands = "NET --data SPEC -o FILE",
+    .name = "train", .operands = "NET --data SPEC -o FILE",
     .summary = "Trains a net by gradient descent and keeps the best weights.",
     .details =
         "Weights start at random from the seed, or as --weights FILE has them. After each epoch "
@@ -164,12 +153,7 @@ const cnri_command cnri_cmd_train = {
         "of the\nvalidation part of `validated` pictures, test is of `tested` others; ended is null, "
         "\"stopped\"\nor \"diverged\"; replaced is what the file that was there got right.",
     .results = CNRI_RESULTS(&epoch_record, &record, &cnri_energy_domain),
-    CNRI_OPTIONS(options),
-    CNRI_VALUES(train, .o = {.size = sizeof(cnr_train_options)}),
-    .min_operands = 1,
-    .max_operands = 1,
-    .takes = CNRI_NETS | CNRI_PICTURES,
-    .opens = CNRI_OPENS_RUNTIME,
-    .leads = usual,
-    .run = run,
+    CNRI_OPTIONS(options), CNRI_VALUES(train, .o = {.size = sizeof(cnr_train_options)}),
+    CNRI_ONE_NET(CNRI_OPENS_RUNTIME),
+    .leads = usual, .run = run,
 };

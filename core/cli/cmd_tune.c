@@ -13,13 +13,9 @@ static const cnri_option options[] = {
 
 typedef struct tuned { const char *net; cnri_tuned t; } tuned;
 static const cnri_field fields[] = {
-    CNRI_FIELD(tuned, "net", net),
-    CNRI_FIELD(tuned, "repeats", t.repeats),
-    CNRI_FIELD(tuned, "rows", t.rows),
-    CNRI_FIELD(tuned, "joules", t.joules),
-    CNRI_FIELD(tuned, "choices", t.choices),
-    CNRI_FIELD(tuned, "agreement", t.agreement),
-    CNRI_FIELD(tuned, "spread", t.spread)};
+    CNRI_KEY(tuned, net), CNRI_KEY_IN(tuned, t, repeats), CNRI_KEY_IN(tuned, t, rows),
+    CNRI_KEY_IN(tuned, t, joules), CNRI_KEY_IN(tuned, t, choices),
+    CNRI_KEY_IN(tuned, t, agreement), CNRI_KEY_IN(tuned, t, spread)};
 static const cnri_record record = CNRI_RECORD(fields,
     "{net}: {choices} layers with a choice, measured {repeats} times: {agreement:.1%} agreement, "
     "spread {spread:.1%}; {rows} times on record, {joules} with joules\n");
@@ -27,7 +23,8 @@ static const cnri_record record = CNRI_RECORD(fields,
 static const char *wrong(const cnri_call *call, const void *values) {
     (void)values;
     if (!cnri_call_cache(call)) return "where to? want --cache DIR, or CNNRUN_CACHE set";
-    return call->common.deterministic ? "--deterministic never asks a clock: nothing to tune" : NULL;
+    return call->common.deterministic ? "--deterministic never asks a clock: nothing to tune"
+        : NULL;
 }
 
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
@@ -40,8 +37,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 }
 
 const cnri_command cnri_cmd_tune = {
-    .name = "tune",
-    .operands = "NET --cache DIR",
+    .name = "tune", .operands = "NET --cache DIR",
     .summary = "Times each kernel that takes a layer, in turns, on each of --devices, and copies between\n"
                "them; where there is a meter, joules too. The medians are kept in the cache folder,\n"
                "where planning finds them. Nothing else ever measures.",
@@ -49,12 +45,7 @@ const cnri_command cnri_cmd_tune = {
                "choices that were the usual one, spread how far the sums of the chosen times lie\n"
                "apart, of their median.",
     .results = CNRI_RESULTS(&record),
-    CNRI_OPTIONS(options),
-    CNRI_VALUES(cnri_tune_options, .batch = 1, .repeat = 1),
-    .min_operands = 1,
-    .max_operands = 1,
-    .takes = CNRI_NETS | CNRI_PICTURES,
-    .opens = CNRI_OPENS_MODEL,
-    .wrong = wrong,
-    .run = run,
+    CNRI_OPTIONS(options), CNRI_VALUES(cnri_tune_options, .batch = 1, .repeat = 1),
+    CNRI_ONE_NET(CNRI_OPENS_MODEL),
+    .wrong = wrong, .run = run,
 };

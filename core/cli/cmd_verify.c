@@ -4,13 +4,12 @@
 static const cnri_option options[] = {
     CNRI_OPTION(cnri_compare_options, rtol, "--tolerance", "R",
                 "relative tolerance of an element (1e-3)", .max = 1),
-    CNRI_OPTION(cnri_compare_options, atol, "--atol", "A", "absolute tolerance (1e-7)", .max = 1e9)};
+    CNRI_OPTION(cnri_compare_options, atol, "--atol", "A", "absolute tolerance (1e-7)",
+                .max = 1e9)};
 
 typedef struct verified { const char *name, *outcome, *why; } verified;
 static const cnri_field case_fields[] = {
-    CNRI_FIELD(verified, "case", name),
-    CNRI_FIELD(verified, "outcome", outcome),
-    CNRI_FIELD(verified, "why", why)};
+    CNRI_FIELD(verified, "case", name), CNRI_KEY(verified, outcome), CNRI_KEY(verified, why)};
 static const cnri_record case_record = CNRI_RECORD(case_fields, "");
 
 static const cnri_field fields[] = {
@@ -69,7 +68,8 @@ static void why_of(const cnri_compared *c, cnri_text *out) {
 /* ---- report ---- */
 
 static void report_tap(int32_t number, const cnri_compared *c, char *why) {
-    cnri_say(stdout, "%sok %d - %s", c->outcome == CNRI_CASE_WRONG ? "not " : "", (int)number, c->name);
+    cnri_say(stdout, "%sok %d - %s", c->outcome == CNRI_CASE_WRONG ? "not " : "", (int)number,
+             c->name);
     if (c->outcome == CNRI_CASE_SKIPPED) {
         for (char *at = why; at && *at; at++)
             if (*at == '\n') *at = at[1] ? ';' : 0;
@@ -150,8 +150,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 }
 
 const cnri_command cnri_cmd_verify = {
-    .name = "verify",
-    .operands = "PATH...",
+    .name = "verify", .operands = "PATH...",
     .summary = "Runs models on given inputs and compares with given outputs; prints TAP.",
     .details =
         "PATH is a folder with a model and test_data_set_0/input_0.*, output_0.* and so on from there;\n"
@@ -159,11 +158,7 @@ const cnri_command cnri_cmd_verify = {
         "whose input's element i is i / n. Models and tensors are of any format that is read here.\n"
         "Shape and type must be equal, NaN only where it is expected. outcome is ok, failed or skipped.",
     .results = CNRI_RESULTS(&case_record, &record),
-    CNRI_OPTIONS(options),
-    CNRI_VALUES(cnri_compare_options, .rtol = 1e-3, .atol = 1e-7),
-    .min_operands = 1,
-    .max_operands = -1,
-    .takes = CNRI_NETS | CNRI_PICTURES,
-    .opens = CNRI_OPENS_RUNTIME,
-    .run = run,
+    CNRI_OPTIONS(options), CNRI_VALUES(cnri_compare_options, .rtol = 1e-3, .atol = 1e-7),
+    .min_operands = 1, .max_operands = -1,
+    .takes = CNRI_NETS | CNRI_PICTURES, .opens = CNRI_OPENS_RUNTIME, .run = run,
 };

@@ -8,14 +8,9 @@ static const cnri_option options[] = {
 
 typedef struct warmed { const char *net; cnri_warmed w; } warmed;
 static const cnri_field fields[] = {
-    CNRI_FIELD(warmed, "net", net),
-    CNRI_FIELD(warmed, "batch", w.batch),
-    CNRI_FIELD(warmed, "origin", w.origin),
-    CNRI_FIELD(warmed, "ms", w.ms),
-    CNRI_FIELD(warmed, "blobs", w.blobs),
-    CNRI_FIELD(warmed, "blob_bytes", w.blob_bytes),
-    CNRI_FIELD(warmed, "prepared", w.prepared),
-    CNRI_FIELD(warmed, "taken_over", w.taken_over)};
+    CNRI_KEY(warmed, net), CNRI_KEY_IN(warmed, w, batch), CNRI_KEY_IN(warmed, w, origin),
+    CNRI_KEY_IN(warmed, w, ms), CNRI_KEY_IN(warmed, w, blobs), CNRI_KEY_IN(warmed, w, blob_bytes),
+    CNRI_KEY_IN(warmed, w, prepared), CNRI_KEY_IN(warmed, w, taken_over)};
 static const cnri_record record = CNRI_RECORD(fields,
     "{net}, batch {batch}: {origin}; {blobs} blobs of {blob_bytes:.2M} MB, {prepared} prepared, "
     "{ms:.1f} ms\n");
@@ -43,17 +38,11 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 }
 
 const cnri_command cnri_cmd_warm = {
-    .name = "warm",
-    .operands = "NET --cache DIR",
+    .name = "warm", .operands = "NET --cache DIR",
     .summary = "Plans a net, prepares its weights and keeps both in the cache folder.",
     .details = "A line a plan; origin is hit, or miss or stale and why.",
     .results = CNRI_RESULTS(&record),
-    CNRI_OPTIONS(options),
-    CNRI_VALUES(warm, .batches = {0}),
-    .min_operands = 1,
-    .max_operands = 1,
-    .takes = CNRI_NETS | CNRI_PICTURES,
-    .opens = CNRI_OPENS_MODEL,
-    .wrong = wrong,
-    .run = run,
+    CNRI_OPTIONS(options), CNRI_VALUES(warm, .batches = {0}),
+    CNRI_ONE_NET(CNRI_OPENS_MODEL),
+    .wrong = wrong, .run = run,
 };

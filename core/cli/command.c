@@ -17,7 +17,8 @@ static bool complete(cnri_call *call, const void *values) {
         const cnri_option *o = &c->options[i];
         const char letter[] = {'-', o->letter, 0};
         if (!o->wanted || text_at(o, values)) continue;
-        call->code = cnri_mistake(c->name, NULL, "%s %s is missing: %s", o->letter ? letter : o->name,
+        call->code = cnri_mistake(c->name, NULL, "%s %s is missing: %s",
+                                  o->letter ? letter : o->name,
                                   o->argument, o->help);
         return false;
     }

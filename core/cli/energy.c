@@ -33,20 +33,11 @@ typedef struct domain {
     bool summed;
 } domain;
 static const cnri_field fields[] = {
-    CNRI_FIELD(domain, "domain", name),
-    CNRI_FIELD(domain, "meter", meter),
-    CNRI_FIELD(domain, "feeds", feeds),
-    CNRI_FIELD(domain, "joules", joules),
-    CNRI_FIELD(domain, "joules_net", joules_net),
-    CNRI_FIELD(domain, "watts", watts),
-    CNRI_FIELD(domain, "idle_watts", idle_watts),
-    CNRI_FIELD(domain, "idle_spread", idle_spread),
-    CNRI_FIELD(domain, "edp", edp),
-    CNRI_FIELD(domain, "energy_source", source),
-    CNRI_FIELD(domain, "samples", samples),
-    CNRI_FIELD(domain, "period_ms", period_ms),
-    CNRI_FIELD(domain, "summed", summed),
-    CNRI_FIELD(domain, "error", why)};
+    CNRI_FIELD(domain, "domain", name), CNRI_KEY(domain, meter), CNRI_KEY(domain, feeds),
+    CNRI_KEY(domain, joules), CNRI_KEY(domain, joules_net), CNRI_KEY(domain, watts),
+    CNRI_KEY(domain, idle_watts), CNRI_KEY(domain, idle_spread), CNRI_KEY(domain, edp),
+    CNRI_FIELD(domain, "energy_source", source), CNRI_KEY(domain, samples),
+    CNRI_KEY(domain, period_ms), CNRI_KEY(domain, summed), CNRI_FIELD(domain, "error", why)};
 const cnri_record cnri_energy_domain = CNRI_RECORD(fields,
     "  {domain:-18} {error?unmeasured: {error}|{joules:10.4g} J {watts:10.4g} W"
     "{idle_watts?  idle {idle_watts:.4g} W{idle_spread? +- {idle_spread:.2g}}}"

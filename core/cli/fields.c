@@ -100,7 +100,7 @@ static void add_text(telling *t, const char *at, const char *end);
 static void add_field(telling *t, const char *at, const char *end) {
     const size_t n = strcspn(at, ":?+}");
     const cnri_field *f = t->record->fields;
-    while (strlen(f->key) != n || strncmp(f->key, at, n) != 0) f++; /* lines are written with their tables */
+    while (strlen(f->key) != n || strncmp(f->key, at, n) != 0) f++; /* it is there */
     const void *value = t->of + f->at;
     const char *rest = at + n, *bar = end_of(rest, true);
     if (*rest == '+') {

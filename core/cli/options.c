@@ -9,7 +9,8 @@ static const cnri_option general_options[] = {
     ROW(plugin_dirs, "--plugin-dir", "DIR", "search plugins here first (repeatable)"),
     ROW(verbose, "--verbose", NULL, "say more on stderr; twice: still more", .letter = 'v'),
     ROW(quiet, "--quiet", NULL, "only errors on stderr, no progress", .letter = 'q'),
-    ROW(clock, "--clock", "NAME", "a plugin's clock for all that is measured (the board's, or the machine's)"),
+    ROW(clock, "--clock", "NAME",
+        "a plugin's clock for all that is measured (the board's, or the machine's)"),
     ROW(sysfs_root, "--sysfs-root", "DIR", "where meters and knobs look for /sys and the like (/)"),
     ROW(meter_address, "--meter-address", "WHERE",
         "of a meter that is no file there: /dev/ttyUSB0, i2c:1:0x40"),
@@ -183,12 +184,14 @@ static bool unknown_option(const parser *p, const char *word, int length) {
 }
 
 /* By its name, or by its letter where that is not 0; *at: where its value is. */
-static const cnri_option *find(const parser *p, const char *word, int length, char letter, void **at) {
+static const cnri_option *find(const parser *p, const char *word, int length, char letter,
+                               void **at) {
     for (int32_t g = 0; g < p->n; g++)
         for (int32_t i = 0; i < p->groups[g].n; i++) {
             const cnri_option *o = &p->groups[g].rows[i];
             if (letter ? o->letter != letter
-                       : strlen(o->name) != (size_t)length || strncmp(o->name, word, (size_t)length))
+                       : strlen(o->name) != (size_t)length || strncmp(o->name, word,
+                                                                      (size_t)length))
                 continue;
             *at = (char *)(p->groups[g].title ? (void *)&p->call->common : p->values) + o->at;
             return o;

@@ -98,7 +98,8 @@ void cnri_help(const cnri_command *c) {
     const int32_t n = cnri_groups_of(c ? c : &all_nets, groups);
     const int32_t here = c ? 1 + !groups[0].title : n; /* the general ones stand with each */
     if (c)
-        printf("usage: cnnrun %s%s%s [options]\n\n%s\n", c->name, *c->operands ? " " : "", c->operands,
+        printf("usage: cnnrun %s%s%s [options]\n\n%s\n", c->name, *c->operands ? " " : "",
+               c->operands,
                c->summary);
     else printf("What commands have in common, each the groups that its own help names:\n");
     help_groups(c, groups, here);
@@ -107,7 +108,8 @@ void cnri_help(const cnri_command *c) {
     for (int32_t g = here; g < n; g++)
         printf("%s%s%s", g > here ? ", " : "\nAlso the options of these groups: ", groups[g].title,
                g + 1 < n ? "" : " (cnnrun help options)\n");
-    if (c->details || c->results) printf("\n%s%s", c->details ? c->details : "", c->details ? "\n" : "");
+    if (c->details || c->results) printf("\n%s%s", c->details ? c->details : "",
+                                         c->details ? "\n" : "");
     put_results(c, put_plain);
     if (c->more) c->more();
 }

@@ -96,7 +96,8 @@ static cnr_status devices_parse(const char *words, cnri_loading *s, cnr_error *e
     for (int32_t i = 0; at; i++) {
         char *comma = strchr(at, ',');
         if (comma) *comma++ = 0;
-        if (!*at) return cnri_fail(err, CNR_E_ARG, "--devices", "wanted names such as cpu,opencl:0");
+        if (!*at) return cnri_fail(err, CNR_E_ARG, "--devices",
+                                   "wanted names such as cpu,opencl:0");
         s->devices[i] = at;
         at = comma;
     }
@@ -128,7 +129,8 @@ cnr_status cnri_call_weights(cnri_call *call, cnr_error *err) {
     const int32_t most = call->command->max_operands, last = most < 0 ? words->n - 1 : words->n;
     cnri_text text = {0};
     if (call->rest > 0) return CNR_OK;
-    for (call->rest = 1; call->rest < last && cnri_weights_claimed(words->at[call->rest]); call->rest++)
+    for (call->rest = 1; call->rest < last &&
+         cnri_weights_claimed(words->at[call->rest]); call->rest++)
         cnri_text_add(&text, text.n ? ",%s" : "%s", words->at[call->rest]);
     cnr_status status = CNR_OK;
     if (most > 0 && words->n - call->rest >= most)
@@ -136,7 +138,8 @@ cnr_status cnri_call_weights(cnri_call *call, cnr_error *err) {
                            words->at[call->rest + most - 1]);
     else if (text.failed) status = cnri_fail(err, CNR_E_MEMORY, "weights", "out of memory");
     else if (text.n && call->common.weights)
-        status = cnri_fail(err, CNR_E_ARG, NULL, "weights are given twice: %s, and --weights %s", text.at,
+        status = cnri_fail(err, CNR_E_ARG, NULL, "weights are given twice: %s, and --weights %s",
+                           text.at,
                            call->common.weights);
     else if (text.n) call->common.weights = call->weights = text.at;
     if (!call->weights) cnri_text_free(&text);
@@ -175,65 +178,12 @@ cnr_status cnri_call_model_of_graph(cnri_call *call, cnr_error *err) {
     return status;
 }
 
-/* ---- preprocessing flags ---- */
-
-bool cnri_is_numbers(const char *text) {
-    const char *end;
-    double first;
-    return cnri_parse_double(text, &end, &first) && (*end == 0 || *end == ',' || *end == ' ');
-}
-
-static cnr_status mean_text(const char *text, cnri_text *out, cnr_error *err) {
-    if (!cnri_is_numbers(text)) return cnri_mean_of_picture(text, out, err);
-    cnri_text_add(out, "%s", text);
-    return out->failed ? cnri_fail(err, CNR_E_MEMORY, "--mean", "out of memory") : CNR_OK;
-}
-
-static bool takes_pictures(const cnr_graph *g, cnr_value input) {
-    const int32_t rank = g->values.at[input].type->rank;
-    return rank >= 2 && rank <= 4;
-}
-
-/* What the flags make of the steps: units that can't be, and a crop that is scaled afterwards. */
-static cnr_status check_steps(const cnri_common *c, cnr_graph *graph, cnr_value input,
-                              cnr_error *err) {
-    cnri_preprocess p;
-    const char *name = graph->values.at[input].name;
-    const cnr_tensor *type = graph->values.at[input].type;
-    const cnri_axes axes = cnri_picture_axes(type);
-    cnr_status status = cnri_preprocess_read(graph, name, &p, err);
-    if (status) return status;
-    if (c->mean || c->std) status = cnri_preprocess_units(&p, "--mean, --std", err);
-    const int64_t *size = axes.height >= 0 ? type->dim + axes.height : NULL;
-    if (c->crop && size && p.crop_h > 0 && size[0] > 0 && size[1] > 0 &&
-        (p.crop_h != size[0] || p.crop_w != size[1]))
-        cnri_graph_warn(graph, "--crop", "%lld x %lld is scaled to the net's %lld x %lld: is "
-                        "another crop meant?", (long long)p.crop_h, (long long)p.crop_w,
-                        (long long)size[0], (long long)size[1]);
-    cnri_preprocess_free(&p);
-    return status;
-}
-
 cnr_status cnri_call_preprocess(const cnri_call *call, cnr_graph *graph, cnr_error *err) {
     static const char *const orders[] = {NULL, "rgb", "bgr", "gray"};
     const cnri_common *c = &call->common;
-    cnri_text mean = {0};
-    cnr_status status = c->mean ? mean_text(c->mean, &mean, err) : CNR_OK;
-    const struct { const char *flag, *text; } flags[] = {
-        {"--preset", c->preset}, /* first: the others change it */
-        {"--resize", c->resize}, {"--crop", c->crop},   {"--mean", mean.at},
-        {"--std", c->std},       {"--scale", c->scale}, {"--channels", orders[c->channels]},
-        {"--letterbox", c->letterbox ? "true" : NULL},
-    };
-    for (int32_t i = 0; i < graph->inputs.n && !status; i++) {
-        const cnr_value input = graph->inputs.at[i];
-        if (!takes_pictures(graph, input)) continue;
-        for (size_t f = 0; f < CNRI_COUNT(flags) && !status; f++)
-            if (flags[f].text)
-                status = cnri_preprocess_set(graph, graph->values.at[input].name,
-                                             flags[f].flag + 2, flags[f].text, err);
-        if (!status) status = check_steps(c, graph, input, err);
-    }
-    cnri_text_free(&mean);
-    return status;
+    const cnri_step_words words[] = {
+        {"--preset", c->preset}, {"--resize", c->resize}, {"--crop", c->crop}, {"--mean", c->mean},
+        {"--std", c->std}, {"--scale", c->scale}, {"--channels", orders[c->channels]},
+        {"--letterbox", c->letterbox ? "true" : NULL}};
+    return cnri_preprocess_words(graph, words, CNRI_COUNT(words), err);
 }

@@ -34,8 +34,12 @@ cnr_status cnri_preprocess_framed(const cnri_preprocess *p, const cnr_tensor *pi
 typedef cnr_status (*cnri_step_fn)(void *arg, const char *key, const char *text, cnr_error *err);
 cnr_status cnri_preset_each(const char *name, cnri_step_fn fn, void *arg, cnr_error *err);
 void cnri_preset_names(cnri_text *out);
-/* mean.c: a picture's values as a text for the key "mean". */
-cnr_status cnri_mean_of_picture(const char *path, cnri_text *out, cnr_error *err);
+/* words.c: steps for every input that takes pictures, in this order, checked together: "--crop" and
+ * what stands behind it (NULL: not given). A mean may be a picture's file. */
+typedef struct cnri_step_words { const char *option, *text; } cnri_step_words;
+cnr_status cnri_preprocess_words(cnr_graph *g, const cnri_step_words *words, int32_t n,
+                                 cnr_error *err);
+bool cnri_is_numbers(const char *text); /* "104,117,123" */
 /* An error for a mean and a std that can't be of pixels from 0 to 255. */
 cnr_status cnri_preprocess_units(const cnri_preprocess *p, const char *where, cnr_error *err);
 /* How many classes a net of one output tells apart; -1: it is no such net, or does not say. */

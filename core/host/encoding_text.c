@@ -34,13 +34,15 @@ static cnr_status none_such(const char *name, cnr_error *err) {
     for (int32_t i = 0; i < cnri_count(CNR_KIND_ENCODING); i++)
         cnri_text_add(&all, "%s%s", i ? ", " : "",
                       ((const cnr_encoding *)cnri_at(CNR_KIND_ENCODING, i))->name);
-    const cnr_status status = cnri_fail(err, CNR_E_NOT_FOUND, name, "no encoding of that name; there "
+    const cnr_status status = cnri_fail(err, CNR_E_NOT_FOUND, name,
+                                        "no encoding of that name; there "
                                         "are: %s", all.at ? all.at : "none");
     cnri_text_free(&all);
     return status;
 }
 
-static cnr_status parse_settings(const cnr_encoding *e, char *text, cnr_attr ***out, cnr_error *err) {
+static cnr_status parse_settings(const cnr_encoding *e, char *text, cnr_attr ***out,
+                                 cnr_error *err) {
     cnr_attr given[MOST];
     const cnr_attr *list[MOST];
     cnr_error problem = CNR_ERROR_INIT;
@@ -54,7 +56,8 @@ static cnr_status parse_settings(const cnr_encoding *e, char *text, cnr_attr ***
         list[n] = &given[n];
         n++;
     }
-    const cnr_status status = cnri_attrs_resolve(e->attrs, e->attr_spec_size, e->n_attrs, list, n, -1,
+    const cnr_status status = cnri_attrs_resolve(e->attrs, e->attr_spec_size, e->n_attrs, list, n,
+                                                 -1,
                                                  setting_problem, &problem, out);
     if (!status) return CNR_OK;
     return cnri_fail(err, status, e->name, "%s",

@@ -52,7 +52,8 @@ void cnri_lua_apps(void (*fn)(void *arg, const char *name), void *arg) {
     bool found = false;
     for (int32_t i = 0; i < PLACES && !found; i++) {
         struct dirent **entries;
-        char name[256], *folder = folder_at(i), *apps = folder ? cnri_format("%s/apps", folder) : NULL;
+        char name[256], *folder = folder_at(i), *apps = folder ? cnri_format("%s/apps",
+                                                                             folder) : NULL;
         const int n = apps ? scandir(apps, &entries, NULL, alphasort) : -1;
         for (int k = 0; k < n; k++) {
             const size_t length = strlen(entries[k]->d_name);

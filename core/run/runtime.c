@@ -276,7 +276,8 @@ cnr_status cnri_load_graph(cnr_runtime *rt, const char *word, const cnr_load_opt
     cnr_status status = cnri_paths_add(&paths, word, err);
     const char *weights = paths.n > 1 ? word + strlen(paths.at[0]) + 1 : NULL;
     if (!status && weights && o.weights)
-        status = cnri_fail(err, CNR_E_ARG, word, "has weights behind a comma, and others are given: %s",
+        status = cnri_fail(err, CNR_E_ARG, word,
+                           "has weights behind a comma, and others are given: %s",
                            o.weights);
     if (weights) o.weights = weights;
     if (!status) status = load_file(rt, paths.at[0], &o, out, err);

@@ -99,7 +99,8 @@ int64_t cnri_parameters_of(const cnr_graph *g) {
 }
 
 /* The model's files and those of its weights, which native ones are no part of. */
-static cnr_status list_paths(const cnri_import_options *o, bool more, cnri_paths *out, cnr_error *err) {
+static cnr_status list_paths(const cnri_import_options *o, bool more, cnri_paths *out,
+                             cnr_error *err) {
     cnr_status status = CNR_OK;
     for (int32_t i = 0; i < o->n_paths && !status; i++)
         status = cnri_paths_add(out, o->paths[i], err);

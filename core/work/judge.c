@@ -18,7 +18,8 @@ static int judge(const char *path, int (*tell)(void *arg, const char *refused), 
 }
 
 /* What `judge` says, and through the pipe that it came back. */
-static pid_t begin(const char *path, int (*tell)(void *arg, const char *refused), void *arg, int *done) {
+static pid_t begin(const char *path, int (*tell)(void *arg, const char *refused), void *arg,
+                   int *done) {
     const char word = 1;
     int ends[2];
     fflush(stdout);
@@ -36,7 +37,8 @@ static pid_t begin(const char *path, int (*tell)(void *arg, const char *refused)
     return child;
 }
 
-cnr_status cnri_judge_plugin(const char *path, int (*tell)(void *arg, const char *refused), void *arg,
+cnr_status cnri_judge_plugin(const char *path, int (*tell)(void *arg, const char *refused),
+                             void *arg,
                              const cnr_observer *observer, int *code, cnr_error *err) {
     char word = 0;
     int state = 0, ready, done = -1;
@@ -55,10 +57,12 @@ cnr_status cnri_judge_plugin(const char *path, int (*tell)(void *arg, const char
     *code = WIFEXITED(state) ? WEXITSTATUS(state) : -CNR_E_STATE;
     if (said) return CNR_OK;
     if (ready == 0)
-        return cnri_fail(err, CNR_E_STATE, path, "refused: it did not come back within %d s of being "
+        return cnri_fail(err, CNR_E_STATE, path,
+                         "refused: it did not come back within %d s of being "
                          "opened", MOST_SECONDS);
     if (WIFSIGNALED(state))
-        return cnri_fail(err, CNR_E_STATE, path, "refused: it was ended by signal %d while it was being "
+        return cnri_fail(err, CNR_E_STATE, path,
+                         "refused: it was ended by signal %d while it was being "
                          "opened", WTERMSIG(state));
     return cnri_fail(err, CNR_E_STATE, path, "refused: it ended the process (exit code %d) while it was "
                      "being opened", *code);

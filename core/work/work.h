@@ -209,7 +209,8 @@ typedef struct cnri_quantising {
     double top1[2], ms[2]; /* parts of 1 (NaN without labels); of a picture */
     double agree;          /* part with the same answer */
 } cnri_quantising;
-cnr_status cnri_quantise(cnr_runtime *rt, const cnr_graph *net, const cnri_quantise_options *options,
+cnr_status cnri_quantise(cnr_runtime *rt, const cnr_graph *net,
+                         const cnri_quantise_options *options,
                          const cnr_observer *observer, cnri_quantising *out, cnr_error *err);
 void cnri_quantising_free(cnri_quantising *q);
 
@@ -246,7 +247,8 @@ typedef struct cnri_compare_options {
 } cnri_compare_options;
 typedef struct cnri_comparison { int32_t n[3]; } cnri_comparison; /* cases by outcome */
 /* A case or a folder of such; CNR_E_NOT_FOUND: there is none. */
-cnr_status cnri_compare_models(cnr_runtime *rt, const char *path, const cnri_compare_options *options,
+cnr_status cnri_compare_models(cnr_runtime *rt, const char *path,
+                               const cnri_compare_options *options,
                                const cnr_observer *observer, cnri_comparison *out, cnr_error *err);
 
 /* ---- convert.c ---- */
@@ -282,7 +284,8 @@ cnr_status cnri_import_model(const cnri_import_options *options, cnr_graph **out
 /* ---- judge.c: a plugin's file by itself. `tell` hears in another process why it is refused (NULL: it
  * is not), when it is the last one loaded; *code is what that returns. CNR_E_STATE: it did not come
  * out of its opening alive. ---- */
-cnr_status cnri_judge_plugin(const char *path, int (*tell)(void *arg, const char *refused), void *arg,
+cnr_status cnri_judge_plugin(const char *path, int (*tell)(void *arg, const char *refused),
+                             void *arg,
                              const cnr_observer *observer, int *code, cnr_error *err);
 
 /* ---- train.c ---- */
