@@ -41,7 +41,8 @@ static bool answer_holds(const asking *a, const cnri_view *v, const cnri_candida
     const int32_t *out_class = cnri_layout(c, CNRI_OUT_CLASS);
     if (a->q->axis >= 0 && !c->ranges) return false;
     for (int32_t i = 0; i < v->n_in; i++) {
-        const bool gone = i < 32 && (c->prepared >> i & 1), weight = cnri_is_weight(a->p->graph, v->in[i]);
+        const bool gone = i < 32 && (c->prepared >> i & 1);
+        const bool weight = cnri_is_weight(a->p->graph, v->in[i]);
         if (in_block[i] == 1) in_block[i] = 0;
         if (gone && !weight) return false;
         if (v->node.inputs[i] && !gone &&

@@ -282,7 +282,8 @@ cnr_status cnri_plan_emit(cnri_planner *p, cnr_error *err) {
     for (int32_t i = 0; i < p->n_picks && !status; i++) head_of[i] = -1;
     for (int32_t i = 0; i < p->n_picks && !status; i++) {
         const cnri_pick *pick = &p->picks[i];
-        if (pick->absorbed_by < 0) head_of[pick->view.n_chain ? pick->chain.at[pick->view.n_chain - 1] : i] = i;
+        const int32_t n = pick->view.n_chain;
+        if (pick->absorbed_by < 0) head_of[n ? pick->chain.at[n - 1] : i] = i;
     }
     for (int32_t last = 0; last < 2; last++) /* variables change behind all that read them */
         for (int32_t i = 0; i < p->n_picks && !status; i++)

@@ -131,6 +131,7 @@ typedef struct cnri_table_node {
     uint32_t axes;      /* along which it can be split */
     const char *wished; /* where somebody placed it by hand; NULL: nobody did */
     const char *forced; /* the kernel that the options ask for; NULL */
+    const char *with;   /* the node that is computed along with; NULL: by itself */
 } cnri_table_node;
 typedef struct cnri_table_device {
     const char *name, *cls;

@@ -57,9 +57,11 @@ static void print_row(const cnri_table *t, int32_t row, cnri_text *out) {
 
 static void print_node(const cnri_table *t, int32_t node, cnri_text *out) {
     const cnri_table_node *n = &t->nodes.at[node];
-    cnri_text_say(out, "%s (%s)%s%s%s%s\n", n->name, n->op, n->wished ? ", placed on " : "",
-                  n->wished ? n->wished : "", n->forced ? ", to be run by " : "",
-                  n->forced ? n->forced : "");
+    cnri_text_say(out, "%s (%s)", n->name, n->op);
+    if (n->wished) cnri_text_say(out, ", placed on %s", n->wished);
+    if (n->forced) cnri_text_say(out, ", to be run by %s", n->forced);
+    if (n->with) cnri_text_say(out, ", computed with %s", n->with);
+    cnri_text_add(out, "\n");
     for (int32_t i = n->first; i < n->first + n->n_rows; i++) print_row(t, i, out);
 }
 

@@ -311,8 +311,9 @@ void cnri_table_mark(cnri_planner *p) {
     for (int32_t i = 0; i < t->rows.n; i++) t->rows.at[i].by = NULL;
     for (int32_t i = 0; i < p->n_picks; i++) {
         const cnri_pick *pick = &p->picks[i];
-        if (pick->absorbed_by >= 0) continue;
-        for (int32_t k = 0; k < pick->n_parts; k++) {
+        const int32_t by = pick->absorbed_by;
+        t->nodes.at[i].with = by >= 0 ? t->nodes.at[by].name : NULL;
+        for (int32_t k = 0; by < 0 && k < pick->n_parts; k++) {
             const cnri_candidate *part = &pick->parts[k];
             cnri_table_row *row = row_of(t, i, part);
             if (!row) continue;

@@ -263,7 +263,8 @@ static cnr_status compare(found *f, cnr_error *err) {
         const char *key = first->rows.at[row].key;
         int32_t usual = 0;
         bool several;
-        if (!is_kernel(&first->rows.at[row]) || !first_of_key(first, row) || !fastest(first, key, &several) || !several) continue;
+        if (!is_kernel(&first->rows.at[row]) || !first_of_key(first, row)) continue;
+        if (!fastest(first, key, &several) || !several) continue;
         f->out->choices++;
         for (int32_t a = 0; a < n; a++) {
             const cnri_timed *mine = fastest(&f->times.at[a], key, &several);

@@ -75,6 +75,7 @@ like $err, qr/konv1: .*no such node; did you mean conv1/, 'a node that is not th
 like $err, qr/wants --candidates/, 'a node without --candidates';
 ($out) = said("$build/cnnrun show $net --candidates");
 like $out, qr/^conv1 \(conv\)\n\* \S+ .*score: /m, 'and a table for people';
+like $out, qr/^relu1 \(relu\), computed with ip1$/m, 'where what is fused stands';
 
 # ---- mistakes leave the default plan, and are told once ----
 
