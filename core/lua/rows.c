@@ -163,8 +163,9 @@ void cnri_lua_take(lua_State *L, int t, const cnri_lua_key *keys, void *to) {
     cnri_lua_check_keys(L, t, keys);
     for (; keys->text; keys++) {
         if (keys->kind == CNRI_KEY_OTHER) continue;
+        luaL_checkstack(L, LUA_MINSTACK, "too many options");
         if (cnri_lua_get(L, t, keys->text) != LUA_TNIL)
             take_one(L, keys, (char *)to + keys->offset);
-        lua_pop(L, 1); /* a text stays: the table has it */
+        if (lua_type(L, -1) != LUA_TSTRING) lua_pop(L, 1);
     }
 }

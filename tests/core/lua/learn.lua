@@ -72,6 +72,17 @@ local function epochs(net, data)
   ok(sum(net, "ip1.weight") == before, "nil goes on; a rate of 0 changes nothing")
 end
 
+-- What is called back may change the table of options, and others' rubbish takes the place of its texts.
+local function forgetful(net, data, spec)
+  local options = { data = data, epochs = 1, batch = 10, test = spec .. "", optimizer = ("x%s"):format("sgd"):sub(2) }
+  options.on_epoch = function()
+    for key in pairs(options) do options[key] = nil end
+    local rubbish = {}
+    for i = 1, 20000 do rubbish[i] = "rubbish number " .. i end
+  end
+  ok(net:train(options).tested == 40, "options may go while they are in use")
+end
+
 local function judging(net, data)
   local e = net:evaluate { data = data, batch = 3 }
   local all, right = 0, 0
@@ -186,6 +197,7 @@ return function(args)
   looking(net)
   judging(changing(net, data), data)
   epochs(net:copy(), data)
+  forgetful(net:copy(), data, args[1])
   own_loop(net:copy(), data)
   busy(net:copy(), data)
   misuse(net, data)
