@@ -30,6 +30,8 @@ static const cnri_option options[] = {
         .max = 0.999999),
     ROW(beta2, "--beta2", "X", "and their squares (adam's own: 0.999)", .max = 0.999999),
     ROW(epsilon, "--epsilon", "X", "what adam adds before it divides (its own: 1e-8)", .max = 1),
+    ROW(keep_zeros, "--keep-zeros", "GLOB",
+        "weights of such names keep their zeros, as pruned ones should (none)"),
     ROW(seed, "--seed", "N", "of weights, order and dropout (1)", .max = 1e15),
     ROW(loss, "--loss", "OPERATOR",
         "what is made small (the net's own, else the first loss that a plugin brings)"),

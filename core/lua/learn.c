@@ -29,6 +29,8 @@ const cnri_lua_key cnri_train_keys[] = {
     CNRI_REAL("beta1: of adam (0.9)", options, o.beta1, 1e-9, 0.999999),
     CNRI_REAL("beta2: of adam (0.999)", options, o.beta2, 1e-9, 0.999999),
     CNRI_REAL("epsilon: of adam (1e-8)", options, o.epsilon, 1e-30, 1),
+    CNRI_TEXT("keep_zeros: a pattern of weights whose zeros stay, beside those that are masked",
+              options, o.keep_zeros),
     CNRI_TEXT("loss: an operator (the net's own, or the first)", options, o.loss),
     CNRI_REAL("validation: the part that epochs are judged by, or a number of pictures; 0: the last "
               "epoch is kept (0.1)", options, o.validation, 0, 1e15),

@@ -58,7 +58,8 @@ typedef struct cnri_train_options {
     cnri_train_policy policy;
     double (*schedule)(void *arg, int64_t step, int64_t steps); /* the rate; NULL: rate and policy */
     void *schedule_arg;
-    const char *const *masked; /* weights whose zeros stay */
+    const char *keep_zeros;    /* a pattern of weights whose zeros stay; NULL: none */
+    const char *const *masked; /* ... and such by name */
     int32_t n_masked;
     double validation;     /* the part of the samples that epochs are judged by (1 and more: as many);
                             * 0: none, so that the last epoch is kept */

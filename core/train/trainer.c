@@ -16,6 +16,7 @@ static cnr_status no_memory(const cnri_trainer *t, cnr_error *err) {
 }
 
 static bool is_masked(const cnri_train_options *o, const char *weight) {
+    if (o->keep_zeros && cnri_matches(o->keep_zeros, weight)) return true;
     for (int32_t i = 0; i < o->n_masked; i++)
         if (strcmp(o->masked[i], weight) == 0) return true;
     return false;

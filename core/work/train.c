@@ -128,7 +128,7 @@ static void take_how(job *j) {
         .schedule_arg = o->schedule_arg, .validation = o->validation,
         .validation_seed = o->validation_seed, .seed = o->seed, .device = how->device,
         .deterministic = how->deterministic, .memory_limit = how->memory_limit,
-        .masked = j->task->masked, .n_masked = j->task->n_masked,
+        .keep_zeros = o->keep_zeros, .masked = j->task->masked, .n_masked = j->task->n_masked,
         .cancel = j->observer && CNRI_HAS(j->observer, cancel) ? j->observer->cancel : NULL};
 }
 

@@ -461,6 +461,7 @@ typedef struct cnr_train_options {
     /* (since 1.2) the rate of step 0, 1 ... of `steps`, instead of rate and policy; NULL: those */
     double (*schedule)(void *arg, int64_t step, int64_t steps);
     void *schedule_arg;
+    const char *keep_zeros; /* (since 1.2) a pattern of weights whose zeros stay; NULL: masked ones only */
 } cnr_train_options;
 typedef enum cnr_event_kind {
     CNR_EVENT_EPOCH = 1,    /* cnr_epoch: one is over */

@@ -45,6 +45,23 @@ adam -o "$dir/usual.cnr" >/dev/null 2>&1
 train --beta2 0.9 -o "$dir/x.cnr" 2>"$dir/err"; code=$?
 [ $code -ne 0 ] && grep -q 'has no beta2' "$dir/err" && [ ! -e "$dir/x.cnr" ]; ok $? "sgd has no beta2"
 
+# A pruned net stays sparse while it trains on.
+cat >"$dir/prune.lua" <<'EOF'
+local c = require "cnnrun"
+return function(args)
+  local net = c.load(args[1])
+  if not args[2] then
+    print(net:weight "ip1.weight":density() <= 0.25 and net:weight "ip2.weight":density() > 0.9)
+  else
+    for _, name in ipairs { "ip1.weight", "ip2.weight" } do net:set_weight(name, net:weight(name):pruned(0.25)) end
+    net:save(args[2])
+  end
+end
+EOF
+"$build/cnnrun" "$dir/prune.lua" "$dir/a.cnr" "$dir/pruned.cnr" &&
+    adam --weights "$dir/pruned.cnr" --keep-zeros 'ip1*' -o "$dir/sparse.cnr" >/dev/null 2>"$dir/err" &&
+    "$build/cnnrun" "$dir/prune.lua" "$dir/sparse.cnr" | grep -q true; ok $? "zeros of the weights named stay, those of others don't"
+
 # Ctrl-C behind a judged epoch: the best so far is written.
 awaited() { # file, text: what a running command says, within a minute
     for i in $(seq 600); do grep -q "$2" "$1" 2>/dev/null && return 0; sleep 0.1; done
