@@ -1,5 +1,6 @@
 /* The option tables as text: help, a man page, completions of bash, zsh and fish. */
 #include "core/cli/cli.h"
+#include "core/lua/script.h"
 
 static const cnri_command all_nets = {.name = "", .takes = CNRI_NETS | CNRI_PICTURES};
 
@@ -128,7 +129,7 @@ static void man_begin(void) {
     printf(".TH CNNRUN 1 \"\" \"cnnrun %s\" \"User Commands\"\n"
            ".SH NAME\ncnnrun \\- run convolutional networks on devices\n"
            ".SH SYNOPSIS\n.B cnnrun\n.I NET PICTURE...\n.br\n.B cnnrun\n.I SCRIPT.lua WORDS...\n"
-           ".br\n.B cnnrun\n.I COMMAND\n[options]\n"
+           ".br\n.B cnnrun\n.I APPLICATION WORDS...\n.br\n.B cnnrun\n.I COMMAND\n[options]\n"
            ".SH DESCRIPTION\nA net is a Lua script, a .cnr file, or what an importer plugin reads.\n"
            "Results go to standard output, all else to standard error; with\n.B \\-\\-json\n"
            "results are one JSON object a line. Options of every command may stand before it.\n"
@@ -182,6 +183,11 @@ static void man_end(void) {
     printf(".TP\n.B 130\nstopped by Ctrl-C\n.TP\n.B 143\nstopped by SIGTERM\n");
 }
 
+/* Applications stand where commands do. */
+static void put_app(void *format, const char *name) {
+    printf(format, name);
+}
+
 /* ---- bash: a function with a case for each command ---- */
 
 static void put_commands(const char *between) {
@@ -200,6 +206,7 @@ static void bash_begin(void) {
     printf(") command=${COMP_WORDS[i]}; break ;;\n        esac\n    done\n"
            "    case $command in\n    '') words=\"help --help --version ");
     put_commands(" ");
+    cnri_lua_apps(put_app, (void *)" %s");
     printf("\" ;;\n");
 }
 
@@ -248,6 +255,7 @@ static void zsh_begin(void) {
         put_zsh(cnri_commands[i].help);
         printf("'\n");
     }
+    cnri_lua_apps(put_app, (void *)"  '%s:an application'\n");
     printf(")\nif (( CURRENT == 2 )); then\n  _describe command commands\n  _files\n  return\nfi\n"
            "case $words[2] in\n");
 }
@@ -294,6 +302,8 @@ static void fish_begin(void) {
         put_fish(cnri_commands[i].help);
         printf("\n");
     }
+    cnri_lua_apps(put_app, (void *)"complete -c cnnrun -n __fish_use_subcommand -a %s "
+                                   "-d 'an application'\n");
 }
 
 static void fish_option(const cnri_command *c, const cnri_option *o) {

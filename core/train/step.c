@@ -34,11 +34,10 @@ static cnr_status set_input(cnr_session *s, const cnr_plan *plan, int32_t index,
 static int64_t count_correct(const cnri_trainer *t, const cnr_tensor *scores, int64_t n) {
     int64_t correct = 0;
     for (int64_t i = 0; i < n; i++) {
-        const float *row = (const float *)scores->data + i * t->classes;
-        int64_t best = 0;
-        for (int64_t c = 1; c < t->classes; c++)
-            if (row[c] > row[best]) best = c;
-        correct += best == t->labels[i];
+        cnr_tensor row = {.size = sizeof row, .dtype = CNR_f32, .rank = 1, .dim = {t->classes}};
+        cnr_top best = {.index = -1};
+        row.data = (float *)scores->data + i * t->classes;
+        correct += cnr_topk(&row, 1, &best) == 1 && best.index == t->labels[i];
     }
     return correct;
 }

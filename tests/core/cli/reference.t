@@ -63,6 +63,8 @@ my $complete = sub { # what bash offers behind these words
         printf "%s\\n" "\${COMPREPLY[@]}"'`];
 };
 is_deeply $complete->('cnnrun', 'kernelc'), ['kernelcheck'], 'bash: commands';
+is_deeply $complete->('cnnrun', 'classi'), ['classify'], 'bash: applications';
+like $text{$_}, qr/\bdetect\b/, "$_: applications" for qw(zsh fish);
 is_deeply $complete->('cnnrun', 'train', '--epo'), ['--epochs'], 'bash: options';
 is_deeply $complete->('cnnrun', 'run', '--channels', 'b'), ['bgr'], 'bash: values';
 is_deeply $complete->('cnnrun', '--json', 'train', '--epo'), ['--epochs'],
