@@ -4,6 +4,7 @@
 #include "core/lua/candidates.h"
 #include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { POLICY_FILE_BYTES = 1 << 20, MOST_DEVICES = 16 };
 #define POLICY_INSTRUCTIONS INT64_C(500000000)
@@ -119,12 +120,27 @@ static void take_print(lua_policy *p) {
 static cnr_status place(cnri_policy *base, const cnri_table *t, cnri_policy_answer *answers,
                         char **notes, cnr_error *err);
 
+/* "best" is place/best.lua of the installed scripts, unless a file is called so. */
+static cnr_status read_policy(lua_policy *p, const char *name, cnr_error *err) {
+    const bool plain = !strchr(name, '/') && !strchr(name, '.') && access(name, F_OK) != 0;
+    char *file = plain ? cnri_format("place/%s.lua", name) : NULL;
+    char *path = file ? cnri_lua_shipped(file) : NULL;
+    cnr_status status =
+        cnri_read_file(path ? path : name, POLICY_FILE_BYTES, &p->text, &p->bytes, err);
+    if (status == CNR_E_NOT_FOUND && plain && !path)
+        status = cnri_fail(err, CNR_E_NOT_FOUND, name, "no such file, nor a policy among the installed "
+                           "scripts");
+    cnri_free(file);
+    cnri_free(path);
+    return status;
+}
+
 static cnr_status read_text(lua_policy *p, const char *name, const char *text, cnr_error *err) {
     const char *slash = strrchr(name, '/');
     p->name = cnri_strdup(text || !slash ? name : slash + 1);
     p->where = cnri_strdup(p->name ? p->name : "");
     if (!p->name || !p->where) return cnri_fail(err, CNR_E_MEMORY, name, "out of memory");
-    if (!text) return cnri_read_file(name, POLICY_FILE_BYTES, &p->text, &p->bytes, err);
+    if (!text) return read_policy(p, name, err);
     p->bytes = strlen(text);
     return (p->text = cnri_strdup(text)) ? CNR_OK
                                          : cnri_fail(err, CNR_E_MEMORY, name, "out of memory");

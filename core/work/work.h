@@ -186,6 +186,37 @@ cnr_status cnri_warm(cnr_model *model, int64_t batch, cnri_warmed *out, cnr_erro
 cnr_status cnri_copy_ns(const cnr_device *from, const cnr_device *to, uint64_t bytes, double *ns,
                         cnr_error *err);
 
+/* ---- place.c ---- */
+typedef struct cnri_place_options {
+    const char *policy;            /* a file, or the name of an installed one */
+    const char *const *settings;   /* "threshold=1", NULL-terminated; NULL: none */
+    const char *const *devices;    /* NULL-terminated; NULL: those that are taken unasked */
+    int64_t runs, batch;
+    bool guard; /* one device alone is kept where the policy's plan is worse */
+    const char *folder; /* where placements are kept and found again; NULL: nowhere */
+    bool again;    /* even if one is kept there */
+} cnri_place_options;
+typedef struct cnri_place_row { char name[32]; double seconds, joules, watts, edp; } cnri_place_row;
+typedef struct cnri_place_node { char *node; cnri_part *parts; int32_t n; } cnri_place_node;
+typedef struct cnri_placing {
+    CNRI_VEC(cnri_place_row) alone; /* the net on each device; joules NaN: unmeasured */
+    CNRI_VEC(cnri_place_node) nodes;
+    cnri_place_row predicted, measured; /* of the plan; predicted without moving values */
+    char kept[32]; /* a device alone that is better; "": the plan is */
+    char *notes;   /* JSON: the policy's steps; NULL */
+    char *file;    /* in the folder; NULL: none */
+    bool found;    /* it was kept there: then nothing is known of the devices alone */
+} cnri_placing;
+/* The model is then placed so. */
+cnr_status cnri_place(cnr_model *model, const cnri_place_options *options,
+                      const cnr_observer *observer, cnri_placing *out, cnr_error *err);
+void cnri_placing_free(cnri_placing *placing);
+/* placed.c: as a policy of its own. own: into the cache folder, for this user alone. */
+cnr_status cnri_placing_write(const cnri_placing *p, const char *path, bool own, cnr_error *err);
+/* Its path in the cache folder; NULL when out of memory. */
+char *cnri_placing_slot(const cnr_model *m, const cnri_place_options *o, const char *const *devices,
+                        const char *folder);
+
 /* ---- quantise.c ---- */
 typedef struct cnri_quantise_options {
     const char *data;      /* calibrated on its "train" part, checked on "eval" */

@@ -42,7 +42,7 @@ function M.view(b, net, units, options)
   for i, layer in ipairs(net) do
     for _, name in ipairs(units) do
       local seconds, joules = board.work(b, board.named(b.units, name), layer)
-      rows[#rows + 1] = { node = layer.name, index = i, operator = layer.op, device = name, takes = 1, split = true,
+      rows[#rows + 1] = { node = layer.name, index = i, operator = layer.op, device = name, takes = 1, splits = true,
                           ns = seconds * 1e9, joules = joules + idle * seconds, bytes = layer.bytes, flops = layer.flops }
     end
   end

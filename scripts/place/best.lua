@@ -6,7 +6,7 @@
 -- Options: objective ("edp", "energy", "time"; default edp), limit_ms (most time, if any plan keeps to
 -- it), split_ns and split_joules (what a part of a divided layer costs beside its share; with "@DEVICE"
 -- behind for one device), watts@DEVICE (of the machine while it works, for rows without joules),
--- least_share (0.05).
+-- ns@DEVICE@NODE and joules@DEVICE@NODE (instead of the row's), idle_watts, least_share (0.05).
 
 local MOST_WAYS = 1.5e6 -- steps of the programme in all: wider nets keep fewer ways in mind
 
@@ -23,12 +23,18 @@ end
 
 -- ---- layers: a node with what is computed behind it, and what that takes on each device ----
 
-local function least_rows(rows)
+-- The best row of each node on each device: { row, takes, split, ns, joules }, as the options tell what
+-- was measured of the net on that device alone, else as the row says.
+local function least_rows(rows, options)
   local best = {}
   for _, r in ipairs(rows) do
     local of = best[r.index] or {}
     best[r.index] = of
-    if not of[r.device] or r.ns < of[r.device].ns then of[r.device] = r end
+    if not of[r.device] or r.ns < of[r.device].row.ns then
+      local at = "@" .. r.device .. "@" .. r.node
+      local ns = options["ns" .. at]
+      of[r.device] = { row = r, takes = r.takes, split = r.splits, ns = ns or r.ns, joules = options["joules" .. at] or not ns and r.joules or nil }
+    end
   end
   return best
 end
@@ -46,24 +52,25 @@ end
 
 -- What the layer takes on the device: its row, and rows of what that leaves out. joules are above idle.
 local function cost_on(best, chain, device, watts, idle)
-  local row = best[chain[1]] and best[chain[1]][device]
-  if not row then return nil end
+  local least = best[chain[1]] and best[chain[1]][device]
+  if not least then return nil end
   local function joules_of(r) return r.joules or watts and watts * r.ns * 1e-9 end
-  local ns, joules, left = row.ns, joules_of(row), {}
-  for k = row.takes + 1, #chain do
+  local ns, joules, left = least.ns, joules_of(least), {}
+  for k = least.takes + 1, #chain do
     local more = best[chain[k]] and best[chain[k]][device]
     if not more then return nil end
     ns, joules = ns + more.ns, joules and joules + joules_of(more)
     left[#left + 1] = chain[k]
   end
-  return { row = row, left = left, ns = ns, joules = joules and math.max(0, joules - idle * ns * 1e-9), split = row.split and #left == 0 }
+  return { row = least.row, left = left, ns = ns, joules = joules and math.max(0, joules - idle * ns * 1e-9),
+           split = least.split and #left == 0 }
 end
 
 -- Watts of the machine while the device works: of rows without joules.
 local function watts_of(seen, device) return seen.options["watts@" .. device.name] or device.busy_watts end
 
 local function layers_of(rows, seen, idle)
-  local best, users, layers, layer_of = least_rows(rows), {}, {}, {}
+  local best, users, layers, layer_of = least_rows(rows, seen.options), {}, {}, {}
   for i, node in ipairs(seen.nodes) do
     for _, from in ipairs(node.inputs) do
       users[from] = users[from] or {}
@@ -74,7 +81,7 @@ local function layers_of(rows, seen, idle)
   for i, node in ipairs(seen.nodes) do
     if not taken[i] and best[i] then
       local most = 1
-      for _, row in pairs(best[i]) do most = math.max(most, row.takes) end
+      for _, least in pairs(best[i]) do most = math.max(most, least.takes) end
       local layer = { node = node, chain = chain_from(i, most, users), on = {}, inputs = {}, keeps = keeps_to_range(node.operator) }
       layers[#layers + 1] = layer
       for _, at in ipairs(layer.chain) do taken[at] = #layers end
@@ -311,10 +318,12 @@ local function alone(ways, d)
 end
 
 local function place(rows, seen)
-  local idle, options, measured = 0, seen.options, true
+  local idle, options, measured = seen.options.idle_watts or 0, seen.options, true
   for _, d in ipairs(seen.devices) do idle = math.max(idle, d.idle_watts or 0) end
   for _, d in ipairs(seen.devices) do
-    for _, r in ipairs(rows) do measured = measured and (r.device ~= d.name or r.joules ~= nil or watts_of(seen, d) ~= nil) end
+    for _, r in ipairs(rows) do
+      measured = measured and (r.device ~= d.name or r.joules ~= nil or watts_of(seen, d) ~= nil)
+    end
   end
   local objective = options.objective or "edp"
   if objective ~= "edp" and objective ~= "energy" and objective ~= "time" then

@@ -1,0 +1,86 @@
+#!/usr/bin/perl
+# cnnrun place on a simulated board: the thesis' devices, set and shares, what is kept and taken over.
+use strict;
+use warnings;
+use Test::More;
+use FindBin;
+use File::Temp qw(tempdir);
+use JSON::PP;
+
+my $root = "$FindBin::Bin/../../..";
+my $build = $ENV{CNNRUN_BUILD} // "$root/build";
+my $tmp = tempdir(CLEANUP => 1);
+
+sub place {
+    my @lines = map { decode_json $_ } `$build/cnnrun place @_ --runs 1 --json 2>/dev/null`;
+    my %of = map { ("$_->{row} $_->{name}" => $_) } grep { $_->{row} } @lines;
+    return { rows => \%of, nodes => { map { $_->{node} => $_->{where} } grep { $_->{node} } @lines },
+             steps => scalar((grep { $_->{steps} } @lines)[0] // undef), end => $lines[-1], code => $? };
+}
+sub near { my ($is, $want, $part, $what) = @_; ok(defined $is && abs($is / $want - 1) <= $part, $what) or diag($is // 'none', ", want $want") }
+
+my $tiny = "$root/scripts/nets/yolo_v1_tiny.lua --weights random:1 --board odroid_xu3,dry --devices sim:gpu4,sim:gpu2,sim:cpu";
+my $set = place("$tiny --policy edp_set");
+near($set->{rows}{'device sim:gpu4'}{edp}, 2.81, 0.005, "the GPU's EDP is table 4.1's");
+near($set->{rows}{'device sim:cpu'}{edp}, 622.31, 0.001, "and the processor's");
+is((grep { ref $_ && $_->{dropped} } @{$set->{steps}{steps}})[0]{dropped}, 'sim:cpu', 'algorithm 4.1 drops the processor');
+is($set->{nodes}{conv_7}, 'sim:gpu4 66.7%, sim:gpu2 33.3%', 'algorithm 4.2 shares among the clusters');
+near($set->{rows}{'measured measured'}{watts}, 1.22, 0.005, "which draws the document's 1.22 W");
+ok(!$set->{end}{kept}, 'no device alone is better');
+
+my $greedy = place("$tiny --policy greedy --always");
+near($greedy->{rows}{'measured measured'}{seconds}, 1.211, 0.03, 'greedy: seconds as in the document');
+near($greedy->{rows}{'measured measured'}{watts}, 5.44, 0.03, 'watts');
+near($greedy->{rows}{'measured measured'}{joules}, 6.59, 0.03, 'joules');
+near($greedy->{rows}{'measured measured'}{edp} / $set->{rows}{'measured measured'}{edp}, 3.67, 0.03, 'and the ratio of EDP');
+
+my $all = place("$tiny --policy edp_set --threshold 3");
+like($all->{nodes}{conv_7}, qr/sim:cpu/, 'a threshold of 3 keeps the processor');
+is($all->{end}{kept}, 'sim:gpu4', 'but the GPU alone is better then, and is kept');
+
+# ---- ours, kept in the cache and taken over ----
+
+my $lenet = "$root/scripts/nets/lenet5.lua --weights random:1 --board odroid_xu3,dry --devices sim:gpu4,sim:gpu2,sim:cpu";
+mkdir "$tmp/cache";
+chmod 0700, "$tmp/cache";
+my $best = place("$lenet --policy best --cache $tmp/cache -o $tmp/mine.lua");
+my ($alone) = sort { $a <=> $b } map { $_->{edp} } grep { $_->{row} eq 'device' } values %{$best->{rows}};
+cmp_ok($best->{rows}{'measured measured'}{edp}, '<=', 1.001 * $alone, 'never worse than the best device alone');
+near($best->{rows}{'measured measured'}{edp}, $best->{rows}{'predicted predicted'}{edp}, 0.02, 'as was predicted');
+my $again = place("$lenet --policy best --cache $tmp/cache");
+ok($again->{end}{found}, 'a second start takes it over');
+is_deeply($again->{nodes}, $best->{nodes}, 'with the same devices');
+is(scalar(grep { /^device/ } keys %{$again->{rows}}), 0, 'and measures no device alone');
+my $other = place("$lenet,sim:a15 --policy best --cache $tmp/cache");
+ok(!$other->{end}{found}, 'not with other devices');
+my $board = place(($lenet =~ s/odroid_xu3,dry/odroid_xu3,dry,units.1.launch=0.01/r) . " --policy best --cache $tmp/cache");
+ok(!$board->{end}{found}, 'nor on another board');
+like(`$build/cnnrun show $root/scripts/nets/lenet5.lua --board odroid_xu3,dry --policy $tmp/mine.lua 2>&1`, qr/conv1 .* sim:gpu4/,
+     'what was written is a policy that others take');
+
+# ---- objectives, limits, and drawn boards ----
+
+for my $seed (1 .. 3) {
+    my $board = "$root/scripts/nets/lenet5.lua --weights random:1 --board drawn,seed=$seed,dry";
+    my %of;
+    for my $what ('time', 'energy', 'edp') {
+        my $p = place("$board --policy best --policy-option objective=$what");
+        my $key = $what eq 'time' ? 'seconds' : $what eq 'energy' ? 'joules' : 'edp';
+        my ($least) = sort { $a <=> $b } map { $_->{$key} } grep { $_->{row} eq 'device' } values %{$p->{rows}};
+        my $got = $p->{end}{kept} ? $p->{rows}{"device $p->{end}{kept}"}{$key} : $p->{rows}{'measured measured'}{$key};
+        cmp_ok($got, '<=', 1.001 * $least, "drawn board $seed: $what no worse than of one device");
+    }
+}
+
+# ---- what is wrong is told ----
+
+my $out = `$build/cnnrun place $lenet --policy bset 2>&1`;
+ok($? != 0 && $out =~ /bset: no such file, nor a policy among the installed scripts/, 'a policy that is none');
+$out = `$build/cnnrun place $lenet 2>&1`;
+ok($? != 0 && $out =~ /want --policy NAME/, 'none at all');
+$out = `$build/cnnrun place $lenet --policy best --policy-option objective=least 2>&1`;
+ok($? != 0 && $out =~ /want edp, energy or time/, 'a setting that the policy refuses');
+$out = `$build/cnnrun place $lenet,sim:none --policy best 2>&1`;
+ok($? != 0 && $out =~ /sim:none: no such device/, 'a device that is not there');
+
+done_testing;
