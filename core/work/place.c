@@ -194,10 +194,32 @@ static cnr_status tell_division(job *j, int32_t d, cnr_error *err) {
     return status;
 }
 
+/* "copy_ns@A@B" of any copy, and "byte_ns@A@B" of each byte in it. */
+static cnr_status tell_links(job *j, cnr_error *err) {
+    enum { LESS = CNRI_TUNING_BYTES_LESS, MORE = CNRI_TUNING_BYTES_MORE };
+    const cnr_device *open[MOST_DEVICES];
+    cnr_status status = CNR_OK;
+    for (int32_t i = 0; i < j->n && !status; i++)
+        status = cnri_device_open(&j->model->rt->devices, j->names[i], &open[i], err);
+    for (int32_t a = 0; a < j->n; a++)
+        for (int32_t b = 0; b < j->n && !status; b++) {
+            double less, more;
+            if (a == b) continue;
+            status = cnri_copy_ns(open[a], open[b], LESS, &less, err);
+            if (!status) status = cnri_copy_ns(open[a], open[b], MORE, &more, err);
+            const double byte = status ? 0 : fmax(0, (more - less) / (MORE - LESS));
+            if (!status) status = tell(j, "byte_ns", j->names[a], j->names[b], byte, err);
+            if (!status)
+                status = tell(j, "copy_ns", j->names[a], j->names[b], fmax(0, less - byte * LESS), err);
+        }
+    return status;
+}
+
 static cnr_status tell_all(job *j, cnr_error *err) {
     const cnr_energy *e = j->alone[0].energy;
     cnr_status status = e && e->source ? tell(j, "idle_watts", NULL, NULL, e->idle_watts, err) : CNR_OK;
     for (int32_t d = 0; d < j->n && !status; d++) status = tell_device(j, d, err);
+    if (!status) status = tell_links(j, err);
     for (int32_t d = 0; d < j->n && !status && j->divided.n_steps; d++)
         status = tell_division(j, d, err);
     for (const char *const *at = j->o->settings; at && *at && !status; at++) { /* the last word */

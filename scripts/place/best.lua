@@ -6,7 +6,7 @@
 -- Options: objective ("edp", "energy", "time"; default edp), limit_ms (most time, if any plan keeps to
 -- it), split_ns and split_joules (what a part of a divided layer costs beside its share; with "@DEVICE"
 -- behind for one device), watts@DEVICE (of the machine while it works, for rows without joules),
--- ns@DEVICE@NODE and joules@DEVICE@NODE (instead of the row's), idle_watts, least_share (0.05).
+-- ns@DEVICE@NODE and joules@DEVICE@NODE (instead of the row's), copy_ns@A@B and byte_ns@A@B (instead of the link's), idle_watts, least_share (0.05).
 
 local MOST_WAYS = 1.5e6 -- steps of the programme in all: wider nets keep fewer ways in mind
 
@@ -180,6 +180,13 @@ local function links_of(seen)
   local links = {}
   for _, link in ipairs(seen.links or {}) do
     if at[link.from] and at[link.to] then links[at[link.from] * 64 + at[link.to]] = link end
+  end
+  for a, from in ipairs(seen.devices) do
+    for b, to in ipairs(seen.devices) do
+      local way = "@" .. from.name .. "@" .. to.name
+      local fixed, byte = seen.options["copy_ns" .. way], seen.options["byte_ns" .. way]
+      if fixed and byte then links[a * 64 + b] = { ns_fixed = fixed, ns_per_byte = byte } end
+    end
   end
   return function(from, to, bytes)
     local link = links[from * 64 + to]
