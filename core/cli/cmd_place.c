@@ -24,11 +24,11 @@ static const cnri_field row_fields[] = {
 static const cnri_record row_record = CNRI_RECORD(row_fields,
     "{name:-16} {seconds:12.6f} s {joules?{joules:12.5g} J {watts:10.4g} W  EDP {edp:.5g} J s|  unmeasured}\n");
 
-typedef struct node { const char *node, *where; } node;
+typedef struct node { const char *node, *placed; } node;
 static const cnri_field node_fields[] = {
     CNRI_FIELD(node, "node", node),
-    CNRI_FIELD(node, "where", where)};
-static const cnri_record node_record = CNRI_RECORD(node_fields, "  {node:-24} {where}\n");
+    CNRI_FIELD(node, "placed", placed)};
+static const cnri_record node_record = CNRI_RECORD(node_fields, "  {node:-24} {placed}\n");
 
 typedef struct end { const char *net, *policy, *kept, *file; bool found; } end;
 static const cnri_field end_fields[] = {
@@ -133,10 +133,10 @@ const cnri_command cnri_cmd_place = {
     .operands = "NET --policy NAME",
     .summary = "Measures a net on each device alone and in equal parts, has a policy share its layers\n"
                "among the devices, and measures what that takes.",
-    .details = "Policies are best, edp_set, split, greedy, fastest, least_energy and cnndroid of the\n"
-               "installed scripts, or a file. Without --devices those are taken that nets are run on\n"
-               "unasked. With --board the devices are those of a simulated machine. predicted counts no\n"
-               "moving of values. Where one device alone is better than the policy's plan, it is kept.",
+    .details = "A policy is a file, or the name of one of the installed scripts/place: best, edp_set\n"
+               "and others. Without --devices those are taken that nets are run on unasked; with --board\n"
+               "they are a simulated machine's. predicted counts no moving of values. Where one device\n"
+               "alone is better than the policy's plan, it is kept.",
     .results = CNRI_RESULTS(&row_record, &node_record, &end_record),
     CNRI_OPTIONS(options),
     CNRI_VALUES(place, .runs = 5, .batch = 1),

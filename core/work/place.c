@@ -196,7 +196,7 @@ static cnr_status tell_division(job *j, int32_t d, cnr_error *err) {
 
 /* "copy_ns@A@B" of any copy, and "byte_ns@A@B" of each byte in it. */
 static cnr_status tell_links(job *j, cnr_error *err) {
-    enum { LESS = CNRI_TUNING_BYTES_LESS, MORE = CNRI_TUNING_BYTES_MORE };
+    enum { FEW = CNRI_TUNING_BYTES_LESS, MANY = CNRI_TUNING_BYTES_MORE };
     const cnr_device *open[MOST_DEVICES];
     cnr_status status = CNR_OK;
     for (int32_t i = 0; i < j->n && !status; i++)
@@ -205,12 +205,12 @@ static cnr_status tell_links(job *j, cnr_error *err) {
         for (int32_t b = 0; b < j->n && !status; b++) {
             double less, more;
             if (a == b) continue;
-            status = cnri_copy_ns(open[a], open[b], LESS, &less, err);
-            if (!status) status = cnri_copy_ns(open[a], open[b], MORE, &more, err);
-            const double byte = status ? 0 : fmax(0, (more - less) / (MORE - LESS));
+            status = cnri_copy_ns(open[a], open[b], FEW, &less, err);
+            if (!status) status = cnri_copy_ns(open[a], open[b], MANY, &more, err);
+            const double byte = status ? 0 : fmax(0, (more - less) / (MANY - FEW));
             if (!status) status = tell(j, "byte_ns", j->names[a], j->names[b], byte, err);
             if (!status)
-                status = tell(j, "copy_ns", j->names[a], j->names[b], fmax(0, less - byte * LESS), err);
+                status = tell(j, "copy_ns", j->names[a], j->names[b], fmax(0, less - byte * FEW), err);
         }
     return status;
 }

@@ -14,7 +14,7 @@ my $tmp = tempdir(CLEANUP => 1);
 sub place {
     my @lines = map { decode_json $_ } `$build/cnnrun place @_ --runs 1 --json 2>/dev/null`;
     my %of = map { ("$_->{row} $_->{name}" => $_) } grep { $_->{row} } @lines;
-    return { rows => \%of, nodes => { map { $_->{node} => $_->{where} } grep { $_->{node} } @lines },
+    return { rows => \%of, nodes => { map { $_->{node} => $_->{placed} } grep { $_->{node} } @lines },
              steps => scalar((grep { $_->{steps} } @lines)[0] // undef), end => $lines[-1], code => $? };
 }
 sub near { my ($is, $want, $part, $what) = @_; ok(defined $is && abs($is / $want - 1) <= $part, $what) or diag($is // 'none', ", want $want") }
