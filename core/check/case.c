@@ -306,6 +306,7 @@ void cnri_case_free(cnri_case *c) {
         cnri_free(c->bound[i]);
     }
     for (int32_t i = 0; i < c->n_chain; i++) link_free(&c->chain[i]);
+    cnri_free(c->first);
     cnri_free(c->attrs);
     memset(c, 0, sizeof *c);
 }

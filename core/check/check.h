@@ -100,6 +100,9 @@ typedef struct cnri_case {
     cnri_link chain[CNRI_CHECK_CHAIN];
     void *known[CNRI_CHECK_PORTS]; /* of outputs: data that infer gave, where that is wanted */
     double *bound[CNRI_CHECK_PORTS]; /* by element of each output of the last link, or the node's */
+    void *first; /* output 0 as kernel `first_by` gave it, the first time, with so many links */
+    const cnr_kernel *first_by;
+    int32_t first_links;
 } cnri_case;
 
 /* Limits that keep one case within milliseconds. */

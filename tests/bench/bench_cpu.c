@@ -53,18 +53,18 @@ static int make_ready(ready *r, const cnr_node *node) {
     if (!best) return 0;
     r->out = *node->outputs[0];
     r->outs[0] = &r->out;
-    r->out.data = neon_memory(cnr_dense_bytes(&r->out));
+    r->out.data = kernel_memory(cnr_dense_bytes(&r->out));
     r->run = (cnr_run){.size = sizeof r->run, .range_axis = -1, .node = node, .outputs = r->outs,
                        .stream = &stream};
     if (r->kernel->prepare_size) r->kernel->prepare_size(&device, node, &blob, &err);
     if (blob.bytes) {
-        r->run.blob_data = neon_memory(blob.bytes);
+        r->run.blob_data = kernel_memory(blob.bytes);
         r->kernel->prepare(&device, node, r->run.blob_data, &err);
     }
     if (r->kernel->plan &&
         r->kernel->plan(&device, node, &space, &r->run.state, &err) != CNR_OK)
         return 0;
-    if (space.bytes) r->run.workspace_data = neon_memory(space.bytes);
+    if (space.bytes) r->run.workspace_data = kernel_memory(space.bytes);
     return 1;
 }
 

@@ -31,6 +31,7 @@ my %faults = (
     endless      => qr/did not end within 2 s/,
     range        => qr/outside the range/,
     range_short  => qr/wrong.*range/,
+    unsteady     => qr/element \d+ was \S+ before and is now \S+ \(range/,
     clobbered    => qr/input 0 was changed/,
     inexact      => qr/1 of \d+ wrong/,
     no_chain     => qr/output 0: \d+ of \d+ wrong/,

@@ -2,7 +2,7 @@
 #ifndef FAULTY_H
 #define FAULTY_H
 
-#include <cnnrun/plugin.h>
+#include <cnnrun/kit.h>
 
 extern const cnr_host *faulty_host;
 cnr_status faulty_add_ops(struct cnr_registrar *registrar);    /* faulty_ops.c */

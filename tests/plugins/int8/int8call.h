@@ -24,18 +24,13 @@ static cnr_status int8_add(struct cnr_registrar *r, int32_t kind, const void *de
 
 /* The device comes from cpu-neon, kernels only from `plugin`. */
 OP_UNUSED void int8_open(const char *plugin) {
-    char path[512];
+    const char *why;
     neon_open();
     neon_use_isa(0);
-    snprintf(path, sizeof path, "%s/plugins/%s.so", CNRT_BUILD_DIR, plugin);
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    cnr_plugin_query_fn query = NULL;
-    if (library) *(void **)&query = dlsym(library, "cnr_plugin_query");
-    if (!query) {
-        ok(0, "%s loads", path);
-        exit(done());
-    }
-    int8_plugin = query(CNR_ABI);
+    int8_plugin = kernel_plugin(plugin, &why);
+    if (int8_plugin) return;
+    ok(0, "%s loads: %s", plugin, why);
+    exit(done());
 }
 
 OP_UNUSED void int8_use(const char *isa) {
@@ -78,53 +73,26 @@ OP_UNUSED cnr_tensor *int8_number(int32_t dtype, double v) {
     return int8_const(t_of(dtype, "scalar", &v));
 }
 
-/* One node by every kernel that takes it, 1 and 2 threads. Returns how many did; *good 0 when a byte
- * differs from the reference. */
+/* One node by every kernel of its operator that takes it, 1 and 2 threads. Returns how many did;
+ * *good 0 when one was wrong. */
 OP_UNUSED int int8_run(const char *name, const char *attrs, int32_t n,
                        const cnr_tensor *const *inputs, int *good) {
-    const cnr_op *op = op_find(name);
-    cnr_attr room[32];
-    const cnr_attr *given[32];
-    neon_case c = {0};
+    static cnri_case c;
+    cnr_device devices[3];
     int taken = 0;
-    const int32_t n_attrs = op ? op_parse(op, attrs, room, 32) : 0;
-    for (int32_t i = 0; i < n_attrs; i++) given[i] = &room[i];
-    c.node = op ? op_node(op, given, n_attrs, inputs, n, 1) : NULL;
-    *good = c.node != NULL;
-    if (!c.node) {
-        note("%s (%s): %s", name, attrs, op ? op_state.problem : "no such operator");
-        return 0;
-    }
-    c.want = (cnr_tensor *)(uintptr_t)c.node->outputs[0];
-    t_alloc(c.want);
-    op_reference(c.node, -1, 0, 0);
-    c.full = *c.node;
-    const cnr_tensor *outs[1] = {c.want};
-    c.full.outputs = outs;
-    for (int32_t i = 0; i < neon_state.n_kernels; i++) {
-        const cnr_kernel *k = neon_state.kernels[i];
-        if (strcmp(k->op, name) != 0) continue;
-        for (int32_t threads = 1; threads <= 2; threads++) {
-            cnr_device device = {.size = sizeof device, .cls = neon_state.cls, .name = "cpu"};
-            const cnr_device_options options = {.size = sizeof options, .threads = threads};
-            cnr_error err = CNR_ERROR_INIT;
-            uint32_t ranges;
-            neon_state.cls->open(&device, &options, &err);
-            const void *got = neon_run(k, &c, &device, -1, &ranges);
-            taken += got != NULL && threads == 1;
-            if (got && memcmp(got, c.want->data, cnr_dense_bytes(c.want)) != 0) {
-                const uint8_t *a = got, *b = c.want->data;
-                uint64_t at = 0;
-                while (a[at] == b[at]) at++;
-                note("%s %s (%s), %d threads: byte %llu of %llu is %d, wanted %d", neon_state.isa,
-                     k->name, attrs, threads, (unsigned long long)at,
-                     (unsigned long long)cnr_dense_bytes(c.want), a[at], b[at]);
-                *good = 0;
-            }
-            neon_state.cls->close(&device);
+    *good = kernel_case(&c, name, attrs, "", n, inputs);
+    if (!*good) note("%s (%s): %s", name, attrs, op_state.problem);
+    neon_devices(devices, 2);
+    for (int32_t i = 0; i < neon_state.n_kernels && *good; i++) {
+        if (strcmp(neon_state.kernels[i]->op, name) != 0) continue;
+        for (int32_t d = 0; d < 2; d++) {
+            const int one = kernel_run(neon_state.kernels[i], &devices[d], &c);
+            if (one == 0) *good = 0;
+            taken += one >= 0 && d == 0;
         }
     }
-    op_node_free(c.node);
+    neon_devices_close(devices, 2);
+    cnri_case_free(&c);
     return taken;
 }
 

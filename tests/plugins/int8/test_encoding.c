@@ -14,7 +14,7 @@ static cnr_tensor *encoded(const cnr_tensor *dense, int64_t bits, cnr_error *err
     uint64_t bytes;
     if (e->encode_size(dense, attrs, &bytes, err) != CNR_OK) return NULL;
     cnr_tensor *t = t_copy(dense);
-    t->data = neon_memory(bytes);
+    t->data = kernel_memory(bytes);
     t->bytes = bytes;
     return e->encode(dense, attrs, t->data, bytes, err) == CNR_OK ? t : NULL;
 }
@@ -34,7 +34,7 @@ static int follows(const cnr_tensor *dense, const cnr_tensor *coded, int64_t bit
         note("position %d, scale %g, wanted %g and %g", position, scale, ceil(log2(most / top)), want);
         return 0;
     }
-    float *back = neon_memory(cnr_dense_bytes(dense));
+    float *back = kernel_memory(cnr_dense_bytes(dense));
     cnr_error err = CNR_ERROR_INIT;
     if (e->check(coded, &err) || e->decode(coded, back, &err)) return 0;
     const double unit = ldexp(scale, position);
@@ -83,7 +83,7 @@ static void hostile(void) {
     cnr_tensor *good = encoded(t, 8, &err);
     for (uint64_t n = 0; n <= good->bytes + 1; n++) { /* cut off at each byte, and one too long */
         cnr_tensor cut = *good;
-        cut.data = neon_memory(n);
+        cut.data = kernel_memory(n);
         memcpy(cut.data, good->data, n < good->bytes ? n : good->bytes);
         cut.bytes = n;
         const int passes = e->check(&cut, &err) == CNR_OK;
@@ -94,10 +94,10 @@ static void hostile(void) {
     for (uint64_t byte = 0; byte < 24; byte++)
         for (int bit = 0; bit < 8; bit++) {
             cnr_tensor bad = *good;
-            bad.data = neon_memory(good->bytes);
+            bad.data = kernel_memory(good->bytes);
             memcpy(bad.data, good->data, good->bytes);
             ((uint8_t *)bad.data)[byte] ^= (uint8_t)(1 << bit);
-            float *out = neon_memory(cnr_dense_bytes(t));
+            float *out = kernel_memory(cnr_dense_bytes(t));
             tried++;
             if (e->check(&bad, &err)) caught++;
             else e->decode(&bad, out, &err); /* then it is harmless: a sanitiser would see */

@@ -9,7 +9,7 @@ static cnr_tensor *encoded(const cnr_tensor *dense, double keep, cnr_error *err)
     uint64_t bytes;
     if (e->encode_size(dense, attrs, &bytes, err) != CNR_OK) return NULL;
     cnr_tensor *t = t_copy(dense);
-    t->data = neon_memory(bytes);
+    t->data = kernel_memory(bytes);
     t->bytes = bytes;
     t->encoding = cnri_intern("sparse-csr");
     return e->encode(dense, attrs, t->data, bytes, err) == CNR_OK ? t : NULL;
@@ -75,10 +75,10 @@ static void hostile(void) {
             for (int way = 0; way < 4; way++) {
                 static const uint8_t ways[] = {0x01, 0x80, 0xff, 0x40};
                 cnr_tensor bad = *good;
-                bad.data = neon_memory(good->bytes);
+                bad.data = kernel_memory(good->bytes);
                 memcpy(bad.data, good->data, good->bytes);
                 ((uint8_t *)bad.data)[byte] ^= ways[way];
-                float *out = neon_memory(cnr_dense_bytes(dense));
+                float *out = kernel_memory(cnr_dense_bytes(dense));
                 if (e->check(&bad, &err)) refused++;
                 else passed += e->decode(&bad, out, &err) == CNR_OK;
             }
@@ -87,7 +87,7 @@ static void hostile(void) {
         int wrong = 0;
         for (uint64_t n = 0; n < good->bytes + 5; n++) {
             cnr_tensor cut = *good;
-            cut.data = neon_memory(n);
+            cut.data = kernel_memory(n);
             memcpy(cut.data, good->data, n < good->bytes ? n : good->bytes);
             cut.bytes = n;
             wrong += (e->check(&cut, &err) == CNR_OK) != (n == good->bytes);
@@ -104,41 +104,25 @@ static int dense_agrees(int64_t batch, int64_t k, int64_t m, double keep, int wi
                         const char *chain) {
     char xs[64], ws[64], bs[64];
     cnr_error err = CNR_ERROR_INIT;
-    neon_case c = {0};
+    static cnri_case c;
+    cnr_device devices[3];
     snprintf(xs, sizeof xs, "%lldx%lld", (long long)batch, (long long)k);
     snprintf(ws, sizeof ws, "%lldx%lld", (long long)m, (long long)k);
     snprintf(bs, sizeof bs, "%lld", (long long)m);
     cnr_tensor *x = t_random(CNR_f32, xs, 1), *b = t_random(CNR_f32, bs, 3);
     cnr_tensor *coded = encoded(t_random(CNR_f32, ws, 2), keep, &err), *w = decoded(coded);
     const cnr_tensor *in[3] = {x, w, b};
-    coded->flags = CNR_TENSOR_CONST;
-    c.node = op_node(op_find("dense"), NULL, 0, in, 2 + with_bias, 1);
-    c.want = (cnr_tensor *)(uintptr_t)c.node->outputs[0];
-    t_alloc(c.want);
-    op_reference(c.node, -1, 0, 0);
-    c.full = *c.node;
-    c.inputs[0] = x;
-    c.inputs[1] = coded;
-    c.inputs[2] = b;
-    c.full.inputs = c.inputs;
-    c.full.epilogue = c.epilogue;
-    neon_chain(&c, chain);
-    const cnr_tensor *outs[1] = {c.want};
-    c.full.outputs = outs;
-    int good = neon_state.n_kernels == 1;
-    for (int32_t threads = 1; threads <= 2 && good; threads++) {
-        cnr_device device = {.size = sizeof device, .cls = neon_state.cls, .name = "cpu"};
-        const cnr_device_options options = {.size = sizeof options, .threads = threads};
-        uint32_t ranges = 0;
-        neon_state.cls->open(&device, &options, &err);
-        for (int32_t axis = -1; axis < 2 && good; axis++) {
-            if (axis == 0 || (axis > 0 && !(ranges >> axis & 1))) continue;
-            const float *got = neon_run(neon_state.kernels[0], &c, &device, axis, &ranges);
-            good = got && neon_same(c.want, NULL, got, 1e-5);
-        }
-        neon_state.cls->close(&device);
-    }
-    neon_case_free(&c);
+    w->flags = CNR_TENSOR_CONST;
+    int good = neon_state.n_kernels == 1 && kernel_case(&c, "dense", "", chain, 2 + with_bias, in);
+    c.encoded[1] = *coded; /* what the kernel reads in its place */
+    c.encoded[1].flags = CNR_TENSOR_CONST;
+    c.encoded[1].data = cnri_alloc((size_t)coded->bytes + 1);
+    memcpy(c.encoded[1].data, coded->data, (size_t)coded->bytes);
+    neon_devices(devices, 2);
+    for (int32_t d = 0; d < 2 && good; d++)
+        good = kernel_run(neon_state.kernels[0], &devices[d], &c) > 0;
+    neon_devices_close(devices, 2);
+    cnri_case_free(&c);
     return good;
 }
 
