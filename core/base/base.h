@@ -180,7 +180,6 @@ cnr_status cnri_map_kept(const char *path, cnri_mapping *out, cnr_error *err);
 cnr_status cnri_read_kept(const char *path, uint64_t limit, char **out, size_t *bytes,
                           cnr_error *err);
 cnr_status cnri_kept_check(const char *folder, cnr_error *err); /* the folder's half of it */
-bool cnri_only_ours(const struct stat *info);
 
 /* ---- kept.c: what plugins keep, in a folder; NULL: CNNRUN_CACHE, else ~/.cache/cnnrun ---- */
 char *cnri_kept_folder(cnr_error *err); /* what NULL stands for: cnri_free; NULL with err */

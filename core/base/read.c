@@ -44,13 +44,13 @@ int cnri_open_file(const char *path, struct stat *info, cnr_error *err) {
 
 /* ---- what is kept between runs: ours alone ---- */
 
-bool cnri_only_ours(const struct stat *info) {
+static bool only_ours(const struct stat *info) {
     return (info->st_uid == geteuid() || info->st_uid == 0) &&
            !(info->st_mode & (S_IWGRP | S_IWOTH));
 }
 
 static cnr_status check_ours(const struct stat *info, const char *path, cnr_error *err) {
-    if (cnri_only_ours(info)) return CNR_OK;
+    if (only_ours(info)) return CNR_OK;
     if (info->st_mode & (S_IWGRP | S_IWOTH))
         return cnri_fail(err, CNR_E_STATE, path, "can be written by others than its owner");
     return cnri_fail(err, CNR_E_STATE, path, "belongs to another user");
@@ -221,7 +221,7 @@ static cnr_status map_open(int fd, const struct stat *info, const char *path, cn
     cnr_status status = CNR_OK;
     if (bytes > SIZE_MAX) {
         status = cnri_fail(err, CNR_E_LIMIT, path, "too large to be mapped on this machine");
-    } else if (bytes > 0 && cnri_only_ours(info)) {
+    } else if (bytes > 0 && only_ours(info)) {
         void *at = mmap(NULL, (size_t)bytes, PROT_READ, MAP_PRIVATE, fd, 0);
         if (at == MAP_FAILED) status = cnri_fail_errno(err, path, "can't be mapped");
         else *out = (cnri_mapping){.at = at, .bytes = bytes};

@@ -20,7 +20,7 @@ int64_t cnri_dice_below(cnri_dice *d, int64_t n); /* 0 to n - 1; 0 for n < 1 */
 bool cnri_dice_chance(cnri_dice *d, int32_t percent);
 cnri_dice cnri_dice_of(uint64_t seed, const char *name, int64_t number);
 
-/* ---- draft.c ---- */
+/* ---- draft.c, mutate.c ---- */
 /* The row of input i, which may be one of many of the last; in `room`. */
 const cnr_port *cnri_check_port(const cnr_op *op, int32_t i, cnr_port *room);
 typedef struct cnri_draft_attr {
@@ -153,7 +153,7 @@ cnr_status cnri_judge_reference(cnri_case *c, int32_t links, uint64_t seed, cnr_
 bool cnri_judge(cnri_case *c, int32_t links, int32_t output, const cnr_tensor *got, int32_t axis,
                 int64_t begin, int64_t end, cnri_text *why);
 
-/* ---- trial.c: one kernel on one device ---- */
+/* ---- ask.c, trial.c: one kernel on one device ---- */
 typedef struct cnri_trial {
     const cnr_device *device;
     const cnr_kernel *kernel;
@@ -183,7 +183,7 @@ bool cnri_trial_run(cnri_trial *t, cnri_text *why);
 /* Times it: milliseconds, the least of several runs; negative when it fails. */
 double cnri_trial_bench(cnri_trial *t, cnri_text *why);
 
-/* ---- promise.c: what an operator's descriptor says of it, held against its reference ---- */
+/* ---- promise.c, stand.c: what an operator's descriptor says of it, held against its reference ---- */
 #define CNRI_PROMISE_LIST(X)                                                                     \
     X(REFERENCE, "reference")  /* writes all of its outputs, nothing else, the same each time */  \
     X(RANGES, "ranges")        /* of the reference are what the whole is */                       \

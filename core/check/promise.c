@@ -1,6 +1,6 @@
 /* Promises: all that an operator's descriptor says of it, held against what its reference gives for
  * the whole node, in memory whose neighbours cannot be touched. */
-#include "core/check/fence.h"
+#include "core/check/stand.h"
 #include <cnnrun/cnnrun.h>
 #include <math.h>
 
@@ -13,195 +13,12 @@ const char *cnri_promise_name(int32_t promise) {
     return promise >= 0 && promise < CNRI_PROMISES ? names[promise] : "";
 }
 
-/* A node like the case's, on fenced memory of its own. */
-typedef struct stand {
-    cnri_case *c;
-    cnr_node node;
-    cnr_tensor in[CNRI_CHECK_PORTS], out[CNRI_CHECK_PORTS], *writable[CNRI_CHECK_PORTS];
-    const cnr_tensor *inputs[CNRI_CHECK_PORTS], *outputs[CNRI_CHECK_PORTS];
-    cnri_fence in_at[CNRI_CHECK_PORTS], out_at[CNRI_CHECK_PORTS], work;
-    bool works; /* it wants a workspace */
-} stand;
-
-/* One way of asking. */
-typedef struct ask {
-    uint8_t poison;
-    int32_t in_place, output; /* the input whose memory the output takes; -1 */
-    int32_t axis;             /* -1: whole */
-    int64_t begin, end;
-    const cnr_region *regions; /* (optional) by input: what is outside is spoilt */
-    bool spoil_with_nan;       /* else with other elements of the same input */
-} ask;
-
-static bool no_memory(cnri_text *why) {
-    cnri_text_add(why, "out of memory");
-    return false;
-}
-
-/* ---- the stand ---- */
-
-static uint32_t element_bytes(const cnr_tensor *t) {
-    const uint32_t bits = cnr_dtype_bits(t->dtype);
-    return bits > 8 ? bits / 8 : 1;
-}
-
-static void stand_close(stand *s) {
-    for (int32_t i = 0; i < CNRI_CHECK_PORTS; i++) {
-        cnri_fence_free(&s->in_at[i]);
-        cnri_fence_free(&s->out_at[i]);
-    }
-    cnri_fence_free(&s->work);
-}
-
-static void restore_types(stand *s) {
-    for (int32_t i = 0; i < s->node.n_outputs; i++) {
-        s->out[i] = s->c->out[i];
-        memcpy(s->out[i].dim, s->c->most[i], sizeof s->c->most[i]);
-    }
-}
-
-static bool stand_open(stand *s, cnri_case *c, cnri_text *why) {
-    bool good = true;
-    memset(s, 0, sizeof *s);
-    s->c = c;
-    s->node = c->node;
-    s->node.inputs = s->inputs;
-    s->node.outputs = s->outputs;
-    restore_types(s);
-    for (int32_t i = 0; i < s->node.n_inputs && good; i++) {
-        if (!c->inputs[i]) continue;
-        s->in[i] = c->in[i];
-        s->inputs[i] = &s->in[i];
-        good = cnri_fence_make(&s->in_at[i], cnr_dense_bytes(&s->in[i]), element_bytes(&s->in[i]));
-        s->in[i].data = s->in_at[i].data;
-    }
-    for (int32_t i = 0; i < s->node.n_outputs && good; i++) {
-        s->outputs[i] = s->writable[i] = &s->out[i];
-        good = cnri_fence_make(&s->out_at[i], cnr_dense_bytes(&s->out[i]),
-                               element_bytes(&s->out[i]));
-        s->out[i].data = s->out_at[i].data;
-    }
-    const cnr_op *op = s->node.desc;
-    const uint64_t work = CNRI_HAS(op, reference_workspace) ? op->reference_workspace(&c->node) : 0;
-    s->works = work > 0;
-    if (good && s->works) good = cnri_fence_make(&s->work, work, 64);
-    return good ? true : no_memory(why);
-}
-
-/* Makes what lies outside the region useless: a reference that reads it gives something else. */
-static void spoil(cnr_tensor *t, const cnr_tensor *from, const ask *a, const cnr_region *r) {
-    if (r->axis < 0 || r->axis >= t->rank) return;
-    const int64_t n = cnr_count(t), inner = cnr_span(t, r->axis + 1, t->rank);
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t at = i / inner % t->dim[r->axis];
-        if (at >= r->begin && at < r->end) continue;
-        const double other = cnri_element(from->dtype, from->data, (i * 7 + 3) % n);
-        const bool nan = a->spoil_with_nan && cnri_dtype_floats(t->dtype);
-        cnri_element_set(t->dtype, t->data, i, nan ? NAN : other);
-    }
-}
-
-static void stand_fill(stand *s, const ask *a) {
-    restore_types(s);
-    for (int32_t i = 0; i < s->node.n_inputs; i++) {
-        if (!s->inputs[i]) continue;
-        cnri_fence_fill(&s->in_at[i], s->c->in[i].data, 0);
-        if (!a->regions) continue;
-        spoil(&s->in[i], &s->c->in[i], a, &a->regions[i]);
-        memcpy(s->in_at[i].before, s->in_at[i].data, (size_t)s->in_at[i].bytes);
-    }
-    for (int32_t i = 0; i < s->node.n_outputs; i++) {
-        cnri_fence_fill(&s->out_at[i], NULL, a->poison);
-        s->out[i].data = a->in_place >= 0 && i == a->output ? s->in_at[a->in_place].data
-                                                            : s->out_at[i].data;
-        s->out[i].bytes = s->out_at[i].bytes;
-    }
-    if (s->works) cnri_fence_fill(&s->work, NULL, a->poison);
-}
-
-static bool stand_call(stand *s, const ask *a, cnri_text *why) {
-    cnr_error err = CNR_ERROR_INIT;
-    const cnr_mem mem = {.handle = s->work.data, .bytes = s->work.bytes};
-    const cnr_run run = {.size = sizeof run, .range_axis = a->axis, .range_begin = a->begin,
-                         .range_end = a->end, .node = &s->node, .outputs = s->writable,
-                         .workspace = s->works ? &mem : NULL,
-                         .workspace_data = s->works ? s->work.data : NULL};
-    const cnr_status status = s->node.desc->reference(&run, &err);
-    if (status)
-        cnri_text_add(why, "the reference fails: %s", err.text[0] ? err.text
-                                                                   : cnr_status_text(status));
-    return status == CNR_OK;
-}
-
-/* Nothing was written but outputs and the workspace. */
-static bool untouched(const stand *s, const ask *a, cnri_text *why) {
-    char name[32];
-    for (int32_t i = 0; i < s->node.n_inputs; i++) {
-        snprintf(name, sizeof name, "input %d", (int)i);
-        if (s->inputs[i] && !cnri_fence_check(&s->in_at[i], i != a->in_place, name, why))
-            return false;
-    }
-    for (int32_t i = 0; i < s->node.n_outputs; i++) {
-        snprintf(name, sizeof name, "output %d", (int)i);
-        if (!cnri_fence_check(&s->out_at[i], a->in_place >= 0 && i == a->output, name, why))
-            return false;
-    }
-    return !s->works || cnri_fence_check(&s->work, false, "the workspace", why);
-}
-
-/* ---- the very same numbers ---- */
-
-static void element_text(const cnr_tensor *t, int64_t i, cnri_text *out) {
-    int64_t at[CNR_MAX_RANK];
-    for (int32_t a = t->rank - 1; a >= 0; a--) {
-        at[a] = i % t->dim[a];
-        i /= t->dim[a];
-    }
-    for (int32_t a = 0; a < t->rank; a++)
-        cnri_text_add(out, "%s%lld", a ? "," : "[", (long long)at[a]);
-    cnri_text_add(out, t->rank ? "]" : "the scalar");
-}
-
-/* Within its range an output is what the whole gave; outside of it, with `keeps`, what it was. */
-static bool same_numbers(const stand *s, int32_t output, const ask *a, bool keeps,
-                         cnri_text *why) {
-    const cnr_tensor *want = &s->c->out[output], *got = &s->out[output];
-    if (!cnr_same_shape(want, got)) {
-        cnri_text_add(why, "output %d has another shape than before", (int)output);
-        return false;
-    }
-    const int64_t n = cnr_count(want);
-    const int64_t inner = a->axis < 0 ? 1 : cnr_span(want, a->axis + 1, want->rank);
-    const size_t size = element_bytes(want);
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t at = a->axis < 0 ? 0 : i / inner % want->dim[a->axis];
-        if (a->axis >= 0 && (at < a->begin || at >= a->end)) {
-            for (size_t k = 0; keeps && k < size; k++)
-                if (((const uint8_t *)got->data)[(size_t)i * size + k] != a->poison) {
-                    cnri_text_add(why, "output %d at ", (int)output);
-                    element_text(want, i, why);
-                    cnri_text_add(why, " was written, which is outside the range");
-                    return false;
-                }
-            continue;
-        }
-        const double w = cnri_element(want->dtype, want->data, i);
-        const double g = cnri_element(got->dtype, got->data, i);
-        if (w == g || (isnan(w) && isnan(g))) continue;
-        cnri_text_add(why, "output %d at ", (int)output);
-        element_text(want, i, why);
-        cnri_text_add(why, ": got %.9g, the whole gave %.9g", g, w);
-        return false;
-    }
-    return true;
-}
-
 static bool fails(cnri_promise which, cnri_text *why) {
     cnri_text_add(why, " (%s)", cnri_promise_name(which));
     return false;
 }
 
-static bool range_fails(cnri_promise which, const ask *a, cnri_text *why) {
+static bool range_fails(cnri_promise which, const cnri_ask *a, cnri_text *why) {
     cnri_text_add(why, " (range %lld to %lld on axis %d)", (long long)a->begin, (long long)a->end,
                   (int)a->axis);
     return fails(which, why);
@@ -223,16 +40,16 @@ static bool inside(const cnr_tensor *part, const cnr_tensor *whole, uint64_t off
 }
 
 
-static bool judge_reference(stand *s, cnri_promises *p, cnri_text *why) {
+static bool judge_reference(cnri_stand *s, cnri_promises *p, cnri_text *why) {
     static const uint8_t poisons[] = {0xff, 0x5a};
     p->made |= 1u << CNRI_PROMISE_REFERENCE;
     p->judged |= 1u << CNRI_PROMISE_REFERENCE;
     for (size_t k = 0; k < CNRI_COUNT(poisons); k++) {
-        const ask a = {.poison = poisons[k], .in_place = -1, .axis = -1};
-        stand_fill(s, &a);
-        bool good = stand_call(s, &a, why) && untouched(s, &a, why);
+        const cnri_ask a = {.poison = poisons[k], .in_place = -1, .axis = -1};
+        cnri_stand_fill(s, &a);
+        bool good = cnri_stand_call(s, &a, why) && cnri_stand_untouched(s, &a, why);
         for (int32_t i = 0; i < s->node.n_outputs && good; i++)
-            good = same_numbers(s, i, &a, false, why);
+            good = cnri_stand_same(s, i, &a, false, why);
         if (!good) return fails(CNRI_PROMISE_REFERENCE, why);
     }
     return true;
@@ -255,7 +72,7 @@ static bool judge_known(const cnri_case *c, cnri_promises *p, cnri_text *why) {
 
 /* ---- ranges, and what they read ---- */
 
-static bool region_holds(const stand *s, int32_t i, const cnr_region *r, cnri_text *why) {
+static bool region_holds(const cnri_stand *s, int32_t i, const cnr_region *r, cnri_text *why) {
     if (r->axis < 0) return true;
     const cnr_tensor *x = s->inputs[i];
     if (r->axis < x->rank && r->begin >= 0 && r->begin <= r->end && r->end <= x->dim[r->axis])
@@ -266,7 +83,7 @@ static bool region_holds(const stand *s, int32_t i, const cnr_region *r, cnri_te
 }
 
 /* The whole, of inputs that are spoilt outside the regions, is right in the range. */
-static bool judge_regions(stand *s, ask *a, cnri_text *why) {
+static bool judge_regions(cnri_stand *s, cnri_ask *a, cnri_text *why) {
     cnr_region regions[CNRI_CHECK_PORTS];
     bool halved = false, good = true;
     for (int32_t i = 0; i < s->node.n_inputs; i++) {
@@ -275,10 +92,10 @@ static bool judge_regions(stand *s, ask *a, cnri_text *why) {
         halved = halved || (s->inputs[i] && regions[i].axis >= 0);
     }
     for (int32_t way = 0; way < 2 && halved && good; way++) {
-        ask whole = {.poison = 0xff, .in_place = -1, .axis = -1, .regions = regions,
+        cnri_ask whole = {.poison = 0xff, .in_place = -1, .axis = -1, .regions = regions,
                      .spoil_with_nan = way == 0};
-        stand_fill(s, &whole);
-        good = stand_call(s, &whole, why) && same_numbers(s, 0, a, false, why);
+        cnri_stand_fill(s, &whole);
+        good = cnri_stand_call(s, &whole, why) && cnri_stand_same(s, 0, a, false, why);
         if (!good)
             for (int32_t i = 0; i < s->node.n_inputs; i++)
                 if (s->inputs[i] && regions[i].axis >= 0)
@@ -289,19 +106,19 @@ static bool judge_regions(stand *s, ask *a, cnri_text *why) {
     return good;
 }
 
-static bool judge_range(stand *s, const ask *a, cnri_text *why) {
-    stand_fill(s, a);
-    return stand_call(s, a, why) && untouched(s, a, why) && same_numbers(s, 0, a, true, why);
+static bool judge_range(cnri_stand *s, const cnri_ask *a, cnri_text *why) {
+    cnri_stand_fill(s, a);
+    return cnri_stand_call(s, a, why) && cnri_stand_untouched(s, a, why) && cnri_stand_same(s, 0, a, true, why);
 }
 
-static bool judge_axis(stand *s, int32_t axis, cnri_promises *p, cnri_text *why) {
+static bool judge_axis(cnri_stand *s, int32_t axis, cnri_promises *p, cnri_text *why) {
     int64_t cuts[4];
     const cnr_op *op = s->node.desc;
     const bool ranges = op->flags & CNR_OP_RANGES;
     const int64_t step = cnri_ways_alignment(&s->node, axis);
     const int32_t n = cnri_ways_cut(s->out[0].dim[axis], step, cuts);
     for (int32_t k = 0; k < n; k++) {
-        ask a = {.poison = 0xff, .in_place = -1, .axis = axis, .begin = cuts[k],
+        cnri_ask a = {.poison = 0xff, .in_place = -1, .axis = axis, .begin = cuts[k],
                  .end = cuts[k + 1]};
         p->judged |= 1u << CNRI_PROMISE_SPLIT;
         if (!judge_regions(s, &a, why)) return range_fails(CNRI_PROMISE_SPLIT, &a, why);
@@ -312,7 +129,7 @@ static bool judge_axis(stand *s, int32_t axis, cnri_promises *p, cnri_text *why)
     return true;
 }
 
-static bool judge_ranges(stand *s, cnri_promises *p, cnri_text *why) {
+static bool judge_ranges(cnri_stand *s, cnri_promises *p, cnri_text *why) {
     const cnr_op *op = s->node.desc;
     cnr_split_axis axes[CNR_MAX_RANK];
     if (!CNRI_HAS(op, split_axes) && !(op->flags & CNR_OP_ELEMENTWISE)) return true;
@@ -336,17 +153,17 @@ static bool judge_ranges(stand *s, cnri_promises *p, cnri_text *why) {
 
 /* ---- shared bytes ---- */
 
-static bool judge_in_place(stand *s, cnri_promises *p, cnri_text *why) {
+static bool judge_in_place(cnri_stand *s, cnri_promises *p, cnri_text *why) {
     for (int32_t o = 0; o < s->node.n_outputs; o++)
         for (int32_t i = 0; i < s->node.n_inputs; i++) {
             if (!cnri_ways_in_place(&s->node, i, o)) continue;
-            const ask a = {.poison = 0x5a, .in_place = i, .output = o, .axis = -1};
+            const cnri_ask a = {.poison = 0x5a, .in_place = i, .output = o, .axis = -1};
             p->made |= 1u << CNRI_PROMISE_IN_PLACE;
             p->judged |= 1u << CNRI_PROMISE_IN_PLACE;
-            stand_fill(s, &a);
-            bool good = stand_call(s, &a, why) && untouched(s, &a, why);
+            cnri_stand_fill(s, &a);
+            bool good = cnri_stand_call(s, &a, why) && cnri_stand_untouched(s, &a, why);
             for (int32_t k = 0; k < s->node.n_outputs && good; k++)
-                good = same_numbers(s, k, &a, false, why);
+                good = cnri_stand_same(s, k, &a, false, why);
             if (good) continue;
             cnri_text_add(why, " (output %d in place of input %d)", (int)o, (int)i);
             return fails(CNRI_PROMISE_IN_PLACE, why);
@@ -395,7 +212,7 @@ static bool judge_views(const cnri_case *c, cnri_promises *p, cnri_text *why) {
 /* ---- apply_f32 ---- */
 
 /* As a kernel may call it behind another node: one operand or two, of the output's shape. */
-static int32_t operands_of(const stand *s) {
+static int32_t operands_of(const cnri_stand *s) {
     int32_t n = 0;
     for (int32_t i = 0; i < s->node.n_inputs; i++) {
         const cnr_tensor *x = s->inputs[i];
@@ -406,9 +223,9 @@ static int32_t operands_of(const stand *s) {
     return s->inputs[0] && s->node.n_outputs == 1 && s->out[0].dtype == CNR_f32 ? n : 0;
 }
 
-static bool judge_apply(stand *s, cnri_promises *p, cnri_text *why) {
+static bool judge_apply(cnri_stand *s, cnri_promises *p, cnri_text *why) {
     const cnr_op *op = s->node.desc;
-    const ask a = {.poison = 0xff, .in_place = -1, .axis = -1};
+    const cnri_ask a = {.poison = 0xff, .in_place = -1, .axis = -1};
     if (!CNRI_HAS(op, apply_f32)) return true;
     p->made |= 1u << CNRI_PROMISE_APPLY;
     const int32_t operands = operands_of(s);
@@ -416,7 +233,7 @@ static bool judge_apply(stand *s, cnri_promises *p, cnri_text *why) {
     if (operands == 0) return true;
     p->judged |= 1u << CNRI_PROMISE_APPLY;
     for (int32_t way = -1; way < operands; way++) { /* way: the operand that out equals */
-        stand_fill(s, &a);
+        cnri_stand_fill(s, &a);
         float *x = (float *)s->in_at[0].data, *y = operands > 1 ? (float *)s->in_at[1].data : NULL;
         float *out = way < 0 ? (float *)s->out_at[0].data : way == 0 ? x : y;
         const int64_t first = n > 2 ? n / 3 : 0; /* two calls: nothing may hang on where one ends */
@@ -424,8 +241,8 @@ static bool judge_apply(stand *s, cnri_promises *p, cnri_text *why) {
         op->apply_f32(&s->node, x + first, y ? y + first : NULL, out + first, n - first);
         cnr_tensor got = s->out[0];
         got.data = out;
-        const ask ends = {.in_place = way < 0 ? -1 : way, .axis = -1};
-        if (untouched(s, &ends, why) && cnri_judge(s->c, 0, 0, &got, -1, 0, 0, why)) continue;
+        const cnri_ask ends = {.in_place = way < 0 ? -1 : way, .axis = -1};
+        if (cnri_stand_untouched(s, &ends, why) && cnri_judge(s->c, 0, 0, &got, -1, 0, 0, why)) continue;
         if (way >= 0) cnri_text_add(why, " (out equal to %s)", way ? "y" : "x");
         return fails(CNRI_PROMISE_APPLY, why);
     }
@@ -435,12 +252,12 @@ static bool judge_apply(stand *s, cnri_promises *p, cnri_text *why) {
 /* ---- all ---- */
 
 bool cnri_promises_run(cnri_case *c, const cnri_draft *d, cnri_promises *which, cnri_text *why) {
-    static stand s; /* large; a worker has one thread */
-    bool good = stand_open(&s, c, why);
+    static cnri_stand s; /* large; a worker has one thread */
+    bool good = cnri_stand_open(&s, c, why);
     good = good && judge_known(c, which, why) && judge_reference(&s, which, why) &&
            judge_ranges(&s, which, why) && judge_in_place(&s, which, why) && judge_views(c, which, why) &&
            judge_apply(&s, which, why);
-    stand_close(&s);
+    cnri_stand_close(&s);
     good = good && cnri_affine_run(c, which, why);
     if (!good || !CNRI_HAS(c->node.desc, gradient)) return good;
     bool judged = false;

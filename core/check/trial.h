@@ -44,6 +44,9 @@ typedef struct cnri_stage {
     int64_t dims[CNRI_CHECK_PORTS][CNR_MAX_RANK]; /* of the outputs, before any were lowered */
 } cnri_stage;
 
+/* ask.c: the node as the kernel sees it with the first `links` behind it, without data yet to come. */
+void cnri_trial_view(cnri_trial *t, int32_t links);
+
 static inline bool cnri_trial_prepared(const cnri_trial *t, int32_t i) {
     return i < 32 && (t->answer.prepared >> i & 1);
 }

@@ -30,10 +30,9 @@ cnr_status cnri_preprocess_apply(const cnri_preprocess *p, const cnr_tensor *pic
 typedef struct cnri_framing { double scale[2], shift[2]; } cnri_framing;
 cnr_status cnri_preprocess_framed(const cnri_preprocess *p, const cnr_tensor *picture,
                                  cnr_tensor *out, cnri_framing *framing, cnr_error *err);
-/* preset.c: the steps of a preset that some importer brings; and the names there are. */
+/* preset.c: the steps of a preset that some importer brings. */
 typedef cnr_status (*cnri_step_fn)(void *arg, const char *key, const char *text, cnr_error *err);
 cnr_status cnri_preset_each(const char *name, cnri_step_fn fn, void *arg, cnr_error *err);
-void cnri_preset_names(cnri_text *out);
 /* words.c: steps for every input that takes pictures, in this order, checked together: "--crop" and
  * what stands behind it (NULL: not given). A mean may be a picture's file. */
 typedef struct cnri_step_words { const char *option, *text; } cnri_step_words;
@@ -42,8 +41,6 @@ cnr_status cnri_preprocess_words(cnr_graph *g, const cnri_step_words *words, int
 bool cnri_is_numbers(const char *text); /* "104,117,123" */
 /* An error for a mean and a std that can't be of pixels from 0 to 255. */
 cnr_status cnri_preprocess_units(const cnri_preprocess *p, const char *where, cnr_error *err);
-/* How many classes a net of one output tells apart; -1: it is no such net, or does not say. */
-int64_t cnri_output_classes(const cnr_graph *g);
 /* An error when labels, so many, are not those of the net's classes. */
 cnr_status cnri_labels_check(const cnr_graph *g, int64_t labels, const char *where, cnr_error *err);
 /* labels.c: a file of names, one a line, becomes the net's. */
@@ -54,9 +51,6 @@ cnr_status cnri_preprocess_change(cnri_preprocess *p, const char *key, const cha
 void cnri_preprocess_free(cnri_preprocess *p);
 /* shape.c: metadata "symbol.NAME.default" of an open dimension; -1: none. */
 int64_t cnri_dim_default(const cnr_graph *g, int64_t dim);
-/* Height and width of the picture (NULL: any) once resized and cropped. True: the settings fix it
- * for every picture, so a net of open size takes that; else its default, else the picture's. */
-bool cnri_picture_size(const cnri_preprocess *p, const cnr_tensor *picture, int64_t size[2]);
 /* Which axis is what in an input for pictures; -1: none. Width is behind height. Channels come last
  * where the last axis is 1 or 3 and the one before the sides is neither; of rank 3, the first axis
  * counts samples when it is open or 1. */

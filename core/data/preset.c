@@ -16,7 +16,7 @@ static const char *find(const char *name) {
     return NULL;
 }
 
-void cnri_preset_names(cnri_text *out) {
+static void preset_names(cnri_text *out) {
     for (int32_t i = 0; i < cnri_count(CNR_KIND_IMPORTER); i++)
         for (const char *const *row = presets_of(i); row && *row; row++)
             cnri_text_add(out, "%s%.*s", out->n ? ", " : "", (int)strcspn(*row, " "), *row);
@@ -27,7 +27,7 @@ cnr_status cnri_preset_each(const char *name, cnri_step_fn fn, void *arg, cnr_er
     cnr_status status = CNR_OK;
     if (!row) {
         cnri_text known = {0};
-        cnri_preset_names(&known);
+        preset_names(&known);
         status = cnri_fail(err, CNR_E_ARG, "preset", "none is called \"%.80s\"; there are: %s", name,
                            known.at ? known.at : "none (importers bring them, and none was found)");
         cnri_text_free(&known);
@@ -60,7 +60,7 @@ static bool fractions(const double *values, int32_t n) {
 cnr_status cnri_preprocess_units(const cnri_preprocess *p, const char *where, cnr_error *err) {
     if (!fractions(p->mean, p->n_mean) || !fractions(p->std, p->n_std)) return CNR_OK;
     cnri_text known = {0};
-    cnri_preset_names(&known);
+    preset_names(&known);
     const cnr_status status = cnri_fail(
         err, CNR_E_ARG, where, "mean %.4g and std %.4g are of pixels from 0 to 1, and pixels here are 0 "
         "to 255: want them times 255 (%.6g and %.6g), or a preset: %s", p->mean[0], p->std[0],
@@ -71,7 +71,8 @@ cnr_status cnri_preprocess_units(const cnri_preprocess *p, const char *where, cn
 
 /* ---- labels ---- */
 
-int64_t cnri_output_classes(const cnr_graph *g) {
+/* How many classes a net of one output tells apart; -1: it is no such net, or does not say. */
+static int64_t output_classes(const cnr_graph *g) {
     const cnr_tensor *t = g->outputs.n == 1 ? g->values.at[g->outputs.at[0]].type : NULL;
     int64_t classes = -1;
     if (!t || t->rank < 1) return -1;
@@ -85,7 +86,7 @@ int64_t cnri_output_classes(const cnr_graph *g) {
 }
 
 cnr_status cnri_labels_check(const cnr_graph *g, int64_t labels, const char *where, cnr_error *err) {
-    const int64_t classes = cnri_output_classes(g);
+    const int64_t classes = output_classes(g);
     if (labels < 1 || classes < 0 || labels == classes) return CNR_OK;
     return cnri_fail(err, CNR_E_ARG, where, "%lld labels, and the net tells %lld classes apart: want a "
                      "line for each, in the net's order%s", (long long)labels, (long long)classes,

@@ -11,7 +11,9 @@ int64_t cnri_dim_default(const cnr_graph *g, int64_t dim) {
     return text && cnri_parse_int(text, &value) && value > 0 ? value : -1;
 }
 
-bool cnri_picture_size(const cnri_preprocess *p, const cnr_tensor *picture, int64_t size[2]) {
+/* Height and width of the picture (NULL: any) once resized and cropped. True: the settings fix it
+ * for every picture, so a net of open size takes that; else its default, else the picture's. */
+static bool picture_size(const cnri_preprocess *p, const cnr_tensor *picture, int64_t size[2]) {
     const int64_t resize[2] = {p->resize_h, p->resize_w}, crop[2] = {p->crop_h, p->crop_w};
     for (int i = 0; i < 2; i++) {
         const int64_t own = picture ? picture->dim[i] : 1, other = picture ? picture->dim[!i] : 1;
@@ -49,7 +51,7 @@ static int64_t given_for(const cnr_graph *g, const cnri_sizes *from, int64_t dim
 void cnri_input_sizes(const cnr_graph *g, int32_t index, const cnri_sizes *from, cnr_tensor *out) {
     const cnri_preprocess *p = from->preprocess;
     int64_t size[2] = {1, 1};
-    const bool fixed = (p && cnri_picture_size(p, from->picture, size)) || from->side;
+    const bool fixed = (p && picture_size(p, from->picture, size)) || from->side;
     if (from->side) memcpy(size, from->side, sizeof size);
     *out = *g->values.at[g->inputs.at[index]].type;
     const cnri_axes axes = cnri_picture_axes(out);

@@ -1,9 +1,9 @@
 /* Looking at a graph and changing it: queries, replacing, removing; the host's slots. */
 #include "core/graph/parts.h"
 
-int32_t cnri_graph_node_count(const cnr_graph *g) { return g->nodes.n; }
+static int32_t graph_node_count(const cnr_graph *g) { return g->nodes.n; }
 
-const cnr_node *cnri_graph_node_at(const cnr_graph *g, int32_t i, const cnr_value **inputs,
+static const cnr_node *graph_node_at(const cnr_graph *g, int32_t i, const cnr_value **inputs,
                                      const cnr_value **outputs) {
     if (i < 0 || i >= g->nodes.n) return NULL;
     const cnri_node *node = g->nodes.at[i];
@@ -12,11 +12,11 @@ const cnr_node *cnri_graph_node_at(const cnr_graph *g, int32_t i, const cnr_valu
     return &node->view;
 }
 
-int32_t cnri_graph_input_count(const cnr_graph *g) { return g->inputs.n; }
+static int32_t graph_input_count(const cnr_graph *g) { return g->inputs.n; }
 cnr_value cnri_graph_input_at(const cnr_graph *g, int32_t i) {
     return i >= 0 && i < g->inputs.n ? g->inputs.at[i] : -1;
 }
-int32_t cnri_graph_output_count(const cnr_graph *g) { return g->outputs.n; }
+static int32_t graph_output_count(const cnr_graph *g) { return g->outputs.n; }
 cnr_value cnri_graph_output_at(const cnr_graph *g, int32_t i) {
     return i >= 0 && i < g->outputs.n ? g->outputs.at[i] : -1;
 }
@@ -135,11 +135,11 @@ void cnri_graph_install(cnr_host *host) {
     host->graph_set_meta = cnri_graph_set_meta;
     host->graph_meta = cnri_graph_meta;
     host->graph_problem = cnri_graph_problem;
-    host->graph_node_count = cnri_graph_node_count;
-    host->graph_node_at = cnri_graph_node_at;
-    host->graph_input_count = cnri_graph_input_count;
+    host->graph_node_count = graph_node_count;
+    host->graph_node_at = graph_node_at;
+    host->graph_input_count = graph_input_count;
     host->graph_input_at = cnri_graph_input_at;
-    host->graph_output_count = cnri_graph_output_count;
+    host->graph_output_count = graph_output_count;
     host->graph_output_at = cnri_graph_output_at;
     host->graph_type = cnri_graph_type;
     host->graph_value_name = cnri_graph_value_name;

@@ -79,12 +79,7 @@ cnr_status cnri_graph_set_meta(cnr_graph *g, const char *key, const char *text);
 const char *cnri_graph_meta(const cnr_graph *g, const char *key);
 void cnri_graph_problem(cnr_graph *g, const char *where, const char *format, ...)
     CNRI_PRINTF(3, 4);
-int32_t cnri_graph_node_count(const cnr_graph *g);
-const cnr_node *cnri_graph_node_at(const cnr_graph *g, int32_t index, const cnr_value **inputs,
-                                   const cnr_value **outputs);
-int32_t cnri_graph_input_count(const cnr_graph *g);
 cnr_value cnri_graph_input_at(const cnr_graph *g, int32_t index);
-int32_t cnri_graph_output_count(const cnr_graph *g);
 cnr_value cnri_graph_output_at(const cnr_graph *g, int32_t index);
 const cnr_tensor *cnri_graph_type(const cnr_graph *g, cnr_value value);
 const char *cnri_graph_value_name(const cnr_graph *g, cnr_value value);
@@ -113,7 +108,6 @@ cnr_value cnri_graph_find(const cnr_graph *g, const char *value_name); /* -1: no
 cnr_status cnri_graph_fill(cnr_graph *g, cnr_value value, const cnr_tensor *data, cnr_error *err);
 /* ---- seal.c: whoever is about to read weights asks first; CNR_E_FORMAT: damaged. `threads` 0: as
  * many as there are processors ---- */
-cnr_status cnri_seals_check(cnri_seal *const *seals, int32_t n, int32_t threads, cnr_error *err);
 /* All weights in use, or the values that are wanted. */
 cnr_status cnri_graph_sound(const cnr_graph *g, const bool *wanted, int32_t threads,
                             cnr_error *err);

@@ -5,7 +5,7 @@ static bool is_sound(const cnri_seal *seal) {
     return atomic_load_explicit(&seal->sound, memory_order_acquire);
 }
 
-cnr_status cnri_seals_check(cnri_seal *const *seals, int32_t n, int32_t threads, cnr_error *err) {
+static cnr_status check_seals(cnri_seal *const *seals, int32_t n, int32_t threads, cnr_error *err) {
     int32_t open = 0;
     for (int32_t i = 0; i < n; i++) open += !is_sound(seals[i]);
     if (open == 0) return CNR_OK;
@@ -37,11 +37,11 @@ cnr_status cnri_graph_sound(const cnr_graph *g, const bool *wanted, int32_t thre
     for (int32_t i = 0; i < g->values.n; i++)
         if (g->values.at[i].seal && (wanted ? wanted[i] : g->values.at[i].uses > 0))
             list[n++] = g->values.at[i].seal;
-    const cnr_status status = cnri_seals_check(list, n, threads, err);
+    const cnr_status status = check_seals(list, n, threads, err);
     cnri_free(list);
     return status;
 }
 
 cnr_status cnri_value_sound(const cnri_value *v, cnr_error *err) {
-    return v->seal ? cnri_seals_check(&v->seal, 1, 1, err) : CNR_OK;
+    return v->seal ? check_seals(&v->seal, 1, 1, err) : CNR_OK;
 }

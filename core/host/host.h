@@ -3,7 +3,7 @@
 #define CNRI_HOST_H
 
 #include "core/base/base.h"
-#include <cnnrun/plugin.h>
+#include <cnnrun/kit.h>
 
 /* ---- loader.c ---- */
 typedef struct cnri_plugin {
@@ -49,10 +49,7 @@ const char *cnri_item_name(int32_t kind, const void *descriptor);
 int32_t cnri_kernels_for(const cnr_op *op, const cnr_kernel *const **out);
 /* The plugin that registered a descriptor. */
 const cnri_plugin *cnri_owner(const void *descriptor);
-/* True when `field` lies within the size that `object` was built with. */
-#define CNRI_HAS(object, field)                                                              \
-    ((object)->size >= offsetof(__typeof__(*(object)), field) + sizeof((object)->field) &&   \
-     (object)->field)
+#define CNRI_HAS CNR_HAS /* of kit.h */
 
 /* ---- schema.c: attribute values against an operator's (or encoding's) schema ---- */
 /* Row i of a schema whose rows may be shorter than ours. */
