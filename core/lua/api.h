@@ -73,7 +73,8 @@ void cnri_lua_suggest_key(lua_State *L, const char *word, const cnri_lua_key *ke
 /* Raises unless each key of the table at `t` is one of `keys`. */
 void cnri_lua_check_keys(lua_State *L, int t, const cnri_lua_key *keys);
 /* ... and reads those that are no CNRI_KEY_OTHER into the struct at `to`; what is not there stays as it
- * is. Texts stay on the stack, since what the work calls back may change the table. Nothing at `t` is as an empty table. Raises. */
+ * is. Texts stay on the stack, since what the work calls back may change the table. Nothing at `t` is
+ * as an empty table. Raises. */
 void cnri_lua_take(lua_State *L, int t, const cnri_lua_key *keys, void *to);
 
 #endif

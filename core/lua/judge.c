@@ -150,7 +150,7 @@ static const cnri_lua_key quantize_keys[] = {
     CNRI_WHOLE("limit: pictures to calibrate on (100)", cnr_quantize_options, limit, 1, 1e15),
     CNRI_WHOLE("check: pictures that both nets are compared on; 0: none (as limit)",
                cnr_quantize_options, check, 0, 1e15),
-    CNRI_REAL("min_snr: decibels; a layer with less signal to noise stays float (any)",
+    CNRI_REAL("min_snr: decibels; a layer with less signal to noise stays float (10)",
               cnr_quantize_options, least, -1000, 1000),
     {0}};
 
@@ -187,7 +187,7 @@ static void push_quantizing(lua_State *L, const cnr_quantizing *q) {
 
 static int quantize(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
-    cnr_quantize_options o = {.size = sizeof o, .check = -1, .least = -1000};
+    cnr_quantize_options o = {.size = sizeof o, .check = -1, .least = 10};
     cnri_lua_data data;
     const cnri_lua_model *net = cnri_lua_net_at(L, 1);
     luaL_checktype(L, 2, LUA_TTABLE);

@@ -11,11 +11,11 @@
 /* Raises unless the script is an experiment in its main, with a runtime. */
 cnri_script *cnri_lua_experiment(lua_State *L);
 void cnri_lua_open_models(lua_State *L);
-extern const cnri_lua_row cnri_model_rows[], cnri_model_methods[]; /* of the module; of nets: run.c ... */
+extern const cnri_lua_row cnri_model_rows[], cnri_model_methods[]; /* of the module; of nets */
 extern const cnri_lua_row cnri_learn_methods[], cnri_judge_methods[], cnri_change_methods[];
 extern const cnri_lua_key cnri_train_keys[];
 
-/* ---- model.c ---- */
+/* ---- handle.c ---- */
 /* A net of a script: its own, so that nobody sees what it does with it. */
 typedef struct cnri_lua_model {
     cnr_model *model; /* NULL: closed */
@@ -28,6 +28,9 @@ cnr_model *cnri_lua_model_at(lua_State *L, int i);
 /* A closed one, to be filled. What nobody has any more goes before: nets are larger than they look. */
 cnri_lua_model *cnri_lua_push_net(lua_State *L);
 void cnri_lua_close_net(lua_State *L, cnri_lua_model *net);
+int cnri_lua_load_net(lua_State *L); /* c.load */
+extern const cnri_lua_key cnri_load_keys[];
+int cnri_lua_release_net(lua_State *L); /* __gc, __close */
 
 /* ---- work.c: long work ---- */
 typedef struct cnri_lua_work {

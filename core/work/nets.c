@@ -42,12 +42,13 @@ cnr_status cnri_quantize_model(cnr_model *m, cnri_samples *samples,
                                const cnr_quantize_options *options, const cnr_observer *observer,
                                cnr_model **net, cnr_quantizing *out, cnr_error *err) {
     cnri_quantising q;
+    const int64_t check = options->check;
     const cnr_load_options how = {.size = sizeof how, .device = m->plan_options.device,
                                   .deterministic = m->plan_options.deterministic,
                                   .memory_limit = m->plan_options.memory_limit};
     const cnri_quantise_options o = {
         .data = options->data, .samples = samples, .layers = options->layers,
-        .limit = options->limit, .check = options->check ? options->check > 0 ? options->check : 0 : -1,
+        .limit = options->limit, .check = check > 0 ? check : check < 0 ? 0 : -1,
         .least = options->least, .how = &how};
     cnr_status status = cnri_check_process(m->rt, err);
     if (!status) status = cnri_quantise(m->rt, m->graph, &o, observer, &q, err);
@@ -67,6 +68,7 @@ cnr_status cnr_quantize(cnr_model *m, const cnr_quantize_options *options,
     cnr_status status = cnri_given(err, "model", m, "options.data", o.data, "net", net, "out", out,
                                    NULL);
     if (!status) status = CNRI_ROOM(out, got, err);
+    if (o.least == 0) o.least = 10;
     if (!status) status = cnri_quantize_model(m, NULL, &o, observer, net, &got, err);
     if (!status) *out = got;
     return status;

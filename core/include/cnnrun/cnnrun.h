@@ -524,7 +524,7 @@ typedef struct cnr_quantize_options {
     const char *data;     /* calibrated on its "train" part, checked on "eval" */
     const char *layers;   /* a pattern of names: only those; NULL: all */
     int64_t limit, check; /* pictures (0: 100); to compare both nets on (0: as limit, -1: none) */
-    double least;         /* decibels: a layer with less signal to noise stays float; 0: any */
+    double least;         /* decibels: a layer with less signal to noise stays float (0: 10) */
 } cnr_quantize_options;
 typedef struct cnr_quantized_layer {
     const char *name;
