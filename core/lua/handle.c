@@ -4,6 +4,7 @@
 #include "core/lua/layer.h"
 #include "core/lua/load.h"
 #include <string.h>
+#include <unistd.h>
 #include <sys/stat.h>
 
 cnri_script *cnri_lua_experiment(lua_State *L) {
@@ -148,7 +149,9 @@ static void read_options(lua_State *L, int table, options *o) {
     const char *weights = o->load.weights;
     if (weights && cnri_weights_are_file(weights)) cnri_lua_check_file(L, weights, false);
     if (o->load.labels) cnri_lua_check_file(L, o->load.labels, false);
-    if (o->load.policy) cnri_lua_check_file(L, o->load.policy, false);
+    const char *policy = o->load.policy; /* a plain name is one that ships, or a file here */
+    if (policy && (strpbrk(policy, "/.") || access(policy, F_OK) == 0))
+        cnri_lua_check_file(L, policy, false);
 }
 
 static int build_net(lua_State *L) {
