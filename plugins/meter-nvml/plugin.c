@@ -4,6 +4,8 @@
 #include <cnnrun/kit.h>
 #include <stdio.h>
 
+struct nvml_field;
+
 /* Of the library's ABI, which is stable: 0 is success; handles are pointers. */
 typedef struct nvml {
     void *library;
@@ -13,8 +15,18 @@ typedef struct nvml {
     int (*handle)(unsigned index, void **device);
     int (*energy)(void *device, unsigned long long *millijoules);
     int (*power)(void *device, unsigned *milliwatts);
+    int (*fields)(void *device, int n, struct nvml_field *fields);
     const char *(*text)(int code);
 } nvml;
+
+/* A value that is asked for by its number. */
+struct nvml_field {
+    unsigned id, scope;
+    long long time_us, latency_us;
+    int type, status;
+    union { unsigned whole; double real; unsigned long long bits; } value;
+};
+enum { POWER_INSTANT = 186 }; /* since Ampere the usual call gives the mean of the last second */
 
 enum { PERIOD_MS = 100, MOST_CARDS = 64 }; /* cards renew both about so often */
 
@@ -43,6 +55,7 @@ static cnr_status open_library(nvml *lib, const char *root, cnr_error *err) {
                       gauge_symbol(library, "nvmlDeviceGetPowerUsage", &lib->power) &&
                       gauge_symbol(library, "nvmlErrorString", &lib->text);
     gauge_symbol(library, "nvmlDeviceGetTotalEnergyConsumption", &lib->energy); /* not in old ones */
+    gauge_symbol(library, "nvmlDeviceGetFieldValues", &lib->fields);
     if (whole) lib->library = library;
     return whole ? CNR_OK
                  : gauge_host->fail(err, CNR_E_UNSUPPORTED, name, "is too old: it lacks functions wanted");
@@ -51,6 +64,15 @@ static cnr_status open_library(nvml *lib, const char *root, cnr_error *err) {
 static cnr_status complain(const nvml *lib, int code, const char *what, cnr_error *err) {
     const char *text = lib->text(code);
     return gauge_host->fail(err, CNR_E_DEVICE, "nvml", "%s: %s", what, text ? text : "?");
+}
+
+static int power_of(const nvml *lib, void *device, unsigned *milliwatts) {
+    struct nvml_field now = {.id = POWER_INSTANT};
+    if (lib->fields && lib->fields(device, 1, &now) == 0 && now.status == 0 && now.value.whole > 0) {
+        *milliwatts = now.value.whole;
+        return 0;
+    }
+    return lib->power(device, milliwatts);
 }
 
 /* ---- its cards ---- */
@@ -81,7 +103,7 @@ static cnr_status add_card(cards *c, unsigned card, cnr_error *err) {
     const int counter = c->lib.energy && c->lib.energy(device, &energy) == 0;
     if (counter && !add(c, device, card, 1)) goto no_memory;
     const int32_t within = counter ? c->n : 0;
-    if (c->lib.power(device, &power) == 0 || !counter) {
+    if (power_of(&c->lib, device, &power) == 0 || !counter) {
         card_domain *d = add(c, device, card, 0);
         if (!d) goto no_memory;
         d->domain.within = within;
@@ -142,7 +164,7 @@ static cnr_status read_meter(void *state, int32_t domain, cnr_reading *out, cnr_
     unsigned long long millijoules = 0;
     unsigned milliwatts = 0;
     const int code = d->counter ? c->lib.energy(d->device, &millijoules)
-                                : c->lib.power(d->device, &milliwatts);
+                                : power_of(&c->lib, d->device, &milliwatts);
     if (code) return complain(&c->lib, code, d->domain.name, err);
     out->value = d->counter ? (int64_t)millijoules * 1000 : (int64_t)milliwatts * 1000;
     return CNR_OK;

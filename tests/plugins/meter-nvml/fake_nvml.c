@@ -1,5 +1,6 @@
-/* A made-up libnvidia-ml: two cards of 250 W, of which the second has no counter. CNNRUN_FAKE_NVML says
- * what is wrong with them: "start", "count", "lost" (the second), "read". */
+/* A made-up libnvidia-ml: two cards of 250 W, of which the second has no counter; by its mean of the last
+ * second the second has 90 W, and so has the first where "mean" is all that there is. CNNRUN_FAKE_NVML says
+ * what is wrong with them: "start", "count", "lost" (the second), "read", "mean". */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -41,7 +42,14 @@ int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *millij
 }
 int nvmlDeviceGetPowerUsage(void *device, unsigned *milliwatts) {
     (void)device;
-    *milliwatts = 250000;
+    *milliwatts = 90000;
+    return 0;
+}
+struct field { unsigned id, scope; long long time, latency; int type, status; unsigned long long value; };
+int nvmlDeviceGetFieldValues(void *device, int n, struct field *f);
+int nvmlDeviceGetFieldValues(void *device, int n, struct field *f) {
+    f->status = f->id == 186 && n == 1 && device == (char *)0 + 1 && !wrong("mean") ? 0 : 3;
+    f->value = 250000;
     return 0;
 }
 const char *nvmlErrorString(int code) {

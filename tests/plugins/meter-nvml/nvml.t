@@ -15,7 +15,8 @@ sub gauges {
 my $out = gauges('', '');
 like($out, qr/^nvml +gpu0 +energy +[\d.e+]+ J +feeds opencl:0$/m, 'a counter');
 like($out, qr/^nvml +gpu0 power +power +250 W +feeds opencl:0$/m, 'and power beside it');
-like($out, qr/^nvml +gpu1 power +power +250 W +feeds opencl:1$/m, 'a card without a counter');
+like($out, qr/^nvml +gpu1 power +power +90 W +feeds opencl:1$/m, 'a card without a counter, nor power at an instant');
+like(gauges('mean', ''), qr/^nvml +gpu0 power +power +90 W/m, 'power at an instant where there is such, else the mean');
 unlike($out, qr/gpu1 +energy/, 'has none');
 unlike(gauges('lost', '-v'), qr/gpu1/, 'a card that is lost');
 like(gauges('lost', ''), qr/card 1: GPU is lost/, 'is told');
