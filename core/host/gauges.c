@@ -131,6 +131,7 @@ static cnr_status open_knob(cnri_gauges *g, const cnr_knob *knob, const cnr_gaug
 }
 
 cnr_status cnri_gauges_open(cnri_gauges *g, const cnr_gauge_options *options, cnr_error *err) {
+    const int64_t before = cnri_alloc_failures();
     cnr_gauge_options own = {.size = sizeof own};
     cnr_status status = CNR_OK;
     *g = (cnri_gauges){0};
@@ -144,6 +145,7 @@ cnr_status cnri_gauges_open(cnri_gauges *g, const cnr_gauge_options *options, cn
         status = open_meter(g, cnri_at(CNR_KIND_METER, i), &own, err);
     for (int32_t i = 0; i < cnri_count(CNR_KIND_KNOB) && !status; i++)
         status = open_knob(g, cnri_at(CNR_KIND_KNOB, i), &own, err);
+    status = cnri_alloc_verdict(before, status, "gauges", err);
     if (status) cnri_gauges_close(g, NULL);
     return status;
 }

@@ -81,8 +81,7 @@ static cnr_status write_counter(const follow *f, uint64_t now, bool running, cnr
         cnri_text_add(&text, ",\"joules\":%s}", joules);
     }
     cnri_text_add(&text, "]}\n");
-    if (text.failed) return no_memory(err);
-    cnr_status status = cnri_write_begin(&w, f->o->counter, 0, err);
+    cnr_status status = text.failed ? no_memory(err) : cnri_write_begin(&w, f->o->counter, 0, err);
     if (!status) {
         status = cnri_write(&w, text.at, text.n, err);
         if (!status) status = cnri_write_commit(&w, err);

@@ -58,13 +58,14 @@ cnr_status cnr_gauges(cnr_runtime *rt, const char *root, const char *address, cn
     const cnr_status missing = cnri_given(err, "runtime", rt, "out", out, NULL);
     if (missing) return missing;
     const cnr_gauge_options options = {
-        .size = sizeof options, .root = root ? root : rt->sysfs_root, 
+        .size = sizeof options, .root = root ? root : rt->sysfs_root,
         .address = address ? address : rt->meter_address};
+    const int64_t before = cnri_alloc_failures();
     cnri_gauges g;
     *out = (cnr_gauge_list){.size = sizeof *out};
     cnr_status status = cnri_gauges_open(&g, &options, err);
     if (status) return status;
-    status = list(&g, out, err);
+    status = cnri_alloc_verdict(before, list(&g, out, err), "gauges", err);
     const cnr_status closed = cnri_gauges_close(&g, status ? NULL : err);
     if (status || closed) cnr_gauges_free(out);
     return status ? status : closed;

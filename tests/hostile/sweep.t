@@ -99,6 +99,16 @@ system("cd $warmed && '" . abs_path("$build/cnnrun") . "' warm --threads 1 lenet
 sweep('run with a stored plan', $warmed, qw(run --threads 1 --cache cache --json lenet5.lua five.png));
 my $change = digits('tests/hostile/small.lua', 'tests/hostile/change.lua');
 sweep('a net that a script changes', $change, qw(run --threads 1 change.lua small.lua images:list.txt out.cnr));
+my $sensors = folder('tests/hostile/small.lua');
+my %sensors = ('hwmon0/name' => 'ina226', 'hwmon0/power1_input' => 2500000, 'hwmon1/name' => 'amd',
+               'hwmon1/energy1_input' => 7000000);
+make_path("$sensors/sys/class/hwmon/hwmon$_") for 0, 1;
+for (sort keys %sensors) {
+    open my $out, '>', "$sensors/sys/class/hwmon/$_" or die;
+    print $out "$sensors{$_}\n";
+    close $out;
+}
+sweep('the domains of meters', $sensors, qw(energy list --json --sysfs-root .));
 sweep('what scripts can say', folder(), qw(lua --json));
 sweep('what scripts can say, for editors', folder(), qw(lua --annotations types));
 my $plot = folder('tests/hostile/plot.lua');
