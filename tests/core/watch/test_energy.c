@@ -77,8 +77,8 @@ static void test_power(void) {
 
 /* ---- regions of made-up machines ---- */
 
-static cnr_runtime *open_runtime(const char *clock, const char *root) {
-    static const char *const dirs[] = {PLUGIN, NULL};
+static cnr_runtime *open_runtime(const char *plugin, const char *clock, const char *root) {
+    const char *const dirs[] = {plugin, NULL};
     cnr_error err = CNR_ERROR_INIT;
     const cnr_open_options o = {.size = sizeof o, .plugin_dirs = dirs, .no_default_dirs = 1,
                                 .log_level = CNR_LOG_ERROR, .clock = clock, .sysfs_root = root};
@@ -101,8 +101,9 @@ static cnr_status failing(void *arg, cnr_error *err) {
 
 static void test_virtual(void) {
     cnr_error err = CNR_ERROR_INIT;
-    cnr_runtime *rt = open_runtime("fake-time", NULL);
+    cnr_runtime *rt = open_runtime(PLUGIN, "fake-time", "/no/such/tree");
     cnr_energy e = {.size = sizeof e};
+    rounds = 0;
     double ms = 60; /* in which the counter goes through less than half its range */
     is_int(cnr_energy_of(rt, work, &ms, NULL, NULL, &e, &err), CNR_OK, "work of 60 ms");
     is_int(e.n, 1, "the temperature is no energy");
@@ -124,7 +125,9 @@ static void test_real(void) {
     char root[] = "/tmp/cnnrun-energy-XXXXXX", path[64];
     cnr_error err = CNR_ERROR_INIT;
     if (!mkdtemp(root)) abort();
-    cnr_runtime *rt = open_runtime(NULL, root);
+    /* counts from 0 as fast as a real one, and may be read late */
+    cnr_runtime *rt = open_runtime(CNRT_BUILD_DIR "/plugins/meter-nvml.so", NULL,
+                                   CNRT_BUILD_DIR "/tests/plugins/meter-nvml");
     const cnr_energy_options o = {.size = sizeof o, .no_idle = 1};
     cnr_energy_region *outer = NULL, *inner = NULL;
     cnr_energy e = {.size = sizeof e};
@@ -134,21 +137,23 @@ static void test_real(void) {
     ok(!cnr_energy_long_enough(inner), "which is short yet");
     work(&ms, &err);
     is_int(cnr_energy_end(inner, 1, &e, &err), CNR_OK, "the inner one");
-    ok(fabs(e.watts - 6) < 0.5 && isnan(e.idle_watts) && isnan(e.joules_net),
+    ok(fabs(e.watts - 340) < 20 && isnan(e.idle_watts) && isnan(e.joules_net),
        "is measured, and nothing is net of what wasn't asked (%.3f W)", e.watts);
     cnr_energy_free(&e);
     for (int i = 0; i < 6; i++) work(&ms, &err);
     is_int(cnr_energy_end(outer, 7, &e, &err), CNR_OK, "the outer one");
-    ok(e.rounds == 7 && e.seconds > 0.055 && e.seconds < 0.3 && fabs(e.watts - 6) < 0.5,
+    ok(e.rounds == 7 && e.seconds > 0.055 && e.seconds < 3 && fabs(e.watts - 340) < 20,
        "of seven rounds (%.3f s, %.3f W)", e.seconds, e.watts);
-    ok(e.samples > 8, "while several wraps went by, since the thread looked (%d)", (int)e.samples);
+    ok(e.samples >= 4, "the thread looked (%d)", (int)e.samples);
+    ok(e.n == 3 && !e.at[1].summed && e.at[1].within == 1 && fabs(e.at[1].watts - 250) < 5,
+       "power beside a counter is told, and not counted twice");
     cnr_energy_free(&e);
 
     snprintf(path, sizeof path, "%s/bad", root);
     FILE *bad = fopen(path, "w");
     if (bad) fclose(bad);
     cnr_close(rt);
-    rt = open_runtime(NULL, root);
+    rt = open_runtime(PLUGIN, NULL, root);
     is_int(cnr_energy_of(rt, work, &ms, &o, NULL, &e, &err), CNR_OK, "a sensor that does not answer");
     ok(e.source == CNR_ENERGY_UNMEASURED && isnan(e.joules) && isnan(e.edp) && e.unmeasured == 1,
        "is unmeasured, not 0");
@@ -164,7 +169,7 @@ static void test_real(void) {
 int main(void) {
     test_counters();
     test_power();
+    test_real(); /* plugins stay loaded: the made-up meter would be in its sums */
     test_virtual();
-    test_real();
     return done();
 }

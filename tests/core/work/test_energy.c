@@ -17,11 +17,15 @@ static const char *in_folder(const char *name) {
     return path[at];
 }
 
+/* By the machine's clock a sensor of 6 W in a tree, however late it is read; by the made-up one the
+ * made-up counter, which goes through its range every 167 ms. */
 static cnr_runtime *open_runtime(const char *clock) {
-    static const char *const dirs[] = {GAUGES, CNRT_BUILD_DIR "/plugins", NULL};
+    static const char *const real[] = {CNRT_BUILD_DIR "/plugins", NULL};
+    static const char *const made_up[] = {GAUGES, CNRT_BUILD_DIR "/plugins", NULL};
     cnr_error err = CNR_ERROR_INIT;
-    const cnr_open_options o = {.size = sizeof o, .plugin_dirs = dirs, .no_default_dirs = 1,
-                                .log_level = CNR_LOG_ERROR, .clock = clock, .sysfs_root = folder};
+    const cnr_open_options o = {.size = sizeof o, .plugin_dirs = clock ? made_up : real,
+                                .no_default_dirs = 1, .log_level = CNR_LOG_ERROR, .clock = clock,
+                                .sysfs_root = clock ? "/no/such/tree" : folder};
     cnr_runtime *rt = NULL;
     ok(cnr_open(&rt, &o, &err) == CNR_OK, "a runtime %s", err.text);
     return rt;
@@ -226,18 +230,35 @@ static void test_follow(void) {
     cnr_close(rt);
 }
 
+/* sys/class/hwmon/hwmon0 with what is in `files`: names and texts in turns; or it all goes. */
+static void tree(bool make) {
+    static const char *const folders[] = {"sys", "sys/class", "sys/class/hwmon", "sys/class/hwmon/hwmon0"};
+    static const char *const files[][2] = {{"sys/class/hwmon/hwmon0/name", "ina226"},
+                                           {"sys/class/hwmon/hwmon0/power1_input", "6000000"}};
+    for (int i = 0; i < 4 && make; i++) mkdir(in_folder(folders[i]), 0700);
+    for (int i = 0; i < 2; i++) {
+        FILE *f = make ? fopen(in_folder(files[i][0]), "w") : NULL;
+        if (f) fprintf(f, "%s\n", files[i][1]);
+        if (f) fclose(f);
+        if (!make) unlink(in_folder(files[i][0]));
+    }
+    for (int i = 3; i >= 0 && !make; i--) rmdir(in_folder(folders[i]));
+}
+
 int main(void) {
     if (!mkdtemp(folder)) abort();
+    tree(true);
     test_profile(NULL);
-    test_profile("fake-time");
     test_repeat();
     test_cancelled();
     test_long_work();
     test_command();
+    test_profile("fake-time"); /* plugins stay loaded: the made-up meter would be in the sums above */
     test_follow();
     unlink(in_folder("log.csv"));
     unlink(in_folder("counter.json"));
     unlink(in_folder("trained.cnr"));
+    tree(false);
     rmdir(folder);
     return done();
 }
