@@ -1,5 +1,5 @@
 /* affine_grid: for each pixel the position that an affine map sends it to, for grid_sample. */
-#include "kit.h"
+#include "ops_kit.h"
 
 static const cnr_port in[] = {
     {.name = "theta", .help = "N 2 3, or N 3 4: a map for each picture"},

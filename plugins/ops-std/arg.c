@@ -1,5 +1,5 @@
 /* arg_max, arg_min, top_k, cum_sum: order and sums along one axis. */
-#include "kit.h"
+#include "ops_kit.h"
 
 /* ---- arg_max, arg_min ---- */
 

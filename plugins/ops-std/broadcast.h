@@ -3,7 +3,7 @@
 #ifndef STD_BROADCAST_H
 #define STD_BROADCAST_H
 
-#include "kit.h"
+#include "ops_kit.h"
 
 #define BROADCAST_MAX 64 /* operands of one node */
 

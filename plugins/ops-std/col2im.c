@@ -1,5 +1,5 @@
 /* col2im: windows' columns added up to the pictures that they were cut out of. */
-#include "kit.h"
+#include "ops_kit.h"
 #include "ops_window.h"
 
 static const cnr_port in[] = {

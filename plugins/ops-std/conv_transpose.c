@@ -1,5 +1,5 @@
 /* conv_transpose: transposed convolution, in groups, dilated, with a choice of output size. */
-#include "kit.h"
+#include "ops_kit.h"
 #include "ops_window.h"
 
 static const cnr_attr_spec attrs[] = {

@@ -1,5 +1,5 @@
 /* dense: every output from every input of a sample; x is flattened from axis 1 on. */
-#include "kit.h"
+#include "ops_kit.h"
 
 static const cnr_attr_spec attrs[] = {
     {.name = "out", .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 1 << 30,

@@ -1,6 +1,6 @@
 /* dropout: nothing at inference, where the optional mask is all true; in training a mask that is
  * drawn anew each step. */
-#include "kit.h"
+#include "ops_kit.h"
 
 static const cnr_attr_spec attrs[] = {
     {.name = "ratio", .type = CNR_ATTR_FLOAT, .flags = CNR_ATTR_BOUNDED, .min = 0, .max = 1,

@@ -2,7 +2,7 @@
 #ifndef STD_EINSUM_H
 #define STD_EINSUM_H
 
-#include "kit.h"
+#include "ops_kit.h"
 
 /* 26 small and 26 capital letters, then the axes that "..." stands for, as the result has them. */
 enum { EINSUM_TERMS = 8, EINSUM_LABELS = 52 + CNR_MAX_RANK };

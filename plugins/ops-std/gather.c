@@ -1,5 +1,5 @@
 /* gather, gather_elements, gather_nd: elements picked by index. */
-#include "kit.h"
+#include "ops_kit.h"
 
 static const cnr_port in[] = {{.name = "x", .help = "what is picked from"},
                               {.name = "indices", .help = "i32 or i64; negative: from the end"}};

@@ -1,5 +1,5 @@
 /* gemm: alpha * a * b + beta * c on matrices, either one transposed. */
-#include "kit.h"
+#include "ops_kit.h"
 
 static const cnr_attr_spec attrs[] = {
     {.name = "alpha", .type = CNR_ATTR_FLOAT, .default_f = 1, .help = "scales the product"},

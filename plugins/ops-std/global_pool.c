@@ -1,5 +1,5 @@
 /* global_average_pool, global_max_pool, global_lp_pool: one number of each channel. */
-#include "kit.h"
+#include "ops_kit.h"
 
 static const cnr_attr_spec lp_attrs[] = {
     {.name = "p", .type = CNR_ATTR_INT, .flags = CNR_ATTR_BOUNDED, .min = 1, .max = 1024,

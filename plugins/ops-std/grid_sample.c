@@ -1,5 +1,5 @@
 /* grid_sample: a tensor read at positions that another tensor gives, of 1 to 3 spatial axes. */
-#include "kit.h"
+#include "ops_kit.h"
 
 static const cnr_port in[] = {
     {.name = "x", .help = "N C spatial"},

@@ -1,5 +1,5 @@
 /* matmul: products of matrices, leading axes broadcast; vectors as NumPy has them. */
-#include "kit.h"
+#include "ops_kit.h"
 
 static const cnr_port in[] = {{.name = "a", .help = "... M K, or K"},
                               {.name = "b", .help = "... K N, or K"}};

@@ -3,7 +3,7 @@
 #ifndef STD_MOVE_H
 #define STD_MOVE_H
 
-#include "kit.h"
+#include "ops_kit.h"
 
 #define MOVE_RANK (2 * CNR_MAX_RANK)
 

@@ -2,7 +2,7 @@
 #ifndef STD_NMS_H
 #define STD_NMS_H
 
-#include "kit.h"
+#include "ops_kit.h"
 
 typedef struct nms_box {
     double x0, y0, x1, y1;

@@ -2,7 +2,7 @@
 #ifndef OPS_LANE_H
 #define OPS_LANE_H
 
-#include "kit.h"
+#include "ops_kit.h"
 
 /* Element i of a lane that begins at `first` is first + i * step. */
 typedef struct ops_lane {

@@ -2,7 +2,7 @@
 #ifndef OPS_NORM_H
 #define OPS_NORM_H
 
-#include "kit.h"
+#include "ops_kit.h"
 
 /* Mean and variance (of the population) of n elements, in two passes. Of nothing: 0 and 0. */
 OPS_INLINE void ops_moments(int32_t dtype, const void *x, int64_t first, int64_t n, double *mean,

@@ -1,5 +1,5 @@
 /* sgd, adam: one step of an optimiser for one weight, as nodes of the graph that trains. */
-#include "kit.h"
+#include "ops_kit.h"
 
 enum { RATE, STEP, WEIGHT, GRADIENT, MEMORY };
 

@@ -1,5 +1,5 @@
 /* prior_box: the boxes that SSD detectors start from, at every place of a feature map (Caffe). */
-#include "kit.h"
+#include "ops_kit.h"
 
 static const cnr_port in[] = {{.name = "x", .help = "feature map, N C H W; its data is not read"},
                               {.name = "image", .help = "the picture, N C H W; likewise"}};

@@ -2,7 +2,7 @@
 #ifndef STD_QUANT_H
 #define STD_QUANT_H
 
-#include "kit.h"
+#include "ops_kit.h"
 
 #define QUANT_BYTES (1u << CNR_u8 | 1u << CNR_i8)
 #define QUANT_OPTION(NAME, TEXT) {.name = NAME, .flags = CNR_PORT_OPTIONAL, .help = TEXT}

@@ -1,6 +1,6 @@
 /* quantize_linear, dequantize_linear, dynamic_quantize_linear: between real numbers and the small
  * whole numbers that stand for them; one scale for all, one a slice of an axis, or one a block. */
-#include "kit.h"
+#include "ops_kit.h"
 
 #define SMALL (1u << CNR_u8 | 1u << CNR_i8 | 1u << CNR_u16 | 1u << CNR_i16 | ELEM_NIBBLES)
 

@@ -1,5 +1,5 @@
 /* rnn, gru, lstm: recurrent layers over a sequence, such as a line of text that convolutions saw. */
-#include "kit.h"
+#include "ops_kit.h"
 
 enum { FORWARD, REVERSE, BOTH };
 enum { X, W, R, BIAS, LENGTHS, FIRST_H, FIRST_C, PEEPHOLES }; /* ports */

@@ -1,5 +1,5 @@
 /* reduce_*: sums, means, extremes, products and norms over axes. */
-#include "kit.h"
+#include "ops_kit.h"
 
 typedef enum reduce_kind {
     REDUCE_SUM, REDUCE_MEAN, REDUCE_MAX, REDUCE_MIN, REDUCE_PROD, REDUCE_L1, REDUCE_L2,

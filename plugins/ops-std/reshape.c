@@ -1,5 +1,5 @@
 /* reshape, squeeze, unsqueeze: the same elements in another shape. */
-#include "kit.h"
+#include "ops_kit.h"
 
 static const cnr_port reshape_in[] = {
     {.name = "x", .help = "the elements"},

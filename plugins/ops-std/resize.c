@@ -2,7 +2,7 @@
  *
  * Each axis gets a table: for every output position a few taps (source position and weight). An
  * output element is the sum over all combinations of taps, one an axis. */
-#include "kit.h"
+#include "ops_kit.h"
 
 static const char *const modes[] = {"nearest", "linear", "cubic", NULL};
 static const char *const upsample_modes[] = {"nearest", "linear", "bilinear", NULL};

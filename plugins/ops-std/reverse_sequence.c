@@ -1,5 +1,5 @@
 /* reverse_sequence: the first elements of each sequence of a batch turned round. */
-#include "kit.h"
+#include "ops_kit.h"
 
 static const cnr_port in[] = {{.name = "x", .help = "rank 2 or more"},
                               {.name = "sequence_lens", .help = "i64, one a sequence"}};

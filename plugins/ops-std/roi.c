@@ -1,5 +1,5 @@
 /* max_roi_pool, roi_align: regions of a feature map brought to one size. */
-#include "kit.h"
+#include "ops_kit.h"
 
 static const cnr_port pool_in[] = {
     {.name = "x", .help = "N C H W"},

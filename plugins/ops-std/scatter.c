@@ -1,5 +1,5 @@
 /* scatter_elements, scatter_nd: a copy of a tensor with some elements changed. */
-#include "kit.h"
+#include "ops_kit.h"
 
 static const cnr_port in[] = {
     {.name = "x", .help = "what is copied"},

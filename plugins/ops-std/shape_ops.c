@@ -1,6 +1,6 @@
 /* shape, size, constant_of_shape, range, eye_like, one_hot, non_zero: tensors made from shapes,
  * numbers and positions. */
-#include "kit.h"
+#include "ops_kit.h"
 
 /* ---- shape ---- */
 

@@ -1,5 +1,5 @@
 /* softmax_cross_entropy: the mean of -log softmax(logits)[label], and its gradient. */
-#include "kit.h"
+#include "ops_kit.h"
 
 static const cnr_port in[] = {{.name = "logits", .help = "N C, before any softmax"},
                               {.name = "labels", .help = "N class numbers, integers or floats"}};

@@ -1,5 +1,5 @@
 /* trilu: matrices with what lies on one side of a diagonal made zero. */
-#include "kit.h"
+#include "ops_kit.h"
 
 static const cnr_port in[] = {
     {.name = "x", .help = "matrices in the last two axes"},

@@ -2,7 +2,7 @@
 #ifndef STD_UNARY_H
 #define STD_UNARY_H
 
-#include "kit.h"
+#include "ops_kit.h"
 
 /* The values of the attributes that the row names, in its order. */
 typedef struct unary_coef {

@@ -1,7 +1,7 @@
 /* yolo, region: the activations of Darknet's detection heads; boxes are decoded by who reads them.
  *
  * Channels of x, for each anchor: x, y, w, h, objectness, then a score a class. */
-#include "kit.h"
+#include "ops_kit.h"
 
 static const cnr_port in[] = {{.name = "x", .help = "N, anchors (coords + 1 + classes), H, W"}};
 static const cnr_port out[] = {{.name = "y", .help = "the shape of x"}};

@@ -1,5 +1,5 @@
 /* What most operators share: checks, dimensions, broadcasting, constant lists, gradient nodes. */
-#include "kit.h"
+#include "ops_kit.h"
 
 cnr_status kit_want(const cnr_node *node, int32_t port, uint32_t dtypes, int32_t min_rank,
                     int32_t max_rank, cnr_error *err) {

@@ -1,7 +1,7 @@
 /* What most operators share: checks, dimensions that may be unknown, broadcasting, constant
  * lists, and adding nodes for gradients. */
-#ifndef STD_KIT_H
-#define STD_KIT_H
+#ifndef OPS_KIT_H
+#define OPS_KIT_H
 
 #include "elem.h"
 #include "ops.h"
