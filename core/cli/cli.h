@@ -39,6 +39,8 @@
     X(check, "verify the digests of native model files")                                     \
     X(plugins, "list plugins with what they provide, or why they were refused")              \
     X(gauges, "meters and knobs of this machine, and what they read now")                    \
+    X(govern, "set frequencies by a policy: live, on a recording, on a played board")          \
+    X(helper, "as root: readings and settings for the members of a group")                    \
     X(energy, "what the machine draws: domains, a log, curves, what a command takes")        \
     X(ops, "list operators, their inputs, attributes and help")                              \
     X(lua, "what scripts can say, function by function; type files for editors")             \
@@ -129,6 +131,7 @@ typedef struct cnri_common {
     cnri_words policy_options;    /* "name=value" */
     bool deterministic, no_verify, trust, letterbox;
     uint64_t memory, memory_limit, cache_limit;
+    const char *governor;
     const char *cache, *clock, *sysfs_root, *meter_address, *board;
     const char *preset, *resize, *crop, *mean, *std, *scale;
     int32_t channels; /* 0: as the net says */
@@ -201,6 +204,7 @@ struct cnri_call {
     char *weights;   /* words behind the net, if they are common.weights */
     char *script;    /* the application's, if one is run */
     cnr_runtime *rt; /* this and what follows: as the command opens them */
+    cnr_governing *governing; /* of --governor */
     cnr_graph *graph;
     cnr_model *model;
     cnri_watching watching;
@@ -272,6 +276,12 @@ cnr_status cnri_call_graph(cnri_call *call, cnr_error *err);
 cnr_status cnri_call_model_of_graph(cnri_call *call, cnr_error *err);
 /* The preprocessing flags, put into `graph` for its picture inputs. */
 cnr_status cnri_call_preprocess(const cnri_call *call, cnr_graph *graph, cnr_error *err);
+
+/* ---- cmd_govern.c: --governor ---- */
+/* Begins with the runtime; without the option nothing. */
+cnr_status cnri_call_govern(cnri_call *call, cnr_error *err);
+/* All is put back, and what came of it told, on stderr to people. */
+void cnri_call_ungovern(cnri_call *call);
 
 /* ---- json.c: one object a line on stdout; results are told by cnri_tell where that can do it ----
  *     cnri_json j = {0};

@@ -254,6 +254,8 @@ static bool leads(cnri_call *call, void *values) {
         if (go_on && !cnri_call_reopen(&early, &now)) {
             call->rt = early.rt; /* open already, with the net that was read */
             early.rt = NULL;
+            call->governing = early.governing;
+            early.governing = NULL;
         }
     }
     cnri_call_free(&now);

@@ -72,6 +72,7 @@ static void run(cnri_call *call, void *values) {
 
 void cnri_call_free(cnri_call *call) {
     cnri_common *c = &call->common;
+    cnri_call_ungovern(call);
     cnri_words *all[] = {&c->plugin_dirs, &c->no_rewrite, &c->settings, &c->symbols, &c->kernels,
                          &c->policy_options, &call->operands};
     for (size_t i = 0; i < CNRI_COUNT(all); i++) cnri_vec_free(all[i]);

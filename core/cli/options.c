@@ -37,6 +37,8 @@ static const cnri_option net_options[] = {
     ROW(memory, "--memory", "BYTES", "most memory for prepared weights; K, M, G count (no bound)"),
     ROW(memory_limit, "--memory-limit", "BYTES",
         "most memory for activations, inputs and outputs; more is refused (3/4 of what there is)"),
+    ROW(governor, "--governor", "POLICY",
+        "set frequencies by it while this runs: edp, fixed,at=lowest, mine.lua (cnnrun govern)"),
     ROW(cache, "--cache", "DIR",
         "keep plans and prepared weights here for the next time (CNNRUN_CACHE; none)"),
     ROW(cache_limit, "--cache-limit", "BYTES", "most that they may take; the oldest go first (4G)"),

@@ -26,7 +26,8 @@ cnr_status cnri_call_open(cnri_call *call, cnr_error *err) {
         .plugin_dirs = c->plugin_dirs.at, .log_level = log_level(c),
         .trust_scripts = c->trust, .clock = c->clock, .sysfs_root = c->sysfs_root,
         .meter_address = c->meter_address, .board = c->board, .cache = cnri_call_cache(call)};
-    return call->rt ? CNR_OK : cnr_open(&call->rt, &options, err);
+    const cnr_status status = call->rt ? CNR_OK : cnr_open(&call->rt, &options, err);
+    return status || call->governing ? status : cnri_call_govern(call, err);
 }
 
 static bool same_words(const cnri_words *a, const cnri_words *b) {

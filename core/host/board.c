@@ -98,6 +98,25 @@ cnr_status cnri_board_seal(cnri_board *b, cnr_error *err) {
     return failed ? cnri_fail(err, CNR_E_MEMORY, "board", "out of memory") : CNR_OK;
 }
 
+/* ---- one by itself ---- */
+
+int32_t cnri_board_get_count(const cnri_board *b, const char *path) {
+    const entry *e = find(b, path);
+    return e && e->kind == CNRI_BOARD_LIST ? (int32_t)e->number : 0;
+}
+
+bool cnri_board_get_number(const cnri_board *b, const char *path, double *out) {
+    const entry *e = find(b, path);
+    if (!e || e->kind != CNRI_BOARD_NUMBER) return false;
+    *out = e->number;
+    return true;
+}
+
+const char *cnri_board_get_text(const cnri_board *b, const char *path) {
+    const entry *e = find(b, path);
+    return e && e->kind == CNRI_BOARD_TEXT ? cnri_name(e->text) : NULL;
+}
+
 /* ---- in force ---- */
 
 void cnri_board_use(const cnri_board *b) {

@@ -122,6 +122,10 @@ bool cnri_board_set(cnri_board *b, const char *path, int32_t kind, double number
 bool cnri_board_has(const cnri_board *b, const char *path); /* a number or a text */
 int32_t cnri_board_paths(const cnri_board *b, const char **out, int32_t most);
 cnr_status cnri_board_seal(cnri_board *b, cnr_error *err); /* all is set: its digest is taken */
+/* Of this one; NULL has nothing. */
+int32_t cnri_board_get_count(const cnri_board *b, const char *path);
+bool cnri_board_get_number(const cnri_board *b, const char *path, double *out);
+const char *cnri_board_get_text(const cnri_board *b, const char *path);
 void cnri_board_use(const cnri_board *b);
 void cnri_board_leave(const cnri_board *b); /* none, if it is in force */
 /* Of the one in force, as in the host table; the text "" is its digest. */

@@ -211,6 +211,10 @@ const cnri_lua_row cnri_model_rows[] = {
      "idle_watts: number?, edp: number?, rounds: integer, samples: integer, domains: table[] }",
      "what a call of the function takes, of the whole machine; it is called until meters can tell",
      cnri_energy_keys},
+    {"govern(options: table)", cnri_lua_govern, "table", "what a policy of frequencies makes of a scene, "
+     "a recording or this machine", cnri_govern_keys},
+    {"dtw(a: number[], b: number[], options?: table)", cnri_lua_dtw, "number",
+     "how unlike two series are, by dynamic time warping", cnri_dtw_keys},
     {"now()", now, "number", "seconds, for trusted scripts", NULL},
     {0}};
 

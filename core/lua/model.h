@@ -72,6 +72,10 @@ int cnri_lua_object(lua_State *L);
 int cnri_lua_writer(lua_State *L);
 /* gauges.c */
 int cnri_lua_gauges(lua_State *L);
+/* govern.c, governor.c */
+int cnri_lua_govern(lua_State *L);
+int cnri_lua_dtw(lua_State *L);
+extern const cnri_lua_key cnri_govern_keys[], cnri_dtw_keys[];
 extern const cnri_lua_key cnri_gauge_keys[];
 /* energy.c */
 int cnri_lua_energy(lua_State *L); /* c.energy(work, options) */

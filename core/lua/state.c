@@ -85,6 +85,15 @@ static void hook(lua_State *L, lua_Debug *ar) {
     lua_error(L);
 }
 
+void cnri_script_again(cnri_script *s, int64_t instructions, uint64_t cpu_limit_ns) {
+    s->budget = instructions;
+    s->stopped = false;
+    s->cpu_excepted_ns = cpu_ns(); /* of this thread, which may be another */
+    s->cpu_limit_ns = cpu_limit_ns;
+    s->checked_ns = cnri_real_ns();
+    lua_sethook(s->L, hook, LUA_MASKCOUNT, HOOK_EVERY);
+}
+
 void cnri_script_charge(lua_State *L, int64_t n) {
     cnri_script *s = cnri_script_of(L);
     if (s->trust) return;

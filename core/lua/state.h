@@ -48,6 +48,9 @@ enum { CNRI_SCRIPT_BYTES = 256 << 20, CNRI_SCRIPT_FILE_BYTES = 4 << 20 };
 cnr_status cnri_script_open(cnri_script *s, cnr_runtime *rt, const char *path, bool trust,
                             cnr_error *err);
 void cnri_script_close(cnri_script *s);
+/* A new budget, after one that was used up too: for scripts that are called again and again, each time on
+ * any thread. */
+void cnri_script_again(cnri_script *s, int64_t instructions, uint64_t cpu_limit_ns);
 static inline cnri_script *cnri_script_of(lua_State *L) {
     return *(cnri_script **)lua_getextraspace(L);
 }

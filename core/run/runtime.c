@@ -85,12 +85,11 @@ static const char *board_clock(const cnr_runtime *rt) {
 }
 
 /* What a process that was killed left set. Nobody's start fails for it. */
-static void put_back(const cnr_runtime *rt) {
+static void put_back(cnr_runtime *rt) {
     const cnr_gauge_options gauges = {.size = sizeof gauges, .root = rt->sysfs_root,
                                       .address = rt->meter_address};
     cnr_error why = CNR_ERROR_INIT;
-    int32_t brought;
-    if (cnri_knobs_recover(&gauges, &brought, &why))
+    if (cnri_knobs_recover(&gauges, &rt->brought_back, &why))
         cnri_log(CNR_LOG_WARN, why.where, "%s", why.text);
 }
 

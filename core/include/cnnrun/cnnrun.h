@@ -545,6 +545,54 @@ cnr_status cnr_quantize(cnr_model *model, const cnr_quantize_options *options,
                         cnr_error *err);
 void cnr_quantizing_free(cnr_quantizing *quantizing);
 
+/* ---- frequencies by a policy (since 1.2): a Lua file, evaluated every 0.1 s beside what runs, on a
+ * recording or on a played machine. governors/README.md is what it sees and may answer. ---- */
+
+typedef struct cnr_govern_options {
+    uint32_t size;
+    int32_t keep_ticks;        /* 1: the result has them */
+    const char *policy;        /* a file, or an installed one's name, with options: "fixed,at=lowest"; NULL:
+                                  nothing is set, only looked at */
+    const char *board, *scene; /* a played machine and what it does; as cnr_open_options.board takes them */
+    const char *replay;        /* a recording: CSV */
+    const char *const *traces; /* recordings to learn from, up to a NULL; NULL: the installed ones */
+    const char *record, *note; /* CSV to be written, and the lines of its head */
+    double seconds;            /* at most; 0: 60 of a scene, all of a recording, live until stopped */
+    double period, limit;      /* seconds between ticks (0: 0.1); degrees that are kept whatever a policy
+                                  wishes (0: none) */
+    double late_after;         /* of a played scene: passes that take longer are late; 0: none is */
+} cnr_govern_options;
+typedef struct cnr_tick {
+    uint32_t size;
+    int32_t reserved;
+    double seconds, hz, load, watts, temperature; /* of the knob that matters; NaN: not told */
+} cnr_tick;
+typedef struct cnr_governed {
+    uint32_t size;
+    int32_t off, advises;      /* turned off after three faults; knobs could not be set: it was advice */
+    int32_t n_ticks;
+    const cnr_tick *ticks_at;
+    int64_t runs, late, ticks, switches, faults;
+    double seconds, joules, watts, fps;   /* NaN: there is no meter, or no pass */
+    double run_seconds, run_joules, edp;  /* of a pass: seconds and joules by passes; their product */
+    double load, hz;           /* means over ticks, where they are kept */
+    double switches_a_minute, cpu_seconds, longest_tick; /* the last two: of the policy's thread */
+    double limited_share, hot_share, longest_run; /* ticks that the limit held down; time that the played
+                                  hardware did; seconds */
+    char knob[64], why[80], fault[256]; /* that matters; what the policy last said; the first fault */
+} cnr_governed;
+void cnr_governed_free(cnr_governed *governed);
+/* Plays, replays, or governs this machine until then. out may be NULL. */
+cnr_status cnr_govern(cnr_runtime *rt, const cnr_govern_options *options, const cnr_observer *observer,
+                      cnr_governed *out, cnr_error *err);
+/* Beside what runs in rt: begun before, ended (and freed, all put back) after. One at a time. */
+typedef struct cnr_governing cnr_governing;
+cnr_status cnr_govern_begin(cnr_runtime *rt, const cnr_govern_options *options, cnr_governing **out,
+                            cnr_error *err);
+cnr_status cnr_govern_end(cnr_governing *governing, cnr_governed *out, cnr_error *err);
+/* Puts back what a process that was killed had set; cnr_open does so, too. *brought: how many knobs. */
+cnr_status cnr_knobs_restore(cnr_runtime *rt, int32_t *brought, cnr_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,355 @@
+/* A policy of frequencies at work: on a played machine, on a recording, on this machine, beside what runs. */
+#include "core/govern/govern.h"
+#include "core/work/work.h"
+#include <dirent.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+enum { MOST_TRACES = 64, MOST_TICKS = 1 << 22 };
+
+/* What a use of a policy holds. */
+struct cnr_governing {
+    cnr_runtime *rt;
+    cnr_govern_options options;
+    cnri_frequency_policy policy;
+    cnri_governor governor;
+    cnri_trace traces[MOST_TRACES], replayed;
+    char *names[MOST_TRACES];
+    int32_t n_traces, knob; /* knob: that ticks tell of */
+    cnri_live *live;
+    cnri_play play;
+    cnri_replay replay;
+    cnri_pacer *pacer;
+    CNRI_VEC(cnr_tick) ticks;
+    cnri_text record;
+    bool out_of_memory, plays, replays;
+    char *spec;
+};
+
+/* ---- what it may learn from ---- */
+
+static bool is_trace(const char *name) {
+    const size_t n = strlen(name);
+    return n > 4 && strcmp(name + n - 4, ".csv") == 0;
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The recordings of the installation, in the order of their names. */
+static cnr_status find_traces(cnr_governing *g, cnr_error *err) {
+    char *folder = cnri_governors_folder(), *path = folder ? cnri_path_join(folder, "traces") : NULL;
+    DIR *dir = path ? opendir(path) : NULL;
+    cnr_status status = CNR_OK;
+    for (struct dirent *e; dir && !status && g->n_traces < MOST_TRACES && (e = readdir(dir));)
+        if (is_trace(e->d_name) && !(g->names[g->n_traces++] = cnri_path_join(path, e->d_name)))
+            status = cnri_fail(err, CNR_E_MEMORY, path, "out of memory");
+    if (dir) closedir(dir);
+    cnri_free(folder);
+    cnri_free(path);
+    if (!status) qsort(g->names, (size_t)g->n_traces, sizeof *g->names, by_name);
+    return status;
+}
+
+static cnr_status name_traces(cnr_governing *g, const char *const *list, cnr_error *err) {
+    if (!list) return find_traces(g, err);
+    for (; *list; list++) {
+        if (g->n_traces == MOST_TRACES)
+            return cnri_fail(err, CNR_E_LIMIT, *list, "more recordings than %d", (int)MOST_TRACES);
+        if (!(g->names[g->n_traces++] = cnri_strdup(*list)))
+            return cnri_fail(err, CNR_E_MEMORY, *list, "out of memory");
+    }
+    return CNR_OK;
+}
+
+static cnr_status open_policy(cnr_governing *g, cnr_error *err) {
+    cnr_status status = name_traces(g, g->options.traces, err);
+    for (int32_t i = 0; i < g->n_traces && !status; i++)
+        status = cnri_trace_read(g->names[i], &g->traces[i], err);
+    if (status) return status;
+    const cnri_learns from = {g->traces, (const char *const *)g->names, g->n_traces};
+    g->spec = cnri_strdup(g->options.policy);
+    if (!g->spec) return cnri_fail(err, CNR_E_MEMORY, "govern", "out of memory");
+    status = cnri_frequency_policy_open(g->spec, &from, &g->policy, err);
+    g->governor.policy = g->policy;
+    return status;
+}
+
+/* ---- what is governed ---- */
+
+/* "loop,seed=3" is an installed scene; what looks like a path is one. cnri_free. */
+static char *scene_spec(const char *spec) {
+    const size_t n = strcspn(spec, ",");
+    if (memchr(spec, '/', n) || (n > 4 && strncmp(spec + n - 4, ".lua", 4) == 0)) return cnri_strdup(spec);
+    char *folder = cnri_governors_folder();
+    char *path = folder ? cnri_format("%s/scenes/%.*s.lua%s", folder, (int)n, spec, spec + n) : NULL;
+    cnri_free(folder);
+    return path;
+}
+
+static cnr_status read_scene(const char *spec, cnri_board **out, cnr_error *err) {
+    char *full = scene_spec(spec);
+    const cnr_status status = full ? cnri_board_read(full, out, err)
+                                   : cnri_fail(err, CNR_E_NOT_FOUND, spec, "no scenes are installed");
+    cnri_free(full);
+    return status;
+}
+
+static cnr_status open_play(cnr_governing *g, cnr_error *err) {
+    cnri_board *board = NULL, *scene = NULL;
+    cnr_status status = g->options.board ? cnri_board_read(g->options.board, &board, err) : CNR_OK;
+    if (!status && g->options.scene) status = read_scene(g->options.scene, &scene, err);
+    if (!status) status = cnri_play_open(board, scene, &g->play, err);
+    g->plays = !status;
+    cnri_board_free(board);
+    cnri_board_free(scene);
+    g->play.late_after = g->options.late_after;
+    g->governor.machine = cnri_play_machine(&g->play);
+    return status;
+}
+
+static cnr_status open_replay(cnr_governing *g, cnr_error *err) {
+    cnr_status status = cnri_trace_read(g->options.replay, &g->replayed, err);
+    if (!status) status = cnri_replay_open(&g->replayed, &g->replay, err);
+    g->replays = !status;
+    g->governor.machine = cnri_replay_machine(&g->replay);
+    return status;
+}
+
+static cnr_status open_live(cnr_governing *g, cnr_error *err) {
+    const cnr_gauge_options options = {.size = sizeof options, .root = g->rt->sysfs_root,
+                                       .address = g->rt->meter_address};
+    cnr_status status = cnri_live_open(&options, &g->live, err);
+    if (!status && cnri_live_knobs(g->live) == 0 && g->options.policy)
+        status = cnri_fail(err, CNR_E_NOT_FOUND, "govern", "this machine has no knob that a plugin finds: "
+                           "there is nothing to set");
+    if (!status) g->governor.machine = cnri_live_machine(g->live);
+    return status;
+}
+
+/* Records without a policy. */
+static cnr_status leave(void *arg, const cnri_seen *seen, cnri_wish *wishes, double *period, cnr_error *err) {
+    (void)arg, (void)seen, (void)wishes, (void)period, (void)err;
+    return CNR_OK;
+}
+
+static cnr_status open_all(cnr_runtime *rt, const cnr_govern_options *options, cnr_governing **out,
+                           cnr_error *err) {
+    cnr_governing *g = cnri_alloc_zero(sizeof *g);
+    *out = g;
+    if (!g) return cnri_fail(err, CNR_E_MEMORY, "govern", "out of memory");
+    g->rt = rt;
+    CNRI_TAKE(g->options, options);
+    g->governor.limit = g->options.limit > 0 ? g->options.limit : (double)NAN;
+    g->governor.period = g->options.period > 0 ? g->options.period : CNRI_TICK_USUAL;
+    g->governor.policy = (cnri_frequency_policy){.step = leave};
+    if (g->options.replay && (g->options.board || g->options.scene))
+        return cnri_fail(err, CNR_E_ARG, "govern", "a recording is replayed, or a scene played, not both");
+    cnr_status status = g->options.policy ? open_policy(g, err) : CNR_OK;
+    if (status) return status;
+    if (g->options.replay) return open_replay(g, err);
+    return g->options.board || g->options.scene ? open_play(g, err) : open_live(g, err);
+}
+
+static cnr_status close_all(cnr_governing *g, cnr_error *err) {
+    const cnr_status status = cnri_live_close(g->live, err);
+    if (g->policy.close) g->policy.close(g->policy.arg);
+    for (int32_t i = 0; i < g->n_traces; i++) {
+        cnri_trace_free(&g->traces[i]);
+        cnri_free(g->names[i]);
+    }
+    if (g->plays) cnri_play_close(&g->play);
+    cnri_trace_free(&g->replayed);
+    cnri_vec_free(&g->ticks);
+    cnri_text_free(&g->record);
+    cnri_free(g->spec);
+    cnri_free(g);
+    return status;
+}
+
+/* ---- ticks ---- */
+
+static void keep_tick(void *arg, const cnri_governor *governor) {
+    cnr_governing *g = arg;
+    const cnri_seen *s = &governor->seen;
+    if (g->options.record) {
+        if (g->record.n == 0) cnri_trace_header(s, g->options.note, &g->record);
+        cnri_trace_row(s, &g->record);
+    }
+    if (!g->options.keep_ticks || g->ticks.n >= MOST_TICKS) return;
+    cnr_tick *t = cnri_push(&g->ticks);
+    if (!t) {
+        g->out_of_memory = true;
+        return;
+    }
+    const cnri_seen_knob *k = &s->knobs[cnri_seen_main(s)];
+    *t = (cnr_tick){.size = sizeof *t, .seconds = s->time, .hz = s->n_knobs ? (double)k->hz : (double)NAN,
+                    .load = s->n_knobs ? k->load : (double)NAN, .watts = s->watts, .temperature = s->temperature};
+}
+
+static cnr_status save(cnr_governing *g, cnr_error *err) {
+    cnri_writer w;
+    if (!g->options.record) return CNR_OK;
+    if (g->record.failed) return cnri_fail(err, CNR_E_MEMORY, g->options.record, "out of memory");
+    cnr_status status = cnri_write_begin(&w, g->options.record, 0, err);
+    if (status) return status;
+    status = cnri_write(&w, g->record.at ? g->record.at : "", g->record.n, err);
+    if (!status) return cnri_write_commit(&w, err);
+    cnri_write_abandon(&w);
+    return status;
+}
+
+static void fill_result(cnr_governing *g, cnr_governed *out) {
+    const cnri_governed *s = &g->governor.so_far;
+    const cnri_seen *seen = &g->governor.seen;
+    out->seconds = s->seconds;
+    out->joules = s->ticks ? s->watts_seconds : (double)NAN;
+    out->runs = seen->runs.count;
+    if (g->plays) { /* whole passes, as a measured region is */
+        out->runs = g->play.runs.count;
+        out->late = g->play.late;
+        out->hot_share = g->play.time > 0 ? g->play.throttled / g->play.time : 0;
+        out->longest_run = g->play.longest_run;
+    }
+    const double end = g->plays ? g->play.last_end : out->seconds; /* of the last pass: passes are whole */
+    const double joules = g->plays ? g->play.last_joules : out->joules;
+    out->watts = out->seconds > 0 ? out->joules / out->seconds : (double)NAN;
+    out->fps = end > 0 ? (double)out->runs / end : (double)NAN;
+    out->run_seconds = out->runs ? end / (double)out->runs : (double)NAN;
+    out->run_joules = out->runs ? joules / (double)out->runs : (double)NAN;
+    out->edp = out->run_seconds * out->run_joules;
+    double load = 0, hz = 0;
+    int64_t n = 0;
+    for (int32_t i = 0; i < g->ticks.n; i++)
+        if (!isnan(g->ticks.at[i].load)) {
+            load += g->ticks.at[i].load;
+            hz += g->ticks.at[i].hz;
+            n++;
+        }
+    out->load = n ? load / (double)n : (double)NAN;
+    out->hz = n ? hz / (double)n : (double)NAN;
+    out->ticks = s->ticks;
+    out->switches = s->switches;
+    out->switches_a_minute = s->seconds > 0 ? 60 * (double)s->switches / s->seconds : 0;
+    out->faults = s->faults;
+    out->off = s->off;
+    out->advises = s->advises;
+    out->cpu_seconds = s->cpu_seconds;
+    out->longest_tick = s->longest;
+    out->limited_share = s->throttled;
+    snprintf(out->fault, sizeof out->fault, "%.60s%s%.180s", s->fault.where, s->fault.where[0] ? ": " : "",
+             s->faults ? s->fault.text : "");
+    snprintf(out->why, sizeof out->why, "%s", g->policy.why ? g->policy.why(g->policy.arg) : "");
+    const int32_t knob = seen->n_knobs ? cnri_seen_main(seen) : 0;
+    snprintf(out->knob, sizeof out->knob, "%s", seen->n_knobs ? seen->knobs[knob].name : "");
+}
+
+static cnr_status finish(cnr_governing *g, cnr_status status, cnr_governed *out, cnr_error *err) {
+    if (!status && out) {
+        cnr_governed got = {.size = sizeof got};
+        fill_result(g, &got);
+        got.ticks_at = g->ticks.at;
+        got.n_ticks = g->ticks.n;
+        g->ticks.at = NULL;
+        *out = got;
+    }
+    if (!status && g->out_of_memory) status = cnri_fail(err, CNR_E_MEMORY, "govern", "out of memory");
+    if (!status) status = save(g, err);
+    const cnr_status closed = close_all(g, status ? NULL : err);
+    if (status && out) cnr_governed_free(out);
+    return status ? status : closed;
+}
+
+/* ---- played, replayed, live ---- */
+
+static void pass(cnr_governing *g, double seconds) {
+    if (g->plays) cnri_play_pass(&g->play, seconds);
+    else if (g->replays) cnri_replay_pass(&g->replay, seconds);
+    else cnri_wait_until(cnri_now_ns() + (uint64_t)(seconds * 1e9));
+}
+
+static bool is_over(const cnr_governing *g, double most) {
+    const cnri_governor *p = &g->governor;
+    if (g->replays && g->replay.over) return true;
+    return most > 0 && p->seen.time >= most - 1e-9 && p->so_far.ticks > 0;
+}
+
+cnr_status cnr_govern(cnr_runtime *rt, const cnr_govern_options *options, const cnr_observer *observer,
+                      cnr_governed *out, cnr_error *err) {
+    cnr_governing *g;
+    cnr_status status = cnri_given(err, "runtime", rt, "options", options, NULL);
+    if (!status && out && out->size < sizeof *out)
+        status = cnri_fail(err, CNR_E_INVALID, "out", "its size is to be set before the call");
+    if (status) return status;
+    status = open_all(rt, options, &g, err);
+    double most = !status ? g->options.seconds : 0;
+    if (!status && g->plays && !(most > 0)) most = 60;
+    while (!status && !is_over(g, most)) {
+        status = cnri_governor_tick(&g->governor, err);
+        if (!status) keep_tick(g, &g->governor);
+        if (!status && is_over(g, most)) break;
+        if (!status && g->plays && most - g->governor.seen.time < g->governor.period)
+            g->governor.period = most - g->governor.seen.time;
+        pass(g, g->governor.period);
+        if (cnri_stopped(observer)) {
+            if (g->live) break; /* what was seen until then is the result */
+            status = cnri_fail(err, CNR_E_CANCELLED, "govern", "stopped");
+        }
+    }
+    return g ? finish(g, status, out, err) : status;
+}
+
+/* ---- beside what runs ---- */
+
+static void tell_pass(void *arg, bool begins) {
+    cnri_live_run(arg, begins, cnri_now_ns());
+}
+
+cnr_status cnr_govern_begin(cnr_runtime *rt, const cnr_govern_options *options, cnr_governing **out,
+                            cnr_error *err) {
+    cnr_governing *g;
+    cnr_status status = cnri_given(err, "runtime", rt, "options", options, "out", out, NULL);
+    if (status) return status;
+    *out = NULL;
+    status = open_all(rt, options, &g, err);
+    if (!status && !g->live)
+        status = cnri_fail(err, CNR_E_ARG, "govern", "what runs is governed live, not as a recording or a scene");
+    if (!status) status = cnri_pacer_start(&g->governor, keep_tick, g, &g->pacer, err);
+    if (status) {
+        if (g) close_all(g, NULL);
+        return status;
+    }
+    rt->passes.arg = g->live;
+    rt->passes.tell = tell_pass;
+    *out = g;
+    return CNR_OK;
+}
+
+cnr_status cnr_govern_end(cnr_governing *g, cnr_governed *out, cnr_error *err) {
+    const cnr_status given = cnri_given(err, "governing", g, NULL);
+    if (given) return given;
+    g->rt->passes.tell = NULL;
+    cnri_pacer_stop(g->pacer);
+    const cnr_status room = out && out->size < sizeof *out
+                                ? cnri_fail(err, CNR_E_INVALID, "out", "its size is to be set before the call")
+                                : CNR_OK;
+    return finish(g, room, room ? NULL : out, err);
+}
+
+void cnr_governed_free(cnr_governed *out) {
+    if (!out) return;
+    cnri_free((void *)out->ticks_at);
+    out->ticks_at = NULL;
+    out->n_ticks = 0;
+}
+
+cnr_status cnr_knobs_restore(cnr_runtime *rt, int32_t *brought, cnr_error *err) {
+    cnr_status status = cnri_given(err, "runtime", rt, "brought", brought, NULL);
+    const cnr_gauge_options options = {.size = sizeof options, .root = rt ? rt->sysfs_root : NULL,
+                                       .address = rt ? rt->meter_address : NULL};
+    if (!status) status = cnri_knobs_recover(&options, brought, err);
+    if (!status) *brought += rt->brought_back;
+    return status;
+}

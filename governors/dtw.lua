@@ -1,0 +1,45 @@
+-- Algorithm 5.1 of W18: a template of 40 loads, 0.1 s apart, is what a loop of inference looks like. M loads
+-- are collected (option m: 40, more than 20); each time there are M, their distance from the template by
+-- dynamic time warping says what runs: below the threshold a loop of inference, and the highest frequency;
+-- else, and until the first M are there, the driver's own policy (default.lua).
+-- The template of the thesis is a figure, and its threshold of 480 goes with it. Here the template is a
+-- part of the recording traces/loop4.csv, and the threshold is what `cnnrun govern calibrate` finds
+-- between loops of inference and the other scenes; option threshold is another. Loads are in percent.
+-- Option template: the name of another recording, of which 40 loads are taken.
+local c = require "cnnrun"
+local default = require "default"
+local N, THRESHOLD = 40, 739
+
+local function template_of(seen)
+  local wanted = seen.options.template or "loop4"
+  for _, trace in ipairs(seen.traces) do
+    if trace.name:find(wanted, 1, true) then
+      local out = {}
+      for i = 1, math.min(N, #trace.load - 5) do out[i] = trace.load[i + 5] * 100 end
+      return out
+    end
+  end
+  error("there is no recording '" .. wanted .. "' to take the template from", 0)
+end
+
+return {
+  start = function(seen, memory)
+    memory.template, memory.loads, memory.distance = template_of(seen), {}, math.huge
+    memory.m = math.max(21, math.floor(seen.options.m or 40))
+    memory.threshold = seen.options.threshold or THRESHOLD
+  end,
+  step = function(seen, memory)
+    local knob, loads = seen.knob, memory.loads
+    if knob and knob.load then loads[#loads + 1] = knob.load * 100 end
+    if #loads >= memory.m then
+      memory.distance = c.dtw(memory.template, loads, { band = .25, most = 4 * memory.threshold })
+      memory.loads = {}
+    end
+    if memory.distance < memory.threshold then
+      return { [knob.name] = "highest", why = ("inference: distance %.0f"):format(memory.distance) }
+    end
+    local wish = default.step(seen, memory)
+    if wish then wish.why = ("other: distance %.0f"):format(memory.distance) end
+    return wish
+  end,
+}

@@ -1,0 +1,77 @@
+-- As dtw.lua, but templates and thresholds are learned from recordings of several scenes. Each recording is
+-- cut into windows of M loads (option m: 40); those whose note says "scene: inference" are of the one sort, all
+-- others of the other. Every window of inference is tried as a template: its threshold is where the
+-- fewest windows of all recordings fall on the wrong side, in the middle of the widest such gap. The best
+-- few (option keep: 7), by wrong windows and then by the width of the gap as a part of the threshold,
+-- are kept, and vote: more than half of them decide what runs.
+-- Learned once, before the first tick, from the installed recordings or those given by --trace: so a
+-- machine's own recordings (cnnrun govern record) replace what was measured or simulated elsewhere.
+local c = require "cnnrun"
+local default = require "default"
+
+local function windows(traces, m)
+  local out = {}
+  for _, trace in ipairs(traces) do
+    local loop = trace.note:find("scene: inference", 1, true) ~= nil
+    for from = 6, #trace.load - m + 1, m // 2 do
+      local w = { loop = loop }
+      for i = 1, m do w[i] = trace.load[from + i - 1] * 100 end
+      out[#out + 1] = w
+    end
+  end
+  return out
+end
+
+-- Where the fewest are wrong: all of inference below it, all others not; the middle of the widest such gap.
+local function threshold(distances)
+  table.sort(distances, function(a, b) return a.d < b.d end)
+  local wrong, best = 0, nil
+  for _, e in ipairs(distances) do wrong = wrong + (e.loop and 1 or 0) end
+  for i = 1, #distances - 1 do
+    wrong = wrong + (distances[i].loop and -1 or 1)
+    local low, high = distances[i].d, distances[i + 1].d
+    local gap = (high - low) / (high + 1)
+    if not best or wrong < best.wrong or (wrong == best.wrong and gap > best.gap) then
+      best = { wrong = wrong, gap = gap, at = (low + high) / 2 }
+    end
+  end
+  return best
+end
+
+local function learn(all, keep)
+  local found = {}
+  for _, template in ipairs(all) do
+    if template.loop then
+      local distances = {}
+      for i, w in ipairs(all) do distances[i] = { d = c.dtw(template, w, { band = .25 }), loop = w.loop } end
+      local t = threshold(distances)
+      if t then
+        t.template = template
+        found[#found + 1] = t
+      end
+    end
+  end
+  table.sort(found, function(a, b) return a.wrong < b.wrong or (a.wrong == b.wrong and a.gap > b.gap) end)
+  return table.move(found, 1, math.min(#found, keep), 1, {})
+end
+
+return {
+  start = function(seen, memory)
+    memory.m, memory.loads = math.max(21, math.floor(seen.options.m or 40)), {}
+    memory.learned = learn(windows(seen.traces, memory.m), seen.options.keep or 7)
+  end,
+  step = function(seen, memory)
+    local knob, loads = seen.knob, memory.loads
+    if knob and knob.load then loads[#loads + 1] = knob.load * 100 end
+    if #loads >= memory.m then
+      local votes = 0
+      for _, t in ipairs(memory.learned) do
+        if c.dtw(t.template, loads, { band = .25, most = t.at }) < t.at then votes = votes + 1 end
+      end
+      memory.inference, memory.loads = votes * 2 > #memory.learned, {}
+    end
+    local wish = memory.inference and { [knob.name] = "highest" } or default.step(seen, memory)
+    if wish then wish.why = memory.inference and "inference" or "other" end
+    return wish
+  end,
+}

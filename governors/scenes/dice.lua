@@ -1,0 +1,16 @@
+-- Numbers by a seed that mean the same everywhere.
+return function(seed)
+  local state = (math.tointeger(seed) * 2654435761 + 12345) & 0xffffffff
+  local function next()
+    state = state ~ (state << 13) & 0xffffffff
+    state = state ~ (state >> 17)
+    state = (state ~ (state << 5)) & 0xffffffff
+    return state / 4294967296
+  end
+  for _ = 1, 8 do next() end
+  local d = {}
+  function d.from(low, high) return low + (high - low) * next() end
+  function d.scale(low, high) return low * (high / low) ^ next() end
+  function d.whole(low, high) return low + math.floor(next() * (high - low + 1)) end
+  return d
+end

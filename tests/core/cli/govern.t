@@ -1,0 +1,99 @@
+#!/usr/bin/perl
+# cnnrun govern: on a tree of knobs until a signal, killed and restored, as advice; recorded, replayed, played.
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../../plugins/gauge-common";
+use File::Temp qw(tempdir);
+use JSON::PP;
+use Test::More;
+use Time::HiRes qw(sleep time);
+use Tree;
+
+my $build = $ENV{CNNRUN_BUILD} || "$FindBin::Bin/../../../build";
+my $source = "$FindBin::Bin/../../..";
+my $dir = tempdir(CLEANUP => 1);
+$ENV{CNNRUN_CACHE} = "$dir/cache";
+sub said { return scalar `$build/cnnrun govern @_ 2>&1` }
+sub object { return decode_json((grep { /^\{/ } split /\n/, said(@_, '--json'))[0] || '{}') }
+
+my $gpu = 'sys/class/devfreq/gpu';
+my $tree = Tree->new(<<END);
+$gpu/cur_freq = 480000000
+$gpu/min_freq = 177000000
+$gpu/max_freq = 543000000
+$gpu/available_frequencies = 177000000 350000000 480000000 543000000
+$gpu/load = 37\@480000000Hz
+END
+my $knob = "--plugin-dir $build/plugins/knob-devfreq.so --sysfs-root " . $tree->root;
+sub bounds { return join ' ', map { $tree->text("$gpu/$_") =~ s/\s+$//r } qw(min_freq max_freq) }
+
+# Starts it and waits until it has set something.
+sub begin {
+    my $pid = fork;
+    if (!$pid) {
+        open STDOUT, '>', "$dir/out";
+        open STDERR, '>&', \*STDOUT;
+        exec "$build/cnnrun govern fixed,at=lowest $knob @_";
+    }
+    my $until = time + 20;
+    sleep 0.02 while bounds() ne '177000000 177000000' && time < $until;
+    return $pid;
+}
+my $pid = begin();
+is(bounds(), '177000000 177000000', 'a step is set');
+kill INT => $pid;
+waitpid $pid, 0;
+is(bounds(), '177000000 543000000', 'and put back after Ctrl-C');
+$pid = begin();
+kill KILL => $pid;
+waitpid $pid, 0;
+is(bounds(), '177000000 177000000', 'who is killed puts back nothing');
+like(said("restore $knob"), qr/^1 knob put back as found$/m, 'but restore does');
+is(bounds(), '177000000 543000000', 'as it was');
+like(said("restore $knob"), qr/^nothing was left set/m, 'once');
+$pid = begin();
+kill KILL => $pid;
+waitpid $pid, 0;
+`$build/cnnrun gauges $knob 2>&1`;
+is(bounds(), '177000000 543000000', 'as does every other start');
+
+my $told = object("fixed,at=highest $knob --seconds 0.5");
+is($told->{hz}, 480000000, 'what it saw');
+cmp_ok($told->{ticks}, '>=', 4, 'ticks of this machine');
+is(system("$build/cnnrun govern fixed $knob -- sh -c 'exit 7' >$dir/out 2>&1") >> 8, 7, 'beside a command, whose exit it is');
+SKIP: {
+    chmod 0444, map { $tree->root . "/$gpu/$_" } qw(min_freq max_freq);
+    my $advice = Tree::as_nobody("CNNRUN_CACHE=/tmp $build/cnnrun govern fixed $knob --seconds 0.3");
+    skip 'there is no other user to be', 1 unless defined $advice;
+    like($advice, qr/advice: knobs can't be set here/, 'without permission it is advice, and says so');
+}
+like(said("fixed --plugin-dir $build/plugins/knob-devfreq.so --sysfs-root $dir --seconds 1"),
+    qr/this machine has no knob that a plugin finds/, 'where there is nothing to set');
+
+# played, recorded, replayed
+my %row = map { $_ => object("fixed,at=$_ --scene monitor --seconds 200") } 177, 543;
+cmp_ok(abs($row{177}{run_seconds} / 3.27789 - 1), '<', 0.005, 'the 177 MHz row of table 5.1, to which it is fitted');
+cmp_ok(abs($row{543}{run_seconds} / 1.20785 - 1), '<', 0.005, 'and the 543 MHz row');
+$told = object('fixed,at=480 --scene monitor --seconds 200');
+cmp_ok(abs($told->{run_seconds} / 1.29283 - 1), '<', 0.04, 'the 480 MHz row: time, predicted');
+cmp_ok(abs($told->{watts} / 1.43 - 1), '<', 0.04, 'power');
+cmp_ok(abs($told->{edp} / 2.39 - 1), '<', 0.08, 'EDP');
+$told = object('default --scene monitor --seconds 200');
+cmp_ok(abs($told->{run_seconds} / 1.32383 - 1), '<', 0.12, 'the default row: time');
+cmp_ok(abs($told->{watts} / 1.41 - 1), '<', 0.12, 'power');
+cmp_ok(abs($told->{load} - 0.8659), '<', 0.03, 'and its load');
+like(said("default --scene monitor --seconds 20 -o $dir/t.csv --note 'simulated'"), qr/^frequency /m, 'curves are drawn');
+like(said("fixed --replay $dir/t.csv"), qr/^fixed on .*t\.csv: /m, 'a recording is replayed');
+like(said("calibrate $source/governors/traces/loop4.csv $source/governors/traces/mail.csv"),
+    qr/^threshold \d+: 0 of \d+ windows on the wrong side/m, 'a threshold between two scenes');
+like(said("record --seconds 1"), qr/where to\? want record -o/, 'a recording goes to a file');
+like(said("no_such --scene monitor"), qr/there is no policy "no_such"/, 'a policy that is not there');
+like(said("fixed --scene no_such"), qr/no_such\.lua/, 'a scene that is not there');
+like(said("fixed --replay $dir/t.csv --scene monitor"), qr/not both/, 'one or the other');
+my @rows = map { decode_json($_) } grep { /^\{/ } split /\n/, `$build/cnnrun $source/scripts/bench/governors.lua --tables --json 2>&1`;
+cmp_ok(scalar @rows, '>=', 25, 'the document\'s tables by one command');
+is(join(' ', grep { abs($_->{error}) > ($_->{quantity} eq 'EDP' ? .08 : .04) } grep { $_->{row} =~ /fixed 480/ } @rows), '',
+    '480 MHz is predicted');
+is(scalar(grep { $_->{kind} !~ /^(fitted|predicted|simulated|measured)$/ } @rows), 0, 'each row says what it is');
+done_testing;
