@@ -14,16 +14,22 @@ typedef struct govern {
 
 static const cnri_option options[] = {
     CNRI_OPTION(govern, replay, "--replay", "FILE", "a recording (CSV) instead of this machine"),
-    CNRI_OPTION(govern, scene, "--scene", "SPEC", "a scene, played on --board's clocks or its own: a file, or an installed "
+    CNRI_OPTION(govern, scene, "--scene", "SPEC",
+                "a scene, played on --board's clocks or its own: a file, or an installed "
                 "one's name"),
-    CNRI_OPTION(govern, seconds, "--seconds", "X", "how long (a scene: 60; a recording: all; this machine: until Ctrl-C)",
-                .max = 1e7),
-    CNRI_OPTION(govern, limit, "--limit", "DEGREES", "kept, whatever a policy wishes (none)", .max = 1000),
-    CNRI_OPTION(govern, late, "--late", "X", "passes of a scene that take longer are counted as late", .max = 1e6),
-    CNRI_OPTION(govern, period, "--period", "X", "seconds between two ticks (0.1)", .min = 0, .max = 5),
-    CNRI_OPTION(govern, out, "--output", "FILE", "record: the CSV that is written", .letter = 'o', .writes = true),
+    CNRI_OPTION(govern, seconds, "--seconds", "X",
+                "how long (a scene: 60; a recording: all; this machine: until Ctrl-C)", .max = 1e7),
+    CNRI_OPTION(govern, limit, "--limit", "DEGREES", "kept, whatever a policy wishes (none)",
+                .max = 1000),
+    CNRI_OPTION(govern, late, "--late", "X",
+                "passes of a scene that take longer are counted as late", .max = 1e6),
+    CNRI_OPTION(govern, period, "--period", "X", "seconds between two ticks (0.1)", .min = 0,
+                .max = 5),
+    CNRI_OPTION(govern, out, "--output", "FILE", "record: the CSV that is written", .letter = 'o',
+                .writes = true),
     CNRI_OPTION(govern, note, "--note", "TEXT", "record: a line of the head: what ran, on what"),
-    CNRI_OPTION(govern, traces, "--trace", "FILE", "a recording that the policy may learn from (repeatable; the installed ones)")};
+    CNRI_OPTION(govern, traces, "--trace", "FILE",
+                "a recording that the policy may learn from (repeatable; the installed ones)")};
 
 /* ---- what came of it ---- */
 
@@ -35,44 +41,64 @@ typedef struct result {
     int64_t restored;
     bool off;
 } result;
-static const cnri_field fields[] = {
-    CNRI_FIELD(result, "policy", policy), CNRI_FIELD(result, "on", on), CNRI_FIELD(result, "mode", mode),
-    CNRI_FIELD(result, "seconds", g.seconds), CNRI_FIELD(result, "runs", g.runs), CNRI_FIELD(result, "fps", g.fps),
-    CNRI_FIELD(result, "run_seconds", g.run_seconds), CNRI_FIELD(result, "joules", g.joules),
-    CNRI_FIELD(result, "watts", g.watts), CNRI_FIELD(result, "run_joules", g.run_joules),
-    CNRI_FIELD(result, "edp", g.edp), CNRI_FIELD(result, "knob", knob), CNRI_FIELD(result, "load", g.load),
-    CNRI_FIELD(result, "hz", g.hz), CNRI_FIELD(result, "switches", g.switches),
-    CNRI_FIELD(result, "switches_a_minute", g.switches_a_minute), CNRI_FIELD(result, "ticks", g.ticks),
-    CNRI_FIELD(result, "late", g.late), CNRI_FIELD(result, "longest_run", g.longest_run),
-    CNRI_FIELD(result, "limited_share", g.limited_share), CNRI_FIELD(result, "hot_share", g.hot_share),
-    CNRI_FIELD(result, "cpu_seconds", g.cpu_seconds), CNRI_FIELD(result, "longest_tick", g.longest_tick),
-    CNRI_FIELD(result, "faults", g.faults), CNRI_FIELD(result, "off", off), CNRI_FIELD(result, "fault", fault),
-    CNRI_FIELD(result, "why", why), CNRI_ASIDE(result, "mhz", mhz), CNRI_ASIDE(result, "run_ms", run_ms),
-    CNRI_ASIDE(result, "tick_ms", tick_ms)};
-static const cnri_record record = CNRI_RECORD(fields,
-    "{policy} on {on}{mode? ({mode})}: {seconds:.2f} s, {ticks} ticks, {switches} switches "
-    "({switches_a_minute:.1f} a minute)\n"
-    "{runs?passes    {runs}, {run_ms:.2f} ms each, {fps:.3f} FPS\n}"
-    "{watts?power     {watts:.3f} W, {joules:.3f} J{run_joules?, {run_joules:.4g} J a pass, EDP {edp:.4g} J s}\n}"
-    "{load?{knob:-10}{mhz:.1f} MHz, load {load:.2%}\n}"
-    "{late?late      {late}, the longest {longest_run:.4f} s\n}"
-    "{hot_share?throttled {hot_share:.1%} of the time\n}"
-    "{faults?faults    {faults}{off?, the policy is off}: {fault}\n}");
+static const cnri_field fields[] = {CNRI_FIELD(result, "policy", policy),
+                                    CNRI_FIELD(result, "on", on),
+                                    CNRI_FIELD(result, "mode", mode),
+                                    CNRI_FIELD(result, "seconds", g.seconds),
+                                    CNRI_FIELD(result, "runs", g.runs),
+                                    CNRI_FIELD(result, "fps", g.fps),
+                                    CNRI_FIELD(result, "run_seconds", g.run_seconds),
+                                    CNRI_FIELD(result, "joules", g.joules),
+                                    CNRI_FIELD(result, "watts", g.watts),
+                                    CNRI_FIELD(result, "run_joules", g.run_joules),
+                                    CNRI_FIELD(result, "edp", g.edp),
+                                    CNRI_FIELD(result, "knob", knob),
+                                    CNRI_FIELD(result, "load", g.load),
+                                    CNRI_FIELD(result, "hz", g.hz),
+                                    CNRI_FIELD(result, "switches", g.switches),
+                                    CNRI_FIELD(result, "switches_a_minute", g.switches_a_minute),
+                                    CNRI_FIELD(result, "ticks", g.ticks),
+                                    CNRI_FIELD(result, "late", g.late),
+                                    CNRI_FIELD(result, "longest_run", g.longest_run),
+                                    CNRI_FIELD(result, "limited_share", g.limited_share),
+                                    CNRI_FIELD(result, "hot_share", g.hot_share),
+                                    CNRI_FIELD(result, "cpu_seconds", g.cpu_seconds),
+                                    CNRI_FIELD(result, "longest_tick", g.longest_tick),
+                                    CNRI_FIELD(result, "faults", g.faults),
+                                    CNRI_FIELD(result, "off", off),
+                                    CNRI_FIELD(result, "fault", fault),
+                                    CNRI_FIELD(result, "why", why),
+                                    CNRI_ASIDE(result, "mhz", mhz),
+                                    CNRI_ASIDE(result, "run_ms", run_ms),
+                                    CNRI_ASIDE(result, "tick_ms", tick_ms)};
+static const cnri_record record = CNRI_RECORD(
+    fields, "{policy} on {on}{mode? ({mode})}: {seconds:.2f} s, {ticks} ticks, {switches} switches "
+            "({switches_a_minute:.1f} a minute)\n"
+            "{runs?passes    {runs}, {run_ms:.2f} ms each, {fps:.3f} FPS\n}"
+            "{watts?power     {watts:.3f} W, {joules:.3f} J{run_joules?, {run_joules:.4g} J a "
+            "pass, EDP {edp:.4g} J s}\n}"
+            "{load?{knob:-10}{mhz:.1f} MHz, load {load:.2%}\n}"
+            "{late?late      {late}, the longest {longest_run:.4f} s\n}"
+            "{hot_share?throttled {hot_share:.1%} of the time\n}"
+            "{faults?faults    {faults}{off?, the policy is off}: {fault}\n}");
 
 /* ---- curves ---- */
 
 enum { WIDTH = 64 };
 
 /* Means of what falls into each column, as blocks between least and most. */
-static void draw(const char *name, const cnr_governed *g, size_t at, double unit, const char *what) {
+static void draw(const char *name, const cnr_governed *g, size_t at, double unit,
+                 const char *what) {
     static const char *const blocks[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
     double least = INFINITY, most = -INFINITY, columns[WIDTH];
     for (int32_t c = 0; c < WIDTH; c++) {
-        const int64_t from = (int64_t)g->n_ticks * c / WIDTH, to = (int64_t)g->n_ticks * (c + 1) / WIDTH;
+        const int64_t from = (int64_t)g->n_ticks * c / WIDTH,
+                      to = (int64_t)g->n_ticks * (c + 1) / WIDTH;
         double sum = 0;
         int64_t n = 0;
         for (int64_t i = from; i < to || (i == from && i < g->n_ticks && to == from); i++) {
-            const double value = *(const double *)(const void *)((const char *)&g->ticks_at[i] + at) * unit;
+            const double value =
+                *(const double *)(const void *)((const char *)&g->ticks_at[i] + at) * unit;
             if (isnan(value)) continue;
             sum += value;
             n++;
@@ -86,16 +112,25 @@ static void draw(const char *name, const cnr_governed *g, size_t at, double unit
     cnri_say(stdout, "%-10s", name);
     for (int32_t c = 0; c < WIDTH; c++) {
         const double part = most > from ? (columns[c] - from) / (most - from) : 1;
-        cnri_say(stdout, "%s", isnan(columns[c]) ? " " : blocks[(int32_t)(fmin(fmax(part, 0), 1) * 8 + 0.5)]);
+        cnri_say(stdout, "%s",
+                 isnan(columns[c]) ? " " : blocks[(int32_t)(fmin(fmax(part, 0), 1) * 8 + 0.5)]);
     }
     cnri_say(stdout, "  %.4g to %.4g %s\n", least, most, what);
 }
 
-static cnr_status tell(const cnri_call *call, const govern *v, const char *on, cnr_governed *g, cnr_error *err) {
-    result r = {.policy = v->o.policy ? v->o.policy : "no policy", .on = on, .g = *g, .off = g->off != 0,
-                .mode = g->advises ? "advice: knobs can't be set here" : NULL, .knob = g->knob,
-                .fault = g->faults ? g->fault : NULL, .why = *g->why ? g->why : NULL, .mhz = g->hz * 1e-6,
-                .run_ms = g->run_seconds * 1e3, .tick_ms = g->longest_tick * 1e3};
+static cnr_status tell(const cnri_call *call, const govern *v, const char *on, cnr_governed *g,
+                       cnr_error *err) {
+    result r = {.policy = v->o.policy ? v->o.policy : "no policy",
+                .on = on,
+                .g = *g,
+                .off = g->off != 0,
+                .mode = g->advises ? "advice: knobs can't be set here" : NULL,
+                .knob = g->knob,
+                .fault = g->faults ? g->fault : NULL,
+                .why = *g->why ? g->why : NULL,
+                .mhz = g->hz * 1e-6,
+                .run_ms = g->run_seconds * 1e3,
+                .tick_ms = g->longest_tick * 1e3};
     const cnr_status status = cnri_tell(call, &record, &r, err);
     if (status || call->common.json || g->n_ticks < 2) return status;
     draw("load", g, offsetof(cnr_tick, load), 100, "%");
@@ -108,7 +143,8 @@ static cnr_status tell(const cnri_call *call, const govern *v, const char *on, c
 /* ---- beside another command ---- */
 
 cnr_status cnri_call_govern(cnri_call *call, cnr_error *err) {
-    const cnr_govern_options o = {.size = sizeof o, .keep_ticks = 1, .policy = call->common.governor};
+    const cnr_govern_options o = {
+        .size = sizeof o, .keep_ticks = 1, .policy = call->common.governor};
     return o.policy ? cnr_govern_begin(call->rt, &o, &call->governing, err) : CNR_OK;
 }
 
@@ -121,9 +157,11 @@ void cnri_call_ungovern(cnri_call *call) {
     call->governing = NULL;
     if (!status && call->common.json) status = tell(call, &v, "this machine", &g, &err);
     else if (!status && !call->common.quiet)
-        cnri_say(stderr, "governor  %s%s: %lld switches in %.1f s, mean %.1f MHz, load %.1f%%%s%s\n", v.o.policy,
-                 g.advises ? " (advice: knobs can't be set here)" : "", (long long)g.switches, g.seconds,
-                 g.hz * 1e-6, g.load * 100, g.faults ? "; " : "", g.faults ? g.fault : "");
+        cnri_say(stderr,
+                 "governor  %s%s: %lld switches in %.1f s, mean %.1f MHz, load %.1f%%%s%s\n",
+                 v.o.policy, g.advises ? " (advice: knobs can't be set here)" : "",
+                 (long long)g.switches, g.seconds, g.hz * 1e-6, g.load * 100, g.faults ? "; " : "",
+                 g.faults ? g.fault : "");
     cnr_governed_free(&g);
     if (status && !call->code) call->code = cnri_complain(call, &err);
     else if (status) cnri_complain(call, &err);
@@ -143,7 +181,8 @@ static cnr_status run_options(cnri_call *call, govern *v, cnr_error *err) {
     v->o.period = v->period;
     v->o.record = v->out;
     v->o.note = v->note;
-    if (v->traces.n && !cnri_push(&v->traces)) return cnri_fail(err, CNR_E_MEMORY, "options", "out of memory");
+    if (v->traces.n && !cnri_push(&v->traces))
+        return cnri_fail(err, CNR_E_MEMORY, "options", "out of memory");
     v->o.traces = v->traces.n ? v->traces.at : NULL;
     return CNR_OK;
 }
@@ -162,10 +201,12 @@ static cnr_status beside_command(cnri_call *call, govern *v, cnr_governed *g, cn
     for (int32_t i = 0; i < n; i++) argv[i] = (char *)(uintptr_t)call->operands.at[i + 1];
     cnr_status status = cnr_govern_begin(call->rt, &v->o, &governing, err);
     int code = 0;
-    if (!status) status = cnri_energy_command(call->rt, argv, cnri_watch(call), &energy, &code, err);
+    if (!status)
+        status = cnri_energy_command(call->rt, argv, cnri_watch(call), &energy, &code, err);
     cnr_energy_free(&energy);
     cnri_free(argv);
-    const cnr_status ended = governing ? cnr_govern_end(governing, status ? NULL : g, status ? NULL : err) : CNR_OK;
+    const cnr_status ended =
+        governing ? cnr_govern_end(governing, status ? NULL : g, status ? NULL : err) : CNR_OK;
     if (!status) call->code = code;
     return status ? status : ended;
 }
@@ -192,8 +233,9 @@ static cnr_status keep_record(cnri_call *call, govern *v, cnr_error *err) {
 
 static cnr_status restore(cnri_call *call, govern *v, cnr_error *err) {
     static const cnri_field own[] = {CNRI_FIELD(result, "restored", restored)};
-    static const cnri_record line = CNRI_RECORD(own, "{restored?{restored} knob{restored+s} put back as found"
-                                                "|nothing was left set by a process that was killed}\n");
+    static const cnri_record line =
+        CNRI_RECORD(own, "{restored?{restored} knob{restored+s} put back as found"
+                         "|nothing was left set by a process that was killed}\n");
     int32_t brought = 0;
     (void)v;
     const cnr_status status = cnr_knobs_restore(call->rt, &brought, err);
@@ -204,13 +246,20 @@ static cnr_status restore(cnri_call *call, govern *v, cnr_error *err) {
 /* ---- calibrate: distances of recordings from a template, by scene ---- */
 
 enum { TEMPLATE = 40, FIRST = 5, MOST_PATH_SHOWN = 64 };
-typedef struct distance { const char *trace, *scene; double least, mean, most, threshold; int64_t windows, wrong; bool template; } distance;
+typedef struct distance {
+    const char *trace, *scene;
+    double least, mean, most, threshold;
+    int64_t windows, wrong;
+    bool template;
+} distance;
 static const cnri_field distance_fields[] = {
-    CNRI_FIELD(distance, "trace", trace), CNRI_FIELD(distance, "scene", scene), CNRI_FIELD(distance, "windows", windows),
-    CNRI_FIELD(distance, "least", least), CNRI_FIELD(distance, "average", mean), CNRI_FIELD(distance, "most", most),
+    CNRI_FIELD(distance, "trace", trace),      CNRI_FIELD(distance, "scene", scene),
+    CNRI_FIELD(distance, "windows", windows),  CNRI_FIELD(distance, "least", least),
+    CNRI_FIELD(distance, "average", mean),     CNRI_FIELD(distance, "most", most),
     CNRI_FIELD(distance, "template", template)};
-static const cnri_record distance_record = CNRI_RECORD(distance_fields,
-    "{trace:-36} {scene:-10} {windows:4} windows, distance {least:.0f} to {most:.0f}, {average:.0f} on average{template? (the template's)}\n");
+static const cnri_record distance_record = CNRI_RECORD(
+    distance_fields, "{trace:-36} {scene:-10} {windows:4} windows, distance {least:.0f} to "
+                     "{most:.0f}, {average:.0f} on average{template? (the template's)}\n");
 static const cnri_field threshold_fields[] = {
     CNRI_FIELD(distance, "threshold", threshold), CNRI_FIELD(distance, "windows", windows),
     CNRI_FIELD(distance, "wrong", wrong)};
@@ -234,20 +283,24 @@ typedef struct calibration {
 } calibration;
 
 /* Distances of a recording's windows. The first ticks tell of what was before. */
-static cnr_status measure(calibration *c, const cnri_trace *t, const char *path, distance *out, cnr_error *err) {
+static cnr_status measure(calibration *c, const cnri_trace *t, const char *path, distance *out,
+                          cnr_error *err) {
     const cnri_trace_column *load = cnri_trace_column_of(t, NULL, CNRI_COLUMN_LOAD);
     double at[TEMPLATE], sum = 0;
     *out = (distance){.trace = path, .scene = scene_of(t), .least = INFINITY, .most = -INFINITY};
     if (!load || t->n < TEMPLATE + FIRST)
-        return cnri_fail(err, CNR_E_FORMAT, path, "want a column NAME.load of %d rows at least", TEMPLATE + FIRST);
+        return cnri_fail(err, CNR_E_FORMAT, path, "want a column NAME.load of %d rows at least",
+                         TEMPLATE + FIRST);
     const bool first = !*c->scene;
     if (first) snprintf(c->scene, sizeof c->scene, "%s", out->scene);
     out->template = strcmp(out->scene, c->scene) == 0;
     for (int32_t from = FIRST; from + TEMPLATE <= t->n; from += TEMPLATE) {
-        for (int32_t i = 0; i < TEMPLATE; i++) at[i] = isnan(load->at[from + i]) ? 0 : load->at[from + i] * 100;
+        for (int32_t i = 0; i < TEMPLATE; i++)
+            at[i] = isnan(load->at[from + i]) ? 0 : load->at[from + i] * 100;
         if (first && from == FIRST) memcpy(c->template, at, sizeof at);
         window *w = cnri_push(&c->windows);
-        const double d = w ? cnri_dtw(c->template, TEMPLATE, at, TEMPLATE, 0.25, INFINITY) : (double)NAN;
+        const double d =
+            w ? cnri_dtw(c->template, TEMPLATE, at, TEMPLATE, 0.25, INFINITY) : (double)NAN;
         if (isnan(d)) return cnri_fail(err, CNR_E_MEMORY, path, "out of memory");
         *w = (window){d, out->template};
         out->least = fmin(out->least, d);
@@ -290,7 +343,8 @@ static cnr_status calibrate(cnri_call *call, govern *v, cnr_error *err) {
     calibration c = {.windows = {0}};
     (void)v;
     if (call->operands.n < 3) {
-        call->code = cnri_mistake("govern", NULL, "want calibrate TRACE... : the template's first, then other scenes");
+        call->code = cnri_mistake(
+            "govern", NULL, "want calibrate TRACE... : the template's first, then other scenes");
         return CNR_OK;
     }
     cnr_status status = CNR_OK;
@@ -322,7 +376,8 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     const char *word = call->operands.at[0];
     for (size_t i = 0; i < CNRI_COUNT(verbs); i++) {
         const size_t n = strcspn(verbs[i].text, " ");
-        if (strlen(word) == n && strncmp(word, verbs[i].text, n) == 0) return verbs[i].run(call, v, err);
+        if (strlen(word) == n && strncmp(word, verbs[i].text, n) == 0)
+            return verbs[i].run(call, v, err);
     }
     v->o.policy = word;
     const cnr_status status = govern_now(call, v, err);
@@ -332,15 +387,21 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 const cnri_command cnri_cmd_govern = {
     .name = "govern",
     .operands = "POLICY [-- COMMAND...] | record | calibrate TRACE... | restore",
-    .summary = "Sets frequencies by a policy in Lua, each 0.1 s: of this machine until Ctrl-C or while a\n"
-               "command runs, on a recording (--replay), or on a played board (--board, --scene).",
-    .details =
-        "POLICY is a file or an installed one's name (default, fixed, dtw, dtw_learned, deadline, edp,\n"
-        "cool), with options behind commas: fixed,at=480e6. Bounds that were found are never passed, and\n"
-        "all is put back at the end; restore does that for a process that was killed, as every start\n"
-        "does. Who may not set knobs gets advice. record keeps loads, frequencies, watts and degrees of\n"
-        "every domain; calibrate tells how far recordings are from the first one's first 40 loads by\n"
-        "dynamic time warping, and the threshold between its scene (a line \"# scene: NAME\") and others.",
+    .summary =
+        "Sets frequencies by a policy in Lua, each 0.1 s: of this machine until Ctrl-C or while a\n"
+        "command runs, on a recording (--replay), or on a played board (--board, --scene).",
+    .details = "POLICY is a file or an installed one's name (default, fixed, dtw, dtw_learned, "
+               "deadline, edp,\n"
+               "cool), with options behind commas: fixed,at=480e6. Bounds that were found are "
+               "never passed, and\n"
+               "all is put back at the end; restore does that for a process that was killed, as "
+               "every start\n"
+               "does. Who may not set knobs gets advice. record keeps loads, frequencies, watts "
+               "and degrees of\n"
+               "every domain; calibrate tells how far recordings are from the first one's first 40 "
+               "loads by\n"
+               "dynamic time warping, and the threshold between its scene (a line \"# scene: "
+               "NAME\") and others.",
     .results = CNRI_RESULTS(&record, &distance_record, &threshold_record),
     CNRI_OPTIONS(options),
     CNRI_VALUES(govern, .seconds = 0),

@@ -1,4 +1,5 @@
-/* cnnrun helper: the one thing of ours that wants root: readings and settings for a group's members. */
+/* cnnrun helper: the one thing of ours that wants root: readings and settings for a group's
+ * members. */
 #include "core/cli/cli.h"
 #include "core/govern/govern.h"
 #include <grp.h>
@@ -15,11 +16,13 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
                                       .address = call->common.meter_address};
     const struct group *group = h->group ? getgrnam(h->group) : NULL;
     cnri_serving *s;
-    if (h->group && !group) return cnri_fail(err, CNR_E_NOT_FOUND, h->group, "there is no group of that name");
+    if (h->group && !group)
+        return cnri_fail(err, CNR_E_NOT_FOUND, h->group, "there is no group of that name");
     cnr_status status = cnri_serving_open(&gauges, &s, err);
     if (status) return status;
     if (!call->common.quiet) cnri_say(stderr, "cnnrun helper: listens at %s\n", h->socket);
-    status = cnri_serve(s, h->socket, group ? (int64_t)group->gr_gid : -1, cnri_signals_flag(), err);
+    status =
+        cnri_serve(s, h->socket, group ? (int64_t)group->gr_gid : -1, cnri_signals_flag(), err);
     cnri_serving_close(s);
     return status;
 }
@@ -33,10 +36,13 @@ static const char *wrong(const cnri_call *call, const void *values) {
 const cnri_command cnri_cmd_helper = {
     .name = "helper",
     .operands = "",
-    .summary = "Serves readings of meters and settings of knobs, which only root may touch, to the members\n"
+    .summary = "Serves readings of meters and settings of knobs, which only root may touch, to the "
+               "members\n"
                "of one group, over a Unix socket, and does nothing else.",
-    .details = "Started once as root (systemctl enable --now cnnrun-helper); nothing else of cnnrun wants\n"
-               "root. Settings stay within the bounds that were found, one client sets at a time, and when it\n"
+    .details = "Started once as root (systemctl enable --now cnnrun-helper); nothing else of "
+               "cnnrun wants\n"
+               "root. Settings stay within the bounds that were found, one client sets at a time, "
+               "and when it\n"
                "goes all is put back. The plugin knob-helper asks it, for those who are not root.",
     CNRI_OPTIONS(options),
     CNRI_VALUES(helper, .socket = "/run/cnnrun/helper.sock"),

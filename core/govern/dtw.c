@@ -1,5 +1,5 @@
-/* Dynamic time warping: two rows of the recurrence, within a band, given up as soon as no path can be good
- * enough. */
+/* Dynamic time warping: two rows of the recurrence, within a band, given up as soon as no path can
+ * be good enough. */
 #include "core/govern/govern.h"
 #include <math.h>
 
@@ -8,7 +8,8 @@ static double least(double a, double b, double c) {
     return d < c ? d : c;
 }
 
-/* The columns that row i may use: those near the diagonal, and at least one beside the row before. */
+/* The columns that row i may use: those near the diagonal, and at least one beside the row before.
+ */
 static void bounds(int32_t i, int32_t n, int32_t m, double reach, int32_t *from, int32_t *to) {
     const double middle = n > 1 ? (double)i * (m - 1) / (n - 1) : 0;
     const double low = floor(middle - reach), high = ceil(middle + reach);

@@ -1,8 +1,9 @@
-/* govern: frequencies by a policy. A machine is looked at, the policy says what it would have, and that is
- * set within what was found; the machine is this one's knobs and meters, a recording, or a played scene.
+/* govern: frequencies by a policy. A machine is looked at, the policy says what it would have, and
+ * that is set within what was found; the machine is this one's knobs and meters, a recording, or a
+ * played scene.
  *
- *     cnri_machine  look, set        live.c (knobs, meters)   play.c (a board's numbers)   trace.c (a recording)
- *     cnri_governor one tick         governor.c: seen -> wishes -> clamped -> set
+ *     cnri_machine  look, set        live.c (knobs, meters)   play.c (a board's numbers)   trace.c
+ * (a recording) cnri_governor one tick         governor.c: seen -> wishes -> clamped -> set
  *     cnri_pacer    a tick each 0.1 s by the clock in force, on a thread of its own   pacer.c
  *     dtw.c         how unlike two series are
  *
@@ -52,7 +53,8 @@ typedef struct cnri_wish { /* for a knob */
 typedef struct cnri_frequency_policy {
     void *arg;
     /* Fills wishes[knob], and *period in seconds, which are as they are when it says nothing. */
-    cnr_status (*step)(void *arg, const cnri_seen *seen, cnri_wish *wishes, double *period, cnr_error *err);
+    cnr_status (*step)(void *arg, const cnri_seen *seen, cnri_wish *wishes, double *period,
+                       cnr_error *err);
     const char *(*why)(void *arg); /* what it last said of itself; NULL: it says nothing */
     void (*close)(void *arg);      /* NULL: there is nothing to close */
 } cnri_frequency_policy;
@@ -72,14 +74,15 @@ typedef struct cnri_governed { /* what came of it */
     int64_t ticks, switches, faults, lapses; /* settings that changed; of the policy; of looking */
     bool off, advises;        /* turned off after three faults; knobs are there that can't be set */
     double seconds, watts_seconds; /* looked at; joules by the meters in that time, NaN: no meter */
-    double cpu_seconds, longest; /* of the policy and the setting: processor time; the longest tick */
-    double throttled;         /* share of ticks in which the limit of temperature held frequencies down */
+    double cpu_seconds,
+        longest;      /* of the policy and the setting: processor time; the longest tick */
+    double throttled; /* share of ticks in which the limit of temperature held frequencies down */
     cnr_error fault;          /* the first */
 } cnri_governed;
 typedef struct cnri_governor {
     cnri_machine machine;
     cnri_frequency_policy policy;
-    double limit;             /* degrees: above, each tick goes a step down, whatever is wished; NaN: none */
+    double limit; /* degrees: above, each tick goes a step down, whatever is wished; NaN: none */
     double period;            /* until the next tick */
     cnri_seen seen;           /* of the last */
     cnri_governed so_far;
@@ -108,11 +111,12 @@ cnr_status cnri_live_close(cnri_live *l, cnr_error *err);
 /* ---- pacer.c ---- */
 typedef struct cnri_pacer cnri_pacer;
 /* `each` (may be NULL) hears of each tick, on the thread. g is the thread's until the end. */
-cnr_status cnri_pacer_start(cnri_governor *g, void (*each)(void *arg, const cnri_governor *g), void *arg,
-                            cnri_pacer **out, cnr_error *err);
+cnr_status cnri_pacer_start(cnri_governor *g, void (*each)(void *arg, const cnri_governor *g),
+                            void *arg, cnri_pacer **out, cnr_error *err);
 void cnri_pacer_stop(cnri_pacer *p);
 
-/* ---- play.c: a machine of clocks that draw P = static + k V^2 f, and a loop of work on them ---- */
+/* ---- play.c: a machine of clocks that draw P = static + k V^2 f, and a loop of work on them ----
+ */
 typedef struct cnri_play_step { double hz, volts; } cnri_play_step;
 typedef struct cnri_play_clock {
     char name[64], feeds[64];
@@ -122,8 +126,8 @@ typedef struct cnri_play_clock {
     double rest;               /* activity while it has nothing to do: 0 where clocks are gated */
     double busy;               /* seconds since it was last looked at */
 } cnri_play_clock;
-/* Seconds that no clock changes, then work: the larger of cycles on `clock` and of bytes on `bus` (cycles
- * of it); -1: none. */
+/* Seconds that no clock changes, then work: the larger of cycles on `clock` and of bytes on `bus`
+ * (cycles of it); -1: none. */
 typedef struct cnri_play_phase {
     int32_t clock, bus;
     double seconds, cycles, bus_cycles, activity, rest;
@@ -135,20 +139,23 @@ typedef struct cnri_play {
     int32_t n_clocks;
     CNRI_VEC(cnri_play_phase) phases;
     double watts;              /* of what no clock changes */
-    double ambient, ohms, tau, hot, slack; /* heat: the hardware takes steps off above `hot`; NaN: never */
+    double ambient, ohms, tau, hot,
+        slack;                 /* heat: the hardware takes steps off above `hot`; NaN: never */
     double vary;               /* each loop's work differs by up to this part */
     uint64_t dice;
     /* as it goes */
     double time, joules, degrees, until_cap, begun, throttled;
     int32_t phase, cap;
-    double waited, left, wait; /* of the phase: seconds gone, part of the work to come, seconds behind it */
+    double waited, left,
+        wait; /* of the phase: seconds gone, part of the work to come, seconds behind it */
     cnri_seen_runs runs;
     double last_end, last_joules, ended, ended_joules, longest_run, scale;
     double late_after;         /* seconds: passes that take longer are counted in `late`; 0: none */
     int64_t late;
 } cnri_play;
 /* From a board's numbers and a scene's, by path; NULL: a part that is given by the other one. */
-cnr_status cnri_play_open(const cnri_board *board, const cnri_board *scene, cnri_play *out, cnr_error *err);
+cnr_status cnri_play_open(const cnri_board *board, const cnri_board *scene, cnri_play *out,
+                          cnr_error *err);
 void cnri_play_close(cnri_play *p);
 void cnri_play_pass(cnri_play *p, double seconds);
 cnri_machine cnri_play_machine(cnri_play *p);
@@ -163,8 +170,15 @@ typedef struct cnri_trace {
     int32_t n, room;           /* rows */
     CNRI_VEC(cnri_trace_column) columns;
 } cnri_trace;
-enum { CNRI_COLUMN_TIME, CNRI_COLUMN_HZ, CNRI_COLUMN_LOAD, CNRI_COLUMN_TEMPERATURE, CNRI_COLUMN_CORES,
-       CNRI_COLUMN_WATTS, CNRI_COLUMN_RUNS };
+enum {
+    CNRI_COLUMN_TIME,
+    CNRI_COLUMN_HZ,
+    CNRI_COLUMN_LOAD,
+    CNRI_COLUMN_TEMPERATURE,
+    CNRI_COLUMN_CORES,
+    CNRI_COLUMN_WATTS,
+    CNRI_COLUMN_RUNS
+};
 cnr_status cnri_trace_read(const char *path, cnri_trace *out, cnr_error *err);
 void cnri_trace_free(cnri_trace *t);
 /* NULL: there is none; name NULL: the first of the sort. */
@@ -172,7 +186,8 @@ const cnri_trace_column *cnri_trace_column_of(const cnri_trace *t, const char *n
 /* A line of the header (before the first row), and of what is seen. */
 void cnri_trace_header(const cnri_seen *seen, const char *note, cnri_text *out);
 void cnri_trace_row(const cnri_seen *seen, cnri_text *out);
-/* The recorded work at the frequencies that a policy asks for: what was not done in time is done later. */
+/* The recorded work at the frequencies that a policy asks for: what was not done in time is done
+ * later. */
 typedef struct cnri_replay {
     const cnri_trace *trace;
     double time, period, backlog[CNRI_MOST_KNOBS], asked[CNRI_MOST_KNOBS];
@@ -190,23 +205,30 @@ enum { CNRI_SERVING_ROOM = 512 };
 cnr_status cnri_serving_open(const cnr_gauge_options *options, cnri_serving **out, cnr_error *err);
 void cnri_serving_close(cnri_serving *s);
 /* Until *cancel; the socket is the group's (-1: its owner's alone). */
-cnr_status cnri_serve(cnri_serving *s, const char *path, int64_t group, const volatile int32_t *cancel, cnr_error *err);
+cnr_status cnri_serve(cnri_serving *s, const char *path, int64_t group,
+                      const volatile int32_t *cancel, cnr_error *err);
 /* What the socket does, without one: a line of a client's, without its newline; a client went. */
-void cnri_serving_answer(cnri_serving *s, int client, const char *line, char out[CNRI_SERVING_ROOM]);
+void cnri_serving_answer(cnri_serving *s, int client, const char *line,
+                         char out[CNRI_SERVING_ROOM]);
 void cnri_serving_gone(cnri_serving *s, int client);
 
-/* A policy in a file, or an installed one, with options: "fixed,at=lowest"; traces, which stay the caller's
- * as spec does, are what it may learn from. Its steps may run on another thread, one at a time. Defined
- * above, in core/lua/governor.c. */
-typedef struct cnri_learns { const cnri_trace *traces; const char *const *names; int32_t n; } cnri_learns;
-cnr_status cnri_frequency_policy_open(const char *spec, const cnri_learns *from, cnri_frequency_policy *out,
-                                      cnr_error *err);
-char *cnri_governors_folder(void); /* of installed policies and recordings; NULL: there is none. cnri_free */
+/* A policy in a file, or an installed one, with options: "fixed,at=lowest"; traces, which stay the
+ * caller's as spec does, are what it may learn from. Its steps may run on another thread, one at a
+ * time. Defined above, in core/lua/governor.c. */
+typedef struct cnri_learns {
+    const cnri_trace *traces;
+    const char *const *names;
+    int32_t n;
+} cnri_learns;
+cnr_status cnri_frequency_policy_open(const char *spec, const cnri_learns *from,
+                                      cnri_frequency_policy *out, cnr_error *err);
+char *cnri_governors_folder(
+    void); /* of installed policies and recordings; NULL: there is none. cnri_free */
 
 /* ---- dtw.c ---- */
-/* Dynamic time warping of two series, |a - b| apart: the least sum along a path through both. band: how
- * far the path may stray from the diagonal, as a part of the longer one (1: anywhere). INFINITY as soon as
- * it is known to be above `most`. NaN: out of memory, or one is empty. */
+/* Dynamic time warping of two series, |a - b| apart: the least sum along a path through both. band:
+ * how far the path may stray from the diagonal, as a part of the longer one (1: anywhere). INFINITY
+ * as soon as it is known to be above `most`. NaN: out of memory, or one is empty. */
 double cnri_dtw(const double *a, int32_t n, const double *b, int32_t m, double band, double most);
 
 #endif

@@ -3,7 +3,8 @@
 #include <math.h>
 #include <time.h>
 
-#define MOST_HZ 1e12 /* no clock is as fast: such a wish is a mistake, and is not made the highest step */
+#define MOST_HZ                                                                                    \
+    1e12 /* no clock is as fast: such a wish is a mistake, and is not made the highest step */
 
 uint64_t cnri_step_below(const cnri_seen_knob *k, double hz) {
     if (k->n_steps == 0) {
@@ -29,7 +30,8 @@ static uint64_t cpu_ns(void) {
 
 /* ---- faults ---- */
 
-/* The last good setting stays. What went wrong is told once, and once that there will be no more. */
+/* The last good setting stays. What went wrong is told once, and once that there will be no more.
+ */
 static void fault(cnri_governor *g, const cnr_error *why) {
     cnri_governed *s = &g->so_far;
     if (s->faults++ == 0) {
@@ -39,7 +41,8 @@ static void fault(cnri_governor *g, const cnr_error *why) {
     }
     if (s->faults < CNRI_MOST_FAULTS || s->off) return;
     s->off = true;
-    cnri_log(CNR_LOG_WARN, "govern", "the policy is off after %d faults; the last good setting stays",
+    cnri_log(CNR_LOG_WARN, "govern",
+             "the policy is off after %d faults; the last good setting stays",
              (int)CNRI_MOST_FAULTS);
 }
 
@@ -47,8 +50,9 @@ static void fault(cnri_governor *g, const cnr_error *why) {
 
 static cnr_status sound(const cnri_seen_knob *k, const cnri_wish *w, cnr_error *err) {
     if (w->hz == 0 || (w->hz > 0 && w->hz <= MOST_HZ)) return CNR_OK;
-    return cnri_fail(err, CNR_E_INVALID, "govern", "the policy wants %g Hz of %s, which has %g to %g", w->hz,
-                     k->name, (double)k->min_hz, (double)k->max_hz);
+    return cnri_fail(err, CNR_E_INVALID, "govern",
+                     "the policy wants %g Hz of %s, which has %g to %g", w->hz, k->name,
+                     (double)k->min_hz, (double)k->max_hz);
 }
 
 static cnr_status ask(cnri_governor *g, cnri_wish *wishes, cnr_error *err) {
@@ -68,8 +72,8 @@ static int32_t index_of(const cnri_seen_knob *k, uint64_t hz) {
     return i;
 }
 
-/* The limit wins over whatever is wished: a step less each tick that is too hot, one more when it is well
- * below. */
+/* The limit wins over whatever is wished: a step less each tick that is too hot, one more when it
+ * is well below. */
 static bool cap(cnri_governor *g, int32_t knob, uint64_t *hz) {
     const cnri_seen_knob *k = &g->seen.knobs[knob];
     const double degrees = fmax(g->seen.temperature, k->temperature); /* fmax leaves a NaN out */
@@ -86,7 +90,8 @@ static bool cap(cnri_governor *g, int32_t knob, uint64_t *hz) {
 
 /* ---- setting ---- */
 
-static cnr_status apply(cnri_governor *g, int32_t knob, const cnri_wish *w, bool *capped, cnr_error *err) {
+static cnr_status apply(cnri_governor *g, int32_t knob, const cnri_wish *w, bool *capped,
+                        cnr_error *err) {
     cnri_seen_knob *k = &g->seen.knobs[knob];
     uint64_t hz = w->hz > 0 ? cnri_step_below(k, w->hz) : 0;
     const bool held = cap(g, knob, &hz);

@@ -62,7 +62,8 @@ static void find_meter(cnri_live *l, const cnri_meter_set *set, int32_t domain) 
     const cnr_meter_domain *d = &set->domains[domain];
     if (l->found.n_meters == CNRI_MOST_METERS) return;
     cnri_seen_meter *m = &l->found.meters[l->found.n_meters];
-    *m = (cnri_seen_meter){.quantity = d->quantity, .whole = d->covers, .part = d->within != 0 || d->estimated};
+    *m = (cnri_seen_meter){
+        .quantity = d->quantity, .whole = d->covers, .part = d->within != 0 || d->estimated};
     memcpy(m->name, d->name, sizeof m->name);
     memcpy(m->feeds, d->feeds, sizeof m->feeds);
     l->meters[l->found.n_meters++] = (meter_at){.set = set, .domain = domain};
@@ -78,7 +79,8 @@ cnr_status cnri_live_open(const cnr_gauge_options *options, cnri_live **out, cnr
         for (int32_t d = 0; d < l->gauges.knobs.at[i].n && !status; d++)
             status = find_knob(l, &l->gauges.knobs.at[i], d, err);
     for (int32_t i = 0; i < l->gauges.meters.n && !status; i++)
-        for (int32_t d = 0; d < l->gauges.meters.at[i].n; d++) find_meter(l, &l->gauges.meters.at[i], d);
+        for (int32_t d = 0; d < l->gauges.meters.at[i].n; d++)
+            find_meter(l, &l->gauges.meters.at[i], d);
     if (status) cnri_live_close(l, NULL);
     else *out = l;
     return status;
@@ -141,7 +143,8 @@ static void sum_up(cnri_seen *s) {
     bool whole = false;
     s->watts = s->temperature = NAN;
     double joules = NAN;
-    for (int32_t i = 0; i < s->n_meters; i++) whole = whole || (s->meters[i].whole && !isnan(s->meters[i].watts));
+    for (int32_t i = 0; i < s->n_meters; i++)
+        whole = whole || (s->meters[i].whole && !isnan(s->meters[i].watts));
     for (int32_t i = 0; i < s->n_meters; i++) {
         const cnri_seen_meter *m = &s->meters[i];
         if (m->quantity == CNR_QUANTITY_TEMPERATURE) {
@@ -152,7 +155,8 @@ static void sum_up(cnri_seen *s) {
         s->watts = isnan(s->watts) ? m->watts : s->watts + m->watts;
         joules = isnan(joules) ? m->joules : joules + m->joules;
     }
-    for (int32_t i = 0; i < s->n_knobs; i++) s->temperature = fmax(s->temperature, s->knobs[i].temperature);
+    for (int32_t i = 0; i < s->n_knobs; i++)
+        s->temperature = fmax(s->temperature, s->knobs[i].temperature);
     s->joules = joules;
 }
 

@@ -1,4 +1,5 @@
-/* Ticks by the clock in force, on a thread of their own, so that nothing that runs waits for a policy. */
+/* Ticks by the clock in force, on a thread of their own, so that nothing that runs waits for a
+ * policy. */
 #include "core/govern/govern.h"
 #include <pthread.h>
 
@@ -40,8 +41,8 @@ static void *pace(void *arg) {
     return NULL;
 }
 
-cnr_status cnri_pacer_start(cnri_governor *g, void (*each)(void *arg, const cnri_governor *g), void *arg,
-                            cnri_pacer **out, cnr_error *err) {
+cnr_status cnri_pacer_start(cnri_governor *g, void (*each)(void *arg, const cnri_governor *g),
+                            void *arg, cnri_pacer **out, cnr_error *err) {
     cnri_pacer *p = cnri_alloc_zero(sizeof *p);
     pthread_condattr_t monotonic;
     *out = NULL;

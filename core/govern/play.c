@@ -1,5 +1,5 @@
-/* A played machine: clocks that draw P = static + k V^2 f and a loop of work on them, in a time of its own.
- * What it is made of comes from a board's file and a scene's. */
+/* A played machine: clocks that draw P = static + k V^2 f and a loop of work on them, in a time of
+ * its own. What it is made of comes from a board's file and a scene's. */
 #include "core/govern/govern.h"
 #include <math.h>
 #include <string.h>
@@ -13,7 +13,8 @@ typedef struct reading { const cnri_board *board, *scene; } reading;
 /* The scene's, else the board's. */
 static double number(const reading *r, const char *path, double otherwise) {
     double value;
-    if (cnri_board_get_number(r->scene, path, &value) || cnri_board_get_number(r->board, path, &value))
+    if (cnri_board_get_number(r->scene, path, &value) ||
+        cnri_board_get_number(r->board, path, &value))
         return value;
     return otherwise;
 }
@@ -28,7 +29,8 @@ static int32_t count(const reading *r, const char *path) {
     return n ? n : cnri_board_get_count(r->board, path);
 }
 
-static double numberf(const reading *r, double otherwise, const char *format, int32_t i, const char *key) {
+static double numberf(const reading *r, double otherwise, const char *format, int32_t i,
+                      const char *key) {
     char path[128];
     snprintf(path, sizeof path, format, (int)i, key);
     return number(r, path, otherwise);
@@ -49,7 +51,8 @@ static cnr_status read_steps(const reading *r, int32_t at, cnri_play_clock *c, c
     snprintf(path, sizeof path, "clocks.%d.steps", (int)at);
     const int32_t n = count(r, path);
     if (n < 1 || n > CNRI_MOST_STEPS)
-        return cnri_fail(err, CNR_E_FORMAT, path, "want 1 to %d steps of mhz and volts", (int)CNRI_MOST_STEPS);
+        return cnri_fail(err, CNR_E_FORMAT, path, "want 1 to %d steps of mhz and volts",
+                         (int)CNRI_MOST_STEPS);
     const double most = numberf(r, 1e9, "clocks.%d.%s", at, "most_mhz") * 1e6;
     for (int32_t i = 1; i <= n; i++) {
         char step[96];
@@ -85,7 +88,8 @@ static cnr_status read_clocks(const reading *r, cnri_play *p, cnr_error *err) {
         return cnri_fail(err, CNR_E_FORMAT, "clocks", "want 1 to %d of them", (int)CNRI_MOST_KNOBS);
     for (int32_t i = 1; i <= n; i++) {
         cnri_play_clock *c = &p->clocks[p->n_clocks++];
-        const char *name = textf(r, "clocks.%d.%s", i, "name"), *feeds = textf(r, "clocks.%d.%s", i, "feeds");
+        const char *name = textf(r, "clocks.%d.%s", i, "name"),
+                   *feeds = textf(r, "clocks.%d.%s", i, "feeds");
         snprintf(c->name, sizeof c->name, "%s", name ? name : "clock");
         snprintf(c->feeds, sizeof c->feeds, "%s", feeds ? feeds : "");
         const cnr_status status = read_steps(r, i, c, err);
@@ -118,10 +122,12 @@ static cnr_status read_phase(const reading *r, cnri_play *p, int32_t i, cnr_erro
     char where[32];
     snprintf(where, sizeof where, "phases.%d", (int)i);
     if ((clock && f->clock < 0) || (bus && f->bus < 0))
-        return cnri_fail(err, CNR_E_NOT_FOUND, where, "there is no clock \"%s\"", clock && f->clock < 0 ? clock : bus);
+        return cnri_fail(err, CNR_E_NOT_FOUND, where, "there is no clock \"%s\"",
+                         clock && f->clock < 0 ? clock : bus);
     if (!(f->seconds >= 0 && f->cycles >= 0 && f->bus_cycles >= 0 && f->activity >= 0) ||
         (f->cycles > 0 && f->clock < 0) || (f->bus_cycles > 0 && f->bus < 0))
-        return cnri_fail(err, CNR_E_FORMAT, where, "want seconds, or megacycles of a clock, not below 0");
+        return cnri_fail(err, CNR_E_FORMAT, where,
+                         "want seconds, or megacycles of a clock, not below 0");
     return CNR_OK;
 }
 
@@ -151,7 +157,8 @@ static void read_heat(const reading *r, cnri_play *p) {
     p->degrees = p->ambient;
 }
 
-cnr_status cnri_play_open(const cnri_board *board, const cnri_board *scene, cnri_play *out, cnr_error *err) {
+cnr_status cnri_play_open(const cnri_board *board, const cnri_board *scene, cnri_play *out,
+                          cnr_error *err) {
     const reading r = {board, scene};
     *out = (cnri_play){.runs = {.seconds = NAN, .cycle = NAN, .joules = NAN}, .left = 1};
     cnr_status status = read_clocks(&r, out, err);
@@ -191,14 +198,17 @@ static double dice(cnri_play *p) {
 }
 
 /* Time passes in one phase: `busy` is the part of it in which clock and bus work. */
-static void spend(cnri_play *p, double seconds, const cnri_play_phase *f, double clock_busy, double bus_busy) {
+static void spend(cnri_play *p, double seconds, const cnri_play_phase *f, double clock_busy,
+                  double bus_busy) {
     double watts = p->watts;
     for (int32_t i = 0; i < p->n_clocks; i++) {
         cnri_play_clock *c = &p->clocks[i];
         const double busy = i == f->clock ? clock_busy : i == f->bus ? bus_busy : 0;
         const double rest = i == f->clock && f->rest >= 0 ? f->rest : c->rest;
-        watts += c->statics + c->per_v2_hz * v2f(step_of(p, i)) * (busy * f->activity + (1 - busy) * rest);
-        c->busy += seconds * (i == f->clock && clock_busy > 0 ? 1 : busy); /* who stalls is busy, too */
+        watts += c->statics +
+                 c->per_v2_hz * v2f(step_of(p, i)) * (busy * f->activity + (1 - busy) * rest);
+        c->busy +=
+            seconds * (i == f->clock && clock_busy > 0 ? 1 : busy); /* who stalls is busy, too */
     }
     p->time += seconds;
     p->joules += watts * seconds;
@@ -266,7 +276,8 @@ static void throttle(cnri_play *p) {
     if (p->degrees > p->hot) p->cap++;
     else if (p->degrees < p->hot - p->slack && p->cap > 0) p->cap--;
     int32_t most = 0;
-    for (int32_t i = 0; i < p->n_clocks; i++) most = p->clocks[i].n_steps > most ? p->clocks[i].n_steps : most;
+    for (int32_t i = 0; i < p->n_clocks; i++)
+        most = p->clocks[i].n_steps > most ? p->clocks[i].n_steps : most;
     if (p->cap > most - 1) p->cap = most - 1;
 }
 
@@ -321,7 +332,8 @@ static cnr_status look(void *arg, cnri_seen *s, cnr_error *err) {
     }
     p->runs.cycle = p->runs.joules = NAN;
     if (p->runs.fresh > 0) { /* between the ends of passes, as a live machine's are told */
-        const double rate = isnan(s->watts) ? 0 : s->watts, then = p->joules - rate * (p->time - p->last_end);
+        const double rate = isnan(s->watts) ? 0 : s->watts,
+                     then = p->joules - rate * (p->time - p->last_end);
         if (p->ended > 0) {
             p->runs.cycle = (p->last_end - p->ended) / (double)p->runs.fresh;
             p->runs.joules = (then - p->ended_joules) / (double)p->runs.fresh;

@@ -1,12 +1,12 @@
-/* The helper of who is not root: readings and clamped settings over a Unix socket, and nothing else.
+/* The helper of who is not root: readings and clamped settings over a Unix socket, and nothing
+ * else.
  *
  * A line each way, in decimal numbers; meters and knobs count from 0 through all plugins.
  *     hello             ok METERS KNOBS
  *     meter I           ok QUANTITY PERIOD_MS ESTIMATED WRAPS_AT WITHIN COVERS name<tab>feeds
  *     read I            ok VALUE TIME_NS
- *     knob I            ok STEPS WRITABLE PERIOD_MS MIN_HZ MAX_HZ MIN_CORES MAX_CORES name<tab>feeds
- *     step I K          ok HZ
- *     look I            ok HZ LOAD CORES TEMPERATURE_MC TIME_NS
+ *     knob I            ok STEPS WRITABLE PERIOD_MS MIN_HZ MAX_HZ MIN_CORES MAX_CORES
+ * name<tab>feeds step I K          ok HZ look I            ok HZ LOAD CORES TEMPERATURE_MC TIME_NS
  *     set I HZ CORES    ok
  *     restore           ok
  * What fails is "no CODE text". One client sets at a time; when it goes, all is put back. */
@@ -26,7 +26,8 @@ enum { MOST_CLIENTS = 16, MOST_LINE = 160, ROOM = 512 };
 struct cnri_serving {
     cnri_gauges gauges;
     struct { int fd; size_t n; char line[MOST_LINE]; } clients[MOST_CLIENTS];
-    int32_t n_clients, owner; /* owner: the client that set something, by its descriptor; -1: none */
+    int32_t n_clients,
+        owner; /* owner: the client that set something, by its descriptor; -1: none */
     int listener;
 };
 
@@ -94,8 +95,9 @@ static cnr_status say_meter(cnri_serving *s, const int64_t *a, char *out, cnr_er
     const cnri_meter_set *m = meter_of(s, a[0], &i);
     if (!m) return none(err, "meter", a[0]);
     const cnr_meter_domain *d = &m->domains[i];
-    snprintf(out, ROOM, "ok %d %d %d %llu %d %d %s\t%s\n", (int)d->quantity, (int)d->period_ms, (int)d->estimated,
-             (unsigned long long)d->wraps_at, (int)within(s, m, i), (int)d->covers, d->name, d->feeds);
+    snprintf(out, ROOM, "ok %d %d %d %llu %d %d %s\t%s\n", (int)d->quantity, (int)d->period_ms,
+             (int)d->estimated, (unsigned long long)d->wraps_at, (int)within(s, m, i),
+             (int)d->covers, d->name, d->feeds);
     return CNR_OK;
 }
 
@@ -105,7 +107,8 @@ static cnr_status say_reading(cnri_serving *s, const int64_t *a, char *out, cnr_
     const cnri_meter_set *m = meter_of(s, a[0], &i);
     if (!m) return none(err, "meter", a[0]);
     const cnr_status status = cnri_meter_read(m, i, &r, err);
-    if (!status) snprintf(out, ROOM, "ok %lld %llu\n", (long long)r.value, (unsigned long long)r.time_ns);
+    if (!status)
+        snprintf(out, ROOM, "ok %lld %llu\n", (long long)r.value, (unsigned long long)r.time_ns);
     return status;
 }
 
@@ -114,9 +117,9 @@ static cnr_status say_knob(cnri_serving *s, const int64_t *a, char *out, cnr_err
     const cnri_knob_set *k = knob_of(s, a[0], &i);
     if (!k) return none(err, "knob", a[0]);
     const cnr_knob_domain *d = &k->domains[i];
-    snprintf(out, ROOM, "ok %d %d %d %llu %llu %d %d %s\t%s\n", (int)d->n_steps, (int)d->writable, (int)d->period_ms,
-             (unsigned long long)d->min_hz, (unsigned long long)d->max_hz, (int)d->min_cores, (int)d->max_cores,
-             d->name, d->feeds);
+    snprintf(out, ROOM, "ok %d %d %d %llu %llu %d %d %s\t%s\n", (int)d->n_steps, (int)d->writable,
+             (int)d->period_ms, (unsigned long long)d->min_hz, (unsigned long long)d->max_hz,
+             (int)d->min_cores, (int)d->max_cores, d->name, d->feeds);
     return CNR_OK;
 }
 
@@ -126,7 +129,8 @@ static cnr_status say_step(cnri_serving *s, const int64_t *a, char *out, cnr_err
     const cnri_knob_set *k = knob_of(s, a[0], &i);
     if (!k) return none(err, "knob", a[0]);
     if (a[1] < 0 || a[1] >= k->domains[i].n_steps) return none(err, "step", a[1]);
-    const cnr_status status = cnri_told(err, k->knob->step(k->state, i, (int32_t)a[1], &hz, err), k->knob->name, "a step");
+    const cnr_status status = cnri_told(err, k->knob->step(k->state, i, (int32_t)a[1], &hz, err),
+                                        k->knob->name, "a step");
     if (!status) snprintf(out, ROOM, "ok %llu\n", (unsigned long long)hz);
     return status;
 }
@@ -138,8 +142,9 @@ static cnr_status say_state(cnri_serving *s, const int64_t *a, char *out, cnr_er
     if (!k) return none(err, "knob", a[0]);
     const cnr_status status = cnri_knob_read(k, i, &state, err);
     if (!status)
-        snprintf(out, ROOM, "ok %llu %d %d %d %llu\n", (unsigned long long)state.hz, (int)state.load_percent,
-                 (int)state.cores, (int)state.temperature_mc, (unsigned long long)state.time_ns);
+        snprintf(out, ROOM, "ok %llu %d %d %d %llu\n", (unsigned long long)state.hz,
+                 (int)state.load_percent, (int)state.cores, (int)state.temperature_mc,
+                 (unsigned long long)state.time_ns);
     return status;
 }
 
@@ -149,9 +154,11 @@ static cnr_status set(cnri_serving *s, const int64_t *a, char *out, cnr_error *e
     if (!k) return none(err, "knob", a[0]);
     if (a[1] < 0 || a[2] < -1 || a[2] > INT32_MAX)
         return cnri_fail(err, CNR_E_INVALID, "", "want hertz, or 0, and cores, or -1");
-    const uint64_t period = (uint64_t)(k->domains[i].period_ms > 0 ? k->domains[i].period_ms : 0) * 1000000u;
+    const uint64_t period =
+        (uint64_t)(k->domains[i].period_ms > 0 ? k->domains[i].period_ms : 0) * 1000000u;
     if (k->set_ns[i] && cnri_now_ns() < k->set_ns[i] + period)
-        return cnri_fail(err, CNR_E_LIMIT, "", "too soon after the last setting"); /* others wait for no one's sleep */
+        return cnri_fail(err, CNR_E_LIMIT, "",
+                         "too soon after the last setting"); /* others wait for no one's sleep */
     const cnr_status status = cnri_knob_set_to(k, i, (uint64_t)a[1], (int32_t)a[2], err);
     if (!status) snprintf(out, ROOM, "ok\n");
     return status;
@@ -179,19 +186,23 @@ static cnr_status answer(cnri_serving *s, int client, const char *line, char *ou
     const size_t n = strcspn(line, " ");
     for (size_t i = 0; i < CNRI_COUNT(requests); i++) {
         int64_t a[3] = {0};
-        if (strcspn(requests[i].text, " ") != n || strncmp(line, requests[i].text, n) != 0) continue;
+        if (strcspn(requests[i].text, " ") != n || strncmp(line, requests[i].text, n) != 0)
+            continue;
         if (!numbers(line + n, requests[i].n, a))
-            return cnri_fail(err, CNR_E_FORMAT, "", "want %d whole numbers behind it", (int)requests[i].n);
+            return cnri_fail(err, CNR_E_FORMAT, "", "want %d whole numbers behind it",
+                             (int)requests[i].n);
         if (requests[i].sets && s->owner >= 0 && s->owner != client)
             return cnri_fail(err, CNR_E_STATE, "", "another client sets the knobs");
         const cnr_status status = requests[i].say(s, a, out, err);
         if (requests[i].sets && !status) s->owner = client;
         return status;
     }
-    return cnri_fail(err, CNR_E_FORMAT, "", "want hello, meter, read, knob, step, look, set or restore");
+    return cnri_fail(err, CNR_E_FORMAT, "",
+                     "want hello, meter, read, knob, step, look, set or restore");
 }
 
-void cnri_serving_answer(cnri_serving *s, int client, const char *line, char out[CNRI_SERVING_ROOM]) {
+void cnri_serving_answer(cnri_serving *s, int client, const char *line,
+                         char out[CNRI_SERVING_ROOM]) {
     cnr_error err = CNR_ERROR_INIT;
     out[0] = 0;
     const cnr_status status = answer(s, client, line, out, &err);
@@ -235,7 +246,8 @@ static cnr_status failed(cnr_error *err, const char *path, const char *what) {
 /* One that nobody listens at is left of a process that was killed. */
 static bool is_left(const struct sockaddr_un *at) {
     const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const bool left = fd >= 0 && connect(fd, (const struct sockaddr *)at, sizeof *at) != 0 && errno == ECONNREFUSED;
+    const bool left = fd >= 0 && connect(fd, (const struct sockaddr *)at, sizeof *at) != 0 &&
+                      errno == ECONNREFUSED;
     if (fd >= 0) close(fd);
     return left;
 }
@@ -243,7 +255,8 @@ static bool is_left(const struct sockaddr_un *at) {
 static cnr_status listen_at(cnri_serving *s, const char *path, int64_t group, cnr_error *err) {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
     if (strlen(path) >= sizeof at.sun_path)
-        return cnri_fail(err, CNR_E_LIMIT, path, "a socket's path has less than %d bytes", (int)sizeof at.sun_path);
+        return cnri_fail(err, CNR_E_LIMIT, path, "a socket's path has less than %d bytes",
+                         (int)sizeof at.sun_path);
     memcpy(at.sun_path, path, strlen(path) + 1);
     s->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (s->listener < 0) return failed(err, path, "no socket");
@@ -296,14 +309,17 @@ static bool hear(cnri_serving *s, int32_t i) {
     return *n < MOST_LINE - 1;
 }
 
-cnr_status cnri_serve(cnri_serving *s, const char *path, int64_t group, const volatile int32_t *cancel, cnr_error *err) {
+cnr_status cnri_serve(cnri_serving *s, const char *path, int64_t group,
+                      const volatile int32_t *cancel, cnr_error *err) {
     cnr_status status = listen_at(s, path, group, err);
     const bool bound = !status;
     while (!status && !*cancel) {
         struct pollfd at[MOST_CLIENTS + 1] = {{.fd = s->listener, .events = POLLIN}};
         const int32_t n = s->n_clients;
-        for (int32_t i = 0; i < n; i++) at[i + 1] = (struct pollfd){.fd = s->clients[i].fd, .events = POLLIN};
-        if (poll(at, (nfds_t)n + 1, 250) < 0 && errno != EINTR) status = failed(err, path, "can't be waited for");
+        for (int32_t i = 0; i < n; i++)
+            at[i + 1] = (struct pollfd){.fd = s->clients[i].fd, .events = POLLIN};
+        if (poll(at, (nfds_t)n + 1, 250) < 0 && errno != EINTR)
+            status = failed(err, path, "can't be waited for");
         for (int32_t i = n - 1; i >= 0 && !status; i--)
             if (at[i + 1].revents && !hear(s, i)) drop(s, i);
         if (!status && at[0].revents & POLLIN) take_in(s);

@@ -1,4 +1,5 @@
-/* Recordings of loads, frequencies, watts and degrees: written and read as CSV, and played again. */
+/* Recordings of loads, frequencies, watts and degrees: written and read as CSV, and played again.
+ */
 #include "core/govern/govern.h"
 #include <math.h>
 #include <string.h>
@@ -23,8 +24,8 @@ void cnri_trace_header(const cnri_seen *s, const char *note, cnri_text *out) {
     }
     cnri_text_add(out, "time");
     for (int32_t i = 0; i < s->n_knobs; i++)
-        cnri_text_add(out, ",%s.hz,%s.load,%s.temperature,%s.cores", s->knobs[i].name, s->knobs[i].name,
-                      s->knobs[i].name, s->knobs[i].name);
+        cnri_text_add(out, ",%s.hz,%s.load,%s.temperature,%s.cores", s->knobs[i].name,
+                      s->knobs[i].name, s->knobs[i].name, s->knobs[i].name);
     for (int32_t i = 0; i < s->n_meters; i++)
         cnri_text_add(out, ",%s.%s", s->meters[i].name,
                       s->meters[i].quantity == CNR_QUANTITY_TEMPERATURE ? "temperature" : "watts");
@@ -55,7 +56,8 @@ static int32_t kind_of(const char *word) {
     return -1;
 }
 
-static cnr_status read_column(cnri_trace *t, const char *path, const char *word, size_t n, cnr_error *err) {
+static cnr_status read_column(cnri_trace *t, const char *path, const char *word, size_t n,
+                              cnr_error *err) {
     char name[128];
     if (n >= sizeof name || t->columns.n == MOST_COLUMNS)
         return cnri_fail(err, CNR_E_LIMIT, path, "more columns than %d, or a name that is too long",
@@ -65,8 +67,10 @@ static cnr_status read_column(cnri_trace *t, const char *path, const char *word,
     char *dot = strrchr(name, '.');
     const int32_t what = kind_of(dot ? dot + 1 : name);
     if (what < 0 || (!dot && what != CNRI_COLUMN_TIME && what != CNRI_COLUMN_RUNS))
-        return cnri_fail(err, CNR_E_FORMAT, path,
-                         "the column \"%s\": want time, runs, or NAME.hz, .load, .temperature, .cores, .watts", name);
+        return cnri_fail(
+            err, CNR_E_FORMAT, path,
+            "the column \"%s\": want time, runs, or NAME.hz, .load, .temperature, .cores, .watts",
+            name);
     cnri_trace_column *c = cnri_push(&t->columns);
     if (!c) return cnri_fail(err, CNR_E_MEMORY, path, "out of memory");
     if (dot) *dot = 0;
@@ -100,7 +104,8 @@ static bool grow(cnri_trace *t) {
     return true;
 }
 
-static cnr_status read_row(cnri_trace *t, const char *path, const char *line, int32_t number, cnr_error *err) {
+static cnr_status read_row(cnri_trace *t, const char *path, const char *line, int32_t number,
+                           cnr_error *err) {
     char where[256];
     snprintf(where, sizeof where, "%.200s:%d", path, (int)number);
     if (!grow(t)) return cnri_fail(err, CNR_E_MEMORY, path, "out of memory");
@@ -110,8 +115,9 @@ static cnr_status read_row(cnri_trace *t, const char *path, const char *line, in
         double value = NAN;
         if (*line != ',' && *line != '\n' && *line != '\r' && *line &&
             (!cnri_parse_double(line, &end, &value) || isinf(value)))
-            return cnri_fail(err, CNR_E_FORMAT, where, "want a number for %s%s%s, got \"%.*s\"", c->name,
-                             *c->name ? "." : "", kinds[c->what], (int)strcspn(line, ",\r\n"), line);
+            return cnri_fail(err, CNR_E_FORMAT, where, "want a number for %s%s%s, got \"%.*s\"",
+                             c->name, *c->name ? "." : "", kinds[c->what],
+                             (int)strcspn(line, ",\r\n"), line);
         const bool last = i + 1 == t->columns.n;
         if (last ? *end && !strchr("\r\n", *end) : *end != ',')
             return cnri_fail(err, CNR_E_FORMAT, where, "want %d cells, got %s", (int)t->columns.n,
@@ -134,10 +140,13 @@ cnr_status cnri_trace_read(const char *path, cnri_trace *out, cnr_error *err) {
     cnr_status status = cnri_read_file(path, TRACE_BYTES, &text, &bytes, err);
     if (status) return status;
     int32_t number = 0;
-    for (const char *line = text; *line && !status; line += strcspn(line, "\n"), line += *line == '\n') {
+    for (const char *line = text; *line && !status;
+         line += strcspn(line, "\n"), line += *line == '\n') {
         const int n = (int)strcspn(line, "\r\n");
         number++;
-        if (*line == '#') cnri_text_add(&note, "%s%.*s", note.n ? "\n" : "", n > 1 ? n - 2 : 0, line + (n > 1 ? 2 : 1));
+        if (*line == '#')
+            cnri_text_add(&note, "%s%.*s", note.n ? "\n" : "", n > 1 ? n - 2 : 0,
+                          line + (n > 1 ? 2 : 1));
         else if (n > 0 && out->columns.n == 0) status = read_header(out, path, line, err);
         else if (n > 0) status = read_row(out, path, line, number, err);
     }
@@ -170,7 +179,8 @@ const cnri_trace_column *cnri_trace_column_of(const cnri_trace *t, const char *n
 static const cnri_trace_column *hz_column(const cnri_trace *t, int32_t knob) {
     for (int32_t i = 0; i < t->columns.n; i++) {
         const cnri_trace_column *c = &t->columns.at[i];
-        if (c->what == CNRI_COLUMN_HZ && cnri_trace_column_of(t, c->name, CNRI_COLUMN_LOAD) && knob-- == 0)
+        if (c->what == CNRI_COLUMN_HZ && cnri_trace_column_of(t, c->name, CNRI_COLUMN_LOAD) &&
+            knob-- == 0)
             return c;
     }
     return NULL;
@@ -184,7 +194,8 @@ cnr_status cnri_replay_open(const cnri_trace *t, cnri_replay *out, cnr_error *er
     *out = (cnri_replay){.trace = t, .joules = NAN};
     while (out->n_knobs < CNRI_MOST_KNOBS && hz_column(t, out->n_knobs)) out->n_knobs++;
     return out->n_knobs ? CNR_OK
-                        : cnri_fail(err, CNR_E_FORMAT, "trace", "it has no frequency with a load: want NAME.hz and NAME.load");
+                        : cnri_fail(err, CNR_E_FORMAT, "trace",
+                                    "it has no frequency with a load: want NAME.hz and NAME.load");
 }
 
 static int32_t row_at(const cnri_replay *r) {
@@ -219,7 +230,8 @@ static void describe(const cnri_replay *r, cnri_seen *s) {
             const uint64_t step = hz->at[row] > 0 ? (uint64_t)hz->at[row] : 0;
             int32_t j = k->n_steps;
             while (j > 0 && k->steps[j - 1] > step) j--;
-            if (!step || (j > 0 && k->steps[j - 1] == step) || k->n_steps == CNRI_MOST_STEPS) continue;
+            if (!step || (j > 0 && k->steps[j - 1] == step) || k->n_steps == CNRI_MOST_STEPS)
+                continue;
             memmove(&k->steps[j + 1], &k->steps[j], (size_t)(k->n_steps - j) * sizeof *k->steps);
             k->steps[j] = step;
             k->n_steps++;
@@ -230,10 +242,12 @@ static void describe(const cnri_replay *r, cnri_seen *s) {
     }
 }
 
-/* Load at the frequency in force: the recorded cycles and what was left over, of those that there are. */
+/* Load at the frequency in force: the recorded cycles and what was left over, of those that there
+ * are. */
 static void look_at_knob(cnri_replay *r, int32_t i, int32_t row, cnri_seen_knob *k) {
     const cnri_trace_column *hz = hz_column(r->trace, i);
-    const double was = at(hz, row), load = at(cnri_trace_column_of(r->trace, hz->name, CNRI_COLUMN_LOAD), row);
+    const double was = at(hz, row),
+                 load = at(cnri_trace_column_of(r->trace, hz->name, CNRI_COLUMN_LOAD), row);
     const double now = r->asked[i] > 0 ? r->asked[i] : was;
     k->hz = now > 0 ? (uint64_t)now : 0;
     k->load = NAN;

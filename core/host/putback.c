@@ -1,10 +1,12 @@
-/* What knobs were found at, kept in a file from before they are set until they are put back: whoever opens
- * them after a process that was killed puts them back first.
+/* What knobs were found at, kept in a file from before they are set until they are put back:
+ * whoever opens them after a process that was killed puts them back first.
  *
- *   CACHE/knob-NAME-HASH/found    "boot ID\n", and the knob's own text; nothing: they are as they were
+ *   CACHE/knob-NAME-HASH/found    "boot ID\n", and the knob's own text; nothing: they are as they
+ * were
  *
- * HASH is of the root, so that trees of fixtures don't meet the machine's own. The folder's lock is held
- * by who sets them, so one process at a time does, and a file that nobody holds was left behind. */
+ * HASH is of the root, so that trees of fixtures don't meet the machine's own. The folder's lock is
+ * held by who sets them, so one process at a time does, and a file that nobody holds was left
+ * behind. */
 #include "core/host/host.h"
 #include "core/host/internal.h"
 #include <string.h>
@@ -80,7 +82,8 @@ int32_t cnri_knob_bring_back(const cnr_knob *knob, void *state, const char *root
             if (!status) status = save(folder, "", err);
             brought = status ? -1 : 1;
             if (!status)
-                cnri_log(CNR_LOG_WARN, knob->name, "put back as a process found it that was killed");
+                cnri_log(CNR_LOG_WARN, knob->name,
+                         "put back as a process found it that was killed");
         }
         cnri_free(text);
         cnri_folder_unlock(lock);
@@ -149,7 +152,8 @@ cnr_status cnri_knobs_recover(const cnr_gauge_options *options, int32_t *brought
         cnr_error why = CNR_ERROR_INIT;
         cnr_gauge_options own = *options;
         own.root = root;
-        cnr_status one = cnri_told(&why, knob->open(&own, &state, &n, &why), knob->name, "opening it");
+        cnr_status one =
+            cnri_told(&why, knob->open(&own, &state, &n, &why), knob->name, "opening it");
         if (!one) {
             const int32_t done = cnri_knob_bring_back(knob, state, root, &why);
             knob->close(state);

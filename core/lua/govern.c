@@ -1,4 +1,5 @@
-/* c.govern: a policy of frequencies on a played scene, a recording, or this machine for some seconds. */
+/* c.govern: a policy of frequencies on a played scene, a recording, or this machine for some
+ * seconds. */
 #include "core/lua/files.h"
 #include "core/lua/model.h"
 #include "core/work/work.h"
@@ -12,7 +13,8 @@ typedef struct options {
 } options;
 
 const cnri_lua_key cnri_govern_keys[] = {
-    CNRI_TEXT("policy: a file, or an installed one's name, with options: \"fixed,at=lowest\"", options, policy),
+    CNRI_TEXT("policy: a file, or an installed one's name, with options: \"fixed,at=lowest\"",
+              options, policy),
     CNRI_TEXT("board: whose clocks are played", options, board),
     CNRI_TEXT("scene: what is played, with values: \"loop,seed=3\"", options, scene),
     CNRI_TEXT("replay: a recording", options, replay),
@@ -59,13 +61,27 @@ static void push_ticks(lua_State *L, const cnr_tick *at, int32_t n) {
 }
 
 static void push_governed(lua_State *L, const cnr_governed *g) {
-    const struct { const char *key; double value; } numbers[] = {
-        {"seconds", g->seconds}, {"runs", (double)g->runs}, {"fps", g->fps}, {"run_seconds", g->run_seconds},
-        {"joules", g->joules}, {"watts", g->watts}, {"run_joules", g->run_joules}, {"edp", g->edp},
-        {"load", g->load}, {"hz", g->hz}, {"switches", (double)g->switches},
-        {"switches_a_minute", g->switches_a_minute}, {"n_ticks", (double)g->ticks}, {"late", (double)g->late},
-        {"longest_run", g->longest_run}, {"limited_share", g->limited_share}, {"hot_share", g->hot_share},
-        {"cpu_seconds", g->cpu_seconds}, {"longest_tick", g->longest_tick}, {"faults", (double)g->faults}};
+    const struct { const char *key; double value;
+    } numbers[] = {{"seconds", g->seconds},
+                   {"runs", (double)g->runs},
+                   {"fps", g->fps},
+                   {"run_seconds", g->run_seconds},
+                   {"joules", g->joules},
+                   {"watts", g->watts},
+                   {"run_joules", g->run_joules},
+                   {"edp", g->edp},
+                   {"load", g->load},
+                   {"hz", g->hz},
+                   {"switches", (double)g->switches},
+                   {"switches_a_minute", g->switches_a_minute},
+                   {"n_ticks", (double)g->ticks},
+                   {"late", (double)g->late},
+                   {"longest_run", g->longest_run},
+                   {"limited_share", g->limited_share},
+                   {"hot_share", g->hot_share},
+                   {"cpu_seconds", g->cpu_seconds},
+                   {"longest_tick", g->longest_tick},
+                   {"faults", (double)g->faults}};
     lua_createtable(L, 0, 26);
     for (size_t i = 0; i < CNRI_COUNT(numbers); i++) set(L, numbers[i].key, numbers[i].value);
     lua_pushboolean(L, g->off);
@@ -87,16 +103,24 @@ int cnri_lua_govern(lua_State *L) {
     check_path(L, o.scene);
     check_path(L, o.replay);
     check_path(L, o.board);
-    const cnr_govern_options options = {
-        .size = sizeof options, .keep_ticks = 1, .policy = o.policy, .board = o.board, .scene = o.scene,
-        .replay = o.replay, .seconds = o.seconds, .period = o.period, .limit = o.limit, .late_after = o.late};
+    const cnr_govern_options options = {.size = sizeof options,
+                                        .keep_ticks = 1,
+                                        .policy = o.policy,
+                                        .board = o.board,
+                                        .scene = o.scene,
+                                        .replay = o.replay,
+                                        .seconds = o.seconds,
+                                        .period = o.period,
+                                        .limit = o.limit,
+                                        .late_after = o.late};
     if (!o.board && !o.scene && !o.replay && !(o.seconds > 0))
         return luaL_error(L, "govern: how long? want seconds, a scene, a board or a recording");
     const uint64_t left = cnri_script_leave();
     const cnr_status status = cnr_govern(cnri_script_of(L)->rt, &options, NULL, &got, &err);
     cnri_script_return(L, left);
     if (status) return cnri_script_raise(L, &err);
-    /* ticks are copied into memory that Lua frees, since it may raise an error while it makes tables */
+    /* ticks are copied into memory that Lua frees, since it may raise an error while it makes
+     * tables */
     const int32_t n = o.ticks ? got.n_ticks : 0;
     cnr_tick *ticks = lua_newuserdatauv(L, ((size_t)n + 1) * sizeof *ticks, 0);
     if (n) memcpy(ticks, got.ticks_at, (size_t)n * sizeof *ticks);

@@ -1,6 +1,7 @@
-/* Frequency policies as Lua: { step = function(seen, memory) ... end, start = ... (optional) }, in a
- * sandboxed state of their own that lives as long as the policy does. A tick has a budget of instructions,
- * processor time and memory; what comes back are wishes, which core/govern/ keeps within bounds. */
+/* Frequency policies as Lua: { step = function(seen, memory) ... end, start = ... (optional) }, in
+ * a sandboxed state of their own that lives as long as the policy does. A tick has a budget of
+ * instructions, processor time and memory; what comes back are wishes, which core/govern/ keeps
+ * within bounds. */
 #include "core/govern/govern.h"
 #include "core/lua/files.h"
 #include "core/lua/library.h"
@@ -67,7 +68,8 @@ static void push_runs(lua_State *L, const cnri_seen *s) {
 static void push_traces(lua_State *L, const lua_governor *g) {
     lua_createtable(L, g->from.n, 0);
     for (int32_t i = 0; i < g->from.n; i++) {
-        const cnri_trace_column *load = cnri_trace_column_of(&g->from.traces[i], NULL, CNRI_COLUMN_LOAD);
+        const cnri_trace_column *load =
+            cnri_trace_column_of(&g->from.traces[i], NULL, CNRI_COLUMN_LOAD);
         lua_createtable(L, 0, 3);
         lua_pushstring(L, g->from.names[i]);
         lua_setfield(L, -2, "name");
@@ -92,7 +94,8 @@ static void push_options(lua_State *L, const char *spec) {
         char text[128];
         const char *end;
         double number;
-        if (key == 0 || n - key > sizeof text) luaL_error(L, "%s: want NAME=VALUE behind a comma", spec);
+        if (key == 0 || n - key > sizeof text)
+            luaL_error(L, "%s: want NAME=VALUE behind a comma", spec);
         lua_pushlstring(L, word + 1, key);
         snprintf(text, sizeof text, "%.*s", key < n ? (int)(n - key - 1) : 0, word + 2 + key);
         if (key == n) lua_pushboolean(L, 1);
@@ -190,13 +193,14 @@ static double hz_of(lua_State *L, const cnri_seen_knob *k) {
     }
     const char *word = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
     if (strcmp(word, "lowest") == 0) return (double)(k->n_steps ? k->steps[0] : k->min_hz);
-    if (strcmp(word, "highest") == 0) return (double)(k->n_steps ? k->steps[k->n_steps - 1] : k->max_hz);
+    if (strcmp(word, "highest") == 0)
+        return (double)(k->n_steps ? k->steps[k->n_steps - 1] : k->max_hz);
     if (strcmp(word, "up") == 0) return beside(k, 1);
     if (strcmp(word, "down") == 0) return beside(k, -1);
     const char *best = cnri_nearest(word, words, 4);
     luaL_error(L, "the policy wants %s of '%s'%s%s%s: want hertz, lowest, highest, up or down",
-               *word ? word : luaL_typename(L, -1), k->name, best ? " (did you mean '" : "", best ? best : "",
-               best ? "'?)" : "");
+               *word ? word : luaL_typename(L, -1), k->name, best ? " (did you mean '" : "",
+               best ? best : "", best ? "'?)" : "");
     return 0;
 }
 
@@ -209,9 +213,12 @@ static void take_wish(lua_State *L, const cnri_seen_knob *k, cnri_wish *w) {
     lua_pop(L, 1);
     if (lua_getfield(L, -1, "cores") != LUA_TNIL) {
         const double n = lua_type(L, -1) == LUA_TNUMBER ? lua_tonumber(L, -1) : -1;
-        if (!(n >= 0 && n < 4096)) luaL_error(L, "the policy wants no number of cores of '%s'", k->name);
+        if (!(n >= 0 && n < 4096))
+            luaL_error(L, "the policy wants no number of cores of '%s'", k->name);
         const int32_t cores = (int32_t)n;
-        w->cores = cores < k->min_cores ? k->min_cores : cores > k->max_cores ? k->max_cores : cores;
+        w->cores = cores < k->min_cores   ? k->min_cores
+                   : cores > k->max_cores ? k->max_cores
+                                          : cores;
         if (k->max_cores == 0) w->cores = -1;
     }
     lua_pop(L, 1);
@@ -222,7 +229,8 @@ static void take_entry(lua_State *L, lua_governor *g, const char *key) {
     const cnri_seen *s = g->now;
     int32_t found = 0;
     if (strcmp(key, "why") == 0) {
-        snprintf(g->why, sizeof g->why, "%s", lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "");
+        snprintf(g->why, sizeof g->why, "%s",
+                 lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "");
         return;
     }
     if (strcmp(key, "period") == 0) {
@@ -233,7 +241,8 @@ static void take_entry(lua_State *L, lua_governor *g, const char *key) {
     }
     for (int32_t i = 0; i < s->n_knobs; i++) {
         const cnri_seen_knob *k = &s->knobs[i];
-        if (strcmp(key, "*") && strcmp(key, k->name) && (!*k->feeds || strcmp(key, k->feeds))) continue;
+        if (strcmp(key, "*") && strcmp(key, k->name) && (!*k->feeds || strcmp(key, k->feeds)))
+            continue;
         take_wish(L, k, &g->wishes[i]);
         found++;
     }
@@ -241,8 +250,8 @@ static void take_entry(lua_State *L, lua_governor *g, const char *key) {
     const char *names[CNRI_MOST_KNOBS];
     for (int32_t i = 0; i < s->n_knobs; i++) names[i] = s->knobs[i].name;
     const char *best = cnri_nearest(key, names, s->n_knobs);
-    luaL_error(L, "the policy sets '%s', which is no knob%s%s%s", key, best ? " (did you mean '" : "",
-               best ? best : "", best ? "'?)" : "");
+    luaL_error(L, "the policy sets '%s', which is no knob%s%s%s", key,
+               best ? " (did you mean '" : "", best ? best : "", best ? "'?)" : "");
 }
 
 static void take_answer(lua_State *L, lua_governor *g) {
@@ -256,7 +265,8 @@ static void take_answer(lua_State *L, lua_governor *g) {
     }
     for (lua_pushnil(L); lua_next(L, answer); lua_pop(L, 1)) {
         if (lua_type(L, -2) != LUA_TSTRING)
-            luaL_error(L, "the policy's answer: want names of knobs as keys, got a %s value", luaL_typename(L, -2));
+            luaL_error(L, "the policy's answer: want names of knobs as keys, got a %s value",
+                       luaL_typename(L, -2));
         take_entry(L, g, lua_tostring(L, -2));
     }
 }
@@ -281,7 +291,8 @@ static int start(lua_State *L) {
     return 0;
 }
 
-static cnr_status run_step(void *arg, const cnri_seen *seen, cnri_wish *wishes, double *period, cnr_error *err) {
+static cnr_status run_step(void *arg, const cnri_seen *seen, cnri_wish *wishes, double *period,
+                           cnr_error *err) {
     lua_governor *g = arg;
     g->now = seen;
     g->wishes = wishes;
@@ -311,7 +322,8 @@ static int load(lua_State *L) {
 }
 
 char *cnri_governors_folder(void) {
-    char *scripts = cnri_lua_scripts(), *path = scripts ? cnri_format("%s/../governors", scripts) : NULL;
+    char *scripts = cnri_lua_scripts(),
+         *path = scripts ? cnri_format("%s/../governors", scripts) : NULL;
     cnri_free(scripts);
     return path;
 }
@@ -329,8 +341,10 @@ static cnr_status find(lua_governor *g, cnr_error *err) {
     g->path = folder ? cnri_format("%s/%.*s.lua", folder, n, spec) : NULL;
     cnri_free(folder);
     if (g->path && stat(g->path, &info) == 0) return CNR_OK;
-    return cnri_fail(err, CNR_E_NOT_FOUND, spec, "there is no policy \"%.*s\" among the installed ones, and it "
-                     "is no file", n, spec);
+    return cnri_fail(err, CNR_E_NOT_FOUND, spec,
+                     "there is no policy \"%.*s\" among the installed ones, and it "
+                     "is no file",
+                     n, spec);
 }
 
 static const char *why(void *arg) {
@@ -344,8 +358,8 @@ static void close_policy(void *arg) {
     cnri_free(g);
 }
 
-cnr_status cnri_frequency_policy_open(const char *spec, const cnri_learns *from, cnri_frequency_policy *out,
-                                      cnr_error *err) {
+cnr_status cnri_frequency_policy_open(const char *spec, const cnri_learns *from,
+                                      cnri_frequency_policy *out, cnr_error *err) {
     lua_governor *g = cnri_alloc_zero(sizeof *g);
     *out = (cnri_frequency_policy){0};
     if (!g) return cnri_fail(err, CNR_E_MEMORY, spec, "out of memory");
@@ -367,18 +381,22 @@ cnr_status cnri_frequency_policy_open(const char *spec, const cnri_learns *from,
 
 typedef struct dtw_options { double band, most; } dtw_options;
 const cnri_lua_key cnri_dtw_keys[] = {
-    CNRI_REAL("band: how far the path may stray from the diagonal, as a part (1)", dtw_options, band, 0, 1),
-    CNRI_REAL("most: given up, and infinite, as soon as it is above", dtw_options, most, 0, INFINITY),
+    CNRI_REAL("band: how far the path may stray from the diagonal, as a part (1)", dtw_options,
+              band, 0, 1),
+    CNRI_REAL("most: given up, and infinite, as soon as it is above", dtw_options, most, 0,
+              INFINITY),
     {0}};
 
 static double *series(lua_State *L, int at, int32_t *n) {
     luaL_checktype(L, at, LUA_TTABLE);
     const lua_Unsigned length = lua_rawlen(L, at);
-    if (length < 1 || length > 100000) luaL_error(L, "dtw: want 1 to 100000 numbers, got %d", (int)length);
+    if (length < 1 || length > 100000)
+        luaL_error(L, "dtw: want 1 to 100000 numbers, got %d", (int)length);
     double *values = lua_newuserdatauv(L, length * sizeof *values, 0);
     for (lua_Unsigned i = 0; i < length; i++) {
         if (lua_rawgeti(L, at, (lua_Integer)i + 1) != LUA_TNUMBER)
-            luaL_error(L, "dtw: want numbers, got a %s value at %d", luaL_typename(L, -1), (int)i + 1);
+            luaL_error(L, "dtw: want numbers, got a %s value at %d", luaL_typename(L, -1),
+                       (int)i + 1);
         values[i] = lua_tonumber(L, -1);
         lua_pop(L, 1);
     }

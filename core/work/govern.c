@@ -1,4 +1,5 @@
-/* A policy of frequencies at work: on a played machine, on a recording, on this machine, beside what runs. */
+/* A policy of frequencies at work: on a played machine, on a recording, on this machine, beside
+ * what runs. */
 #include "core/govern/govern.h"
 #include "core/work/work.h"
 #include <dirent.h>
@@ -40,7 +41,8 @@ static int by_name(const void *a, const void *b) {
 
 /* The recordings of the installation, in the order of their names. */
 static cnr_status find_traces(cnr_governing *g, cnr_error *err) {
-    char *folder = cnri_governors_folder(), *path = folder ? cnri_path_join(folder, "traces") : NULL;
+    char *folder = cnri_governors_folder(),
+         *path = folder ? cnri_path_join(folder, "traces") : NULL;
     DIR *dir = path ? opendir(path) : NULL;
     cnr_status status = CNR_OK;
     for (struct dirent *e; dir && !status && g->n_traces < MOST_TRACES && (e = readdir(dir));)
@@ -82,17 +84,20 @@ static cnr_status open_policy(cnr_governing *g, cnr_error *err) {
 /* "loop,seed=3" is an installed scene; what looks like a path is one. cnri_free. */
 static char *scene_spec(const char *spec) {
     const size_t n = strcspn(spec, ",");
-    if (memchr(spec, '/', n) || (n > 4 && strncmp(spec + n - 4, ".lua", 4) == 0)) return cnri_strdup(spec);
+    if (memchr(spec, '/', n) || (n > 4 && strncmp(spec + n - 4, ".lua", 4) == 0))
+        return cnri_strdup(spec);
     char *folder = cnri_governors_folder();
-    char *path = folder ? cnri_format("%s/scenes/%.*s.lua%s", folder, (int)n, spec, spec + n) : NULL;
+    char *path =
+        folder ? cnri_format("%s/scenes/%.*s.lua%s", folder, (int)n, spec, spec + n) : NULL;
     cnri_free(folder);
     return path;
 }
 
 static cnr_status read_scene(const char *spec, cnri_board **out, cnr_error *err) {
     char *full = scene_spec(spec);
-    const cnr_status status = full ? cnri_board_read(full, out, err)
-                                   : cnri_fail(err, CNR_E_NOT_FOUND, spec, "no scenes are installed");
+    const cnr_status status =
+        full ? cnri_board_read(full, out, err)
+             : cnri_fail(err, CNR_E_NOT_FOUND, spec, "no scenes are installed");
     cnri_free(full);
     return status;
 }
@@ -123,14 +128,16 @@ static cnr_status open_live(cnr_governing *g, cnr_error *err) {
                                        .address = g->rt->meter_address};
     cnr_status status = cnri_live_open(&options, &g->live, err);
     if (!status && cnri_live_knobs(g->live) == 0 && g->options.policy)
-        status = cnri_fail(err, CNR_E_NOT_FOUND, "govern", "this machine has no knob that a plugin finds: "
+        status = cnri_fail(err, CNR_E_NOT_FOUND, "govern",
+                           "this machine has no knob that a plugin finds: "
                            "there is nothing to set");
     if (!status) g->governor.machine = cnri_live_machine(g->live);
     return status;
 }
 
 /* Records without a policy. */
-static cnr_status leave(void *arg, const cnri_seen *seen, cnri_wish *wishes, double *period, cnr_error *err) {
+static cnr_status leave(void *arg, const cnri_seen *seen, cnri_wish *wishes, double *period,
+                        cnr_error *err) {
     (void)arg, (void)seen, (void)wishes, (void)period, (void)err;
     return CNR_OK;
 }
@@ -146,7 +153,8 @@ static cnr_status open_all(cnr_runtime *rt, const cnr_govern_options *options, c
     g->governor.period = g->options.period > 0 ? g->options.period : CNRI_TICK_USUAL;
     g->governor.policy = (cnri_frequency_policy){.step = leave};
     if (g->options.replay && (g->options.board || g->options.scene))
-        return cnri_fail(err, CNR_E_ARG, "govern", "a recording is replayed, or a scene played, not both");
+        return cnri_fail(err, CNR_E_ARG, "govern",
+                         "a recording is replayed, or a scene played, not both");
     cnr_status status = g->options.policy ? open_policy(g, err) : CNR_OK;
     if (status) return status;
     if (g->options.replay) return open_replay(g, err);
@@ -185,8 +193,12 @@ static void keep_tick(void *arg, const cnri_governor *governor) {
         return;
     }
     const cnri_seen_knob *k = &s->knobs[cnri_seen_main(s)];
-    *t = (cnr_tick){.size = sizeof *t, .seconds = s->time, .hz = s->n_knobs ? (double)k->hz : (double)NAN,
-                    .load = s->n_knobs ? k->load : (double)NAN, .watts = s->watts, .temperature = s->temperature};
+    *t = (cnr_tick){.size = sizeof *t,
+                    .seconds = s->time,
+                    .hz = s->n_knobs ? (double)k->hz : (double)NAN,
+                    .load = s->n_knobs ? k->load : (double)NAN,
+                    .watts = s->watts,
+                    .temperature = s->temperature};
 }
 
 static cnr_status save(cnr_governing *g, cnr_error *err) {
@@ -213,7 +225,8 @@ static void fill_result(cnr_governing *g, cnr_governed *out) {
         out->hot_share = g->play.time > 0 ? g->play.throttled / g->play.time : 0;
         out->longest_run = g->play.longest_run;
     }
-    const double end = g->plays ? g->play.last_end : out->seconds; /* of the last pass: passes are whole */
+    const double end =
+        g->plays ? g->play.last_end : out->seconds; /* of the last pass: passes are whole */
     const double joules = g->plays ? g->play.last_joules : out->joules;
     out->watts = out->seconds > 0 ? out->joules / out->seconds : (double)NAN;
     out->fps = end > 0 ? (double)out->runs / end : (double)NAN;
@@ -239,8 +252,8 @@ static void fill_result(cnr_governing *g, cnr_governed *out) {
     out->cpu_seconds = s->cpu_seconds;
     out->longest_tick = s->longest;
     out->limited_share = s->throttled;
-    snprintf(out->fault, sizeof out->fault, "%.60s%s%.180s", s->fault.where, s->fault.where[0] ? ": " : "",
-             s->faults ? s->fault.text : "");
+    snprintf(out->fault, sizeof out->fault, "%.60s%s%.180s", s->fault.where,
+             s->fault.where[0] ? ": " : "", s->faults ? s->fault.text : "");
     snprintf(out->why, sizeof out->why, "%s", g->policy.why ? g->policy.why(g->policy.arg) : "");
     const int32_t knob = seen->n_knobs ? cnri_seen_main(seen) : 0;
     snprintf(out->knob, sizeof out->knob, "%s", seen->n_knobs ? seen->knobs[knob].name : "");
@@ -255,7 +268,8 @@ static cnr_status finish(cnr_governing *g, cnr_status status, cnr_governed *out,
         g->ticks.at = NULL;
         *out = got;
     }
-    if (!status && g->out_of_memory) status = cnri_fail(err, CNR_E_MEMORY, "govern", "out of memory");
+    if (!status && g->out_of_memory)
+        status = cnri_fail(err, CNR_E_MEMORY, "govern", "out of memory");
     if (!status) status = save(g, err);
     const cnr_status closed = close_all(g, status ? NULL : err);
     if (status && out) cnr_governed_free(out);
@@ -276,8 +290,8 @@ static bool is_over(const cnr_governing *g, double most) {
     return most > 0 && p->seen.time >= most - 1e-9 && p->so_far.ticks > 0;
 }
 
-cnr_status cnr_govern(cnr_runtime *rt, const cnr_govern_options *options, const cnr_observer *observer,
-                      cnr_governed *out, cnr_error *err) {
+cnr_status cnr_govern(cnr_runtime *rt, const cnr_govern_options *options,
+                      const cnr_observer *observer, cnr_governed *out, cnr_error *err) {
     cnr_governing *g;
     cnr_status status = cnri_given(err, "runtime", rt, "options", options, NULL);
     if (!status && out && out->size < sizeof *out)
@@ -315,7 +329,8 @@ cnr_status cnr_govern_begin(cnr_runtime *rt, const cnr_govern_options *options, 
     *out = NULL;
     status = open_all(rt, options, &g, err);
     if (!status && !g->live)
-        status = cnri_fail(err, CNR_E_ARG, "govern", "what runs is governed live, not as a recording or a scene");
+        status = cnri_fail(err, CNR_E_ARG, "govern",
+                           "what runs is governed live, not as a recording or a scene");
     if (!status) status = cnri_pacer_start(&g->governor, keep_tick, g, &g->pacer, err);
     if (status) {
         if (g) close_all(g, NULL);
@@ -332,9 +347,10 @@ cnr_status cnr_govern_end(cnr_governing *g, cnr_governed *out, cnr_error *err) {
     if (given) return given;
     g->rt->passes.tell = NULL;
     cnri_pacer_stop(g->pacer);
-    const cnr_status room = out && out->size < sizeof *out
-                                ? cnri_fail(err, CNR_E_INVALID, "out", "its size is to be set before the call")
-                                : CNR_OK;
+    const cnr_status room =
+        out && out->size < sizeof *out
+            ? cnri_fail(err, CNR_E_INVALID, "out", "its size is to be set before the call")
+            : CNR_OK;
     return finish(g, room, room ? NULL : out, err);
 }
 

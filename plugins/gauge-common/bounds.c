@@ -1,4 +1,5 @@
-/* Knobs that are set by two attributes: what was found is kept, set between it, read back, put back. */
+/* Knobs that are set by two attributes: what was found is kept, set between it, read back, put
+ * back. */
 #include "bounds.h"
 #include <cnnrun/kit.h>
 #include <stdio.h>
@@ -72,7 +73,8 @@ static int name_file(bounds_file *file, const char *folder, const char *name) {
     return 1;
 }
 
-/* The bounds are what was found; steps outside them are listed, and never set. 0: they make no sense. */
+/* The bounds are what was found; steps outside them are listed, and never set. 0: they make no
+ * sense. */
 static int take_bounds(bounds_domain *d) {
     int32_t on = d->fixed_cores;
     GAUGE_EACH(i, d->n_cores) on += *d->cores[i].found == '1';
@@ -97,8 +99,8 @@ int bounds_files(bounds_domain *d, const char *folder, const char *least, const 
 }
 
 cnr_status bounds_open(const char *what, const cnr_gauge_options *options,
-                       cnr_status (*find)(bounds *list, const char *root, cnr_error *err), void **state,
-                       int32_t *n, cnr_error *err) {
+                       cnr_status (*find)(bounds *list, const char *root, cnr_error *err),
+                       void **state, int32_t *n, cnr_error *err) {
     bounds *list = gauge_host->alloc(sizeof *list);
     if (!list) return gauge_host->fail(err, CNR_E_MEMORY, what, "out of memory");
     memset(list, 0, sizeof *list);
@@ -144,7 +146,8 @@ cnr_status bounds_describe(void *state, int32_t domain, cnr_knob_domain *out, cn
     return CNR_OK;
 }
 
-cnr_status bounds_step_at(void *state, int32_t domain, int32_t index, uint64_t *hz, cnr_error *err) {
+cnr_status bounds_step_at(void *state, int32_t domain, int32_t index, uint64_t *hz,
+                          cnr_error *err) {
     (void)err;
     *hz = at(state, domain)->steps[index];
     return CNR_OK;
@@ -187,8 +190,9 @@ static uint64_t bound_now(const bounds_domain *d, const bounds_file *f) {
     return status ? 0 : hz_of(d, text);
 }
 
-/* Both bounds to hz: the one first that makes room, since the kernel keeps the least below the most.
- * A most that ends below is the kernel's limit (heat), which wins; one above was not taken. */
+/* Both bounds to hz: the one first that makes room, since the kernel keeps the least below the
+ * most. A most that ends below is the kernel's limit (heat), which wins; one above was not taken.
+ */
 static cnr_status set_hz(bounds_domain *d, uint64_t hz, cnr_error *err) {
     char text[32];
     text_of(d, hz, text);
@@ -197,8 +201,8 @@ static cnr_status set_hz(bounds_domain *d, uint64_t hz, cnr_error *err) {
     CNR_TRY(gauge_write_text(raise ? d->least.path : d->most.path, text, err));
     const uint64_t is = bound_now(d, &d->most);
     if (is <= hz) return CNR_OK;
-    return gauge_host->fail(err, CNR_E_STATE, d->most.path, "was set to %s, and is %llu Hz still", text,
-                            (unsigned long long)is);
+    return gauge_host->fail(err, CNR_E_STATE, d->most.path, "was set to %s, and is %llu Hz still",
+                            text, (unsigned long long)is);
 }
 
 /* The first of those that were found on stay on. */

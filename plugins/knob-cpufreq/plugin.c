@@ -25,19 +25,22 @@ static void parse_cores(const char *text, cores *out) {
         }
         const long first = strtol(text, &end, 10);
         const long last = *end == '-' ? strtol(end + 1, &end, 10) : first;
-        for (long cpu = first; cpu <= last && out->n < BOUNDS_CPUS; cpu++) out->cpu[out->n++] = (int32_t)cpu;
+        for (long cpu = first; cpu <= last && out->n < BOUNDS_CPUS; cpu++)
+            out->cpu[out->n++] = (int32_t)cpu;
         text = end;
     }
 }
 
 /* A core without a switch is always on. */
-static cnr_status find_switches(bounds_domain *d, const char *root, const cores *c, cnr_error *err) {
+static cnr_status find_switches(bounds_domain *d, const char *root, const cores *c,
+                                cnr_error *err) {
     d->cores = gauge_host->alloc(((size_t)c->n + 1) * sizeof *d->cores);
     if (!d->cores) return gauge_host->fail(err, CNR_E_MEMORY, d->domain.name, "out of memory");
     GAUGE_EACH(i, c->n) {
         bounds_file *f = &d->cores[d->n_cores];
         char folder[GAUGE_PATH];
-        snprintf(folder, sizeof folder, "%.440s/sys/devices/system/cpu/cpu%d", root, (int)c->cpu[i]);
+        snprintf(folder, sizeof folder, "%.440s/sys/devices/system/cpu/cpu%d", root,
+                 (int)c->cpu[i]);
         const int n = snprintf(f->path, sizeof f->path, "%s/online", folder);
         if (n < (int)sizeof f->path && gauge_look(folder, "online", f->found, sizeof f->found) &&
             access(f->path, W_OK) == 0)
@@ -104,8 +107,10 @@ static cnr_status add_policy(bounds *list, const char *root, const char *folder,
     d->own = c;
     d->load = read_load;
     gauge_name(&d->now, folder, "scaling_cur_freq");
-    if (gauge_look(folder, "scaling_available_frequencies", text, sizeof text)) bounds_steps_of(d, text);
-    if (gauge_look(folder, "scaling_boost_frequencies", text, sizeof text)) bounds_steps_of(d, text);
+    if (gauge_look(folder, "scaling_available_frequencies", text, sizeof text))
+        bounds_steps_of(d, text);
+    if (gauge_look(folder, "scaling_boost_frequencies", text, sizeof text))
+        bounds_steps_of(d, text);
     CNR_TRY(find_switches(d, root, c, err));
     bounds_files(d, folder, "scaling_min_freq", "scaling_max_freq");
     gauge_name(&d->loads[0], root, "proc/stat");
@@ -143,12 +148,16 @@ static cnr_status find(bounds *list, const char *root, cnr_error *err) {
     return status;
 }
 
-static cnr_status open_knob(const cnr_gauge_options *options, void **state, int32_t *n, cnr_error *err) {
+static cnr_status open_knob(const cnr_gauge_options *options, void **state, int32_t *n,
+                            cnr_error *err) {
     return bounds_open("cpufreq", options, find, state, n, err);
 }
 
-static const cnr_knob knob = {.size = sizeof(cnr_knob), .name = "cpufreq",
-                              .summary = "clocks and cores of processors", .open = open_knob, BOUNDS_HOOKS};
+static const cnr_knob knob = {.size = sizeof(cnr_knob),
+                              .name = "cpufreq",
+                              .summary = "clocks and cores of processors",
+                              .open = open_knob,
+                              BOUNDS_HOOKS};
 
 static cnr_status start(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
     (void)err;

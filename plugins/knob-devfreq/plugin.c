@@ -63,7 +63,8 @@ static cnr_status add_mali(bounds *list, const char *folder, cnr_error *err) {
 }
 
 static cnr_status each(bounds *list, const char *root, const char *pattern,
-                       cnr_status (*add)(bounds *list, const char *folder, cnr_error *err), cnr_error *err) {
+                       cnr_status (*add)(bounds *list, const char *folder, cnr_error *err),
+                       cnr_error *err) {
     gauge_found folders;
     cnr_status status = gauge_find(root, pattern, &folders, err);
     for (int32_t i = 0; i < folders.n && !status; i++) status = add(list, folders.at[i], err);
@@ -76,12 +77,16 @@ static cnr_status find(bounds *list, const char *root, cnr_error *err) {
     return list->n ? CNR_OK : each(list, root, "/sys/devices/platform/*.mali", add_mali, err);
 }
 
-static cnr_status open_knob(const cnr_gauge_options *options, void **state, int32_t *n, cnr_error *err) {
+static cnr_status open_knob(const cnr_gauge_options *options, void **state, int32_t *n,
+                            cnr_error *err) {
     return bounds_open("devfreq", options, find, state, n, err);
 }
 
-static const cnr_knob knob = {.size = sizeof(cnr_knob), .name = "devfreq",
-                              .summary = "clocks of GPUs, memory and buses", .open = open_knob, BOUNDS_HOOKS};
+static const cnr_knob knob = {.size = sizeof(cnr_knob),
+                              .name = "devfreq",
+                              .summary = "clocks of GPUs, memory and buses",
+                              .open = open_knob,
+                              BOUNDS_HOOKS};
 
 static cnr_status start(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
     (void)err;
@@ -89,4 +94,5 @@ static cnr_status start(const cnr_host *host, struct cnr_registrar *registrar, c
     return host->add(registrar, CNR_KIND_KNOB, &knob);
 }
 
-CNR_PLUGIN("knob-devfreq", "1", "clocks of GPUs (Mali and others), memory and buses, by devfreq", "MIT", start)
+CNR_PLUGIN("knob-devfreq", "1", "clocks of GPUs (Mali and others), memory and buses, by devfreq",
+           "MIT", start)

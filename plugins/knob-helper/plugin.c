@@ -1,4 +1,5 @@
-/* knob-helper: meters and knobs that only root may touch, by `cnnrun helper`, which runs as root. */
+/* knob-helper: meters and knobs that only root may touch, by `cnnrun helper`, which runs as root.
+ */
 #define _GNU_SOURCE
 #include "gauge.h"
 #include <cnnrun/kit.h>
@@ -22,14 +23,16 @@ static cnr_status gone(cnr_error *err, const char *what) {
 /* One line and its answer; "no CODE text" is an error. */
 static cnr_status ask(const client *c, char out[ROOM], cnr_error *err, const char *line) {
     size_t n = 0;
-    if (send(c->fd, line, strlen(line), MSG_NOSIGNAL) != (ssize_t)strlen(line)) return gone(err, "can't be asked");
+    if (send(c->fd, line, strlen(line), MSG_NOSIGNAL) != (ssize_t)strlen(line))
+        return gone(err, "can't be asked");
     while (n == 0 || out[n - 1] != '\n') {
         struct pollfd at = {.fd = c->fd, .events = POLLIN};
         if (poll(&at, 1, MOST_WAIT_MS) <= 0) return gone(err, "does not answer");
         const ssize_t got = recv(c->fd, out + n, ROOM - 1 - n, 0);
         if (got <= 0) return gone(err, "is gone");
         n += (size_t)got;
-        if (n == ROOM - 1) return gauge_host->fail(err, CNR_E_FORMAT, "helper", "answers more than a line");
+        if (n == ROOM - 1)
+            return gauge_host->fail(err, CNR_E_FORMAT, "helper", "answers more than a line");
     }
     out[n - 1] = 0;
     if (strncmp(out, "ok", 2) == 0 && (out[2] == ' ' || !out[2])) return CNR_OK;
@@ -40,7 +43,8 @@ static cnr_status ask(const client *c, char out[ROOM], cnr_error *err, const cha
 }
 
 static cnr_status strange(cnr_error *err) {
-    return gauge_host->fail(err, CNR_E_FORMAT, "helper", "answers with other numbers than are wanted");
+    return gauge_host->fail(err, CNR_E_FORMAT, "helper",
+                            "answers with other numbers than are wanted");
 }
 
 /* "name<tab>feeds", behind the numbers. */
@@ -62,8 +66,8 @@ static cnr_status connect_to(client *c, const char *root, cnr_error *err) {
         return gauge_host->fail(err, CNR_E_LIMIT, "helper", "the socket's path is too long");
     c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (c->fd < 0 || connect(c->fd, (const struct sockaddr *)&at, sizeof at) != 0)
-        return gauge_host->fail(err, errno == EACCES ? CNR_E_UNSUPPORTED : CNR_E_NOT_FOUND, at.sun_path, "%s",
-                                strerror(errno));
+        return gauge_host->fail(err, errno == EACCES ? CNR_E_UNSUPPORTED : CNR_E_NOT_FOUND,
+                                at.sun_path, "%s", strerror(errno));
     return CNR_OK;
 }
 
@@ -73,7 +77,8 @@ static void close_client(void *state) {
     gauge_host->free(c);
 }
 
-static cnr_status open_client(const cnr_gauge_options *options, int knobs, void **state, int32_t *n, cnr_error *err) {
+static cnr_status open_client(const cnr_gauge_options *options, int knobs, void **state, int32_t *n,
+                              cnr_error *err) {
     char line[ROOM];
     int meters, all;
     client *c = gauge_host->alloc(sizeof *c);
@@ -83,7 +88,8 @@ static cnr_status open_client(const cnr_gauge_options *options, int knobs, void 
     if (!status) status = ask(c, line, err, "hello\n");
     if (!status && sscanf(line, "ok %d %d", &meters, &all) != 2) status = strange(err);
     if (!status) *n = c->n = knobs ? all : meters;
-    if (!status && c->n <= 0) status = gauge_host->fail(err, CNR_E_NOT_FOUND, "helper", "it has none");
+    if (!status && c->n <= 0)
+        status = gauge_host->fail(err, CNR_E_NOT_FOUND, "helper", "it has none");
     if (status) close_client(c);
     else *state = c;
     return status;
@@ -91,18 +97,21 @@ static cnr_status open_client(const cnr_gauge_options *options, int knobs, void 
 
 /* ---- meters ---- */
 
-static cnr_status open_meter(const cnr_gauge_options *options, void **state, int32_t *n, cnr_error *err) {
+static cnr_status open_meter(const cnr_gauge_options *options, void **state, int32_t *n,
+                             cnr_error *err) {
     return open_client(options, 0, state, n, err);
 }
 
-static cnr_status describe_meter(void *state, int32_t domain, cnr_meter_domain *out, cnr_error *err) {
+static cnr_status describe_meter(void *state, int32_t domain, cnr_meter_domain *out,
+                                 cnr_error *err) {
     char line[ROOM], ask_for[64];
     unsigned long long wraps;
     int at = 0;
     snprintf(ask_for, sizeof ask_for, "meter %d\n", (int)domain);
     CNR_TRY(ask(state, line, err, ask_for));
-    if (sscanf(line, "ok %d %d %d %llu %d %d %n", &out->quantity, &out->period_ms, &out->estimated, &wraps,
-               &out->within, &out->covers, &at) != 6 || !at)
+    if (sscanf(line, "ok %d %d %d %llu %d %d %n", &out->quantity, &out->period_ms, &out->estimated,
+               &wraps, &out->within, &out->covers, &at) != 6 ||
+        !at)
         return strange(err);
     out->wraps_at = wraps;
     take_names(line + at, out->name, out->feeds);
@@ -123,7 +132,8 @@ static cnr_status read_meter(void *state, int32_t domain, cnr_reading *out, cnr_
 
 /* ---- knobs ---- */
 
-static cnr_status open_knob(const cnr_gauge_options *options, void **state, int32_t *n, cnr_error *err) {
+static cnr_status open_knob(const cnr_gauge_options *options, void **state, int32_t *n,
+                            cnr_error *err) {
     return open_client(options, 1, state, n, err);
 }
 
@@ -133,8 +143,9 @@ static cnr_status describe_knob(void *state, int32_t domain, cnr_knob_domain *ou
     int at = 0;
     snprintf(ask_for, sizeof ask_for, "knob %d\n", (int)domain);
     CNR_TRY(ask(state, line, err, ask_for));
-    if (sscanf(line, "ok %d %d %d %llu %llu %d %d %n", &out->n_steps, &out->writable, &out->period_ms, &low, &high,
-               &out->min_cores, &out->max_cores, &at) != 7 || !at)
+    if (sscanf(line, "ok %d %d %d %llu %llu %d %d %n", &out->n_steps, &out->writable,
+               &out->period_ms, &low, &high, &out->min_cores, &out->max_cores, &at) != 7 ||
+        !at)
         return strange(err);
     out->min_hz = low;
     out->max_hz = high;
@@ -142,7 +153,8 @@ static cnr_status describe_knob(void *state, int32_t domain, cnr_knob_domain *ou
     return CNR_OK;
 }
 
-static cnr_status step_at(void *state, int32_t domain, int32_t index, uint64_t *hz, cnr_error *err) {
+static cnr_status step_at(void *state, int32_t domain, int32_t index, uint64_t *hz,
+                          cnr_error *err) {
     char line[ROOM], ask_for[64];
     unsigned long long value;
     snprintf(ask_for, sizeof ask_for, "step %d %d\n", (int)domain, (int)index);
@@ -157,7 +169,8 @@ static cnr_status read_knob(void *state, int32_t domain, cnr_knob_state *out, cn
     unsigned long long hz, time;
     snprintf(ask_for, sizeof ask_for, "look %d\n", (int)domain);
     CNR_TRY(ask(state, line, err, ask_for));
-    if (sscanf(line, "ok %llu %d %d %d %llu", &hz, &out->load_percent, &out->cores, &out->temperature_mc, &time) != 5)
+    if (sscanf(line, "ok %llu %d %d %d %llu", &hz, &out->load_percent, &out->cores,
+               &out->temperature_mc, &time) != 5)
         return strange(err);
     out->hz = hz;
     out->time_ns = time;
@@ -166,7 +179,8 @@ static cnr_status read_knob(void *state, int32_t domain, cnr_knob_state *out, cn
 
 static cnr_status set(void *state, int32_t domain, uint64_t hz, int32_t cores, cnr_error *err) {
     char line[ROOM], ask_for[96];
-    snprintf(ask_for, sizeof ask_for, "set %d %llu %d\n", (int)domain, (unsigned long long)hz, (int)cores);
+    snprintf(ask_for, sizeof ask_for, "set %d %llu %d\n", (int)domain, (unsigned long long)hz,
+             (int)cores);
     return ask(state, line, err, ask_for);
 }
 
@@ -175,11 +189,23 @@ static cnr_status restore(void *state, cnr_error *err) {
     return ask(state, line, err, "restore\n");
 }
 
-static const cnr_meter meter = {.size = sizeof(cnr_meter), .name = "helper", .summary = "what only root may read, by cnnrun helper",
-                                .open = open_meter, .describe = describe_meter, .read = read_meter, .close = close_client};
-static const cnr_knob knob = {.size = sizeof(cnr_knob), .name = "helper", .summary = "what only root may set, by cnnrun helper",
-                              .open = open_knob, .describe = describe_knob, .step = step_at, .read = read_knob, .set = set,
-                              .restore = restore, .close = close_client};
+static const cnr_meter meter = {.size = sizeof(cnr_meter),
+                                .name = "as-root",
+                                .summary = "what only root may read, by cnnrun helper",
+                                .open = open_meter,
+                                .describe = describe_meter,
+                                .read = read_meter,
+                                .close = close_client};
+static const cnr_knob knob = {.size = sizeof(cnr_knob),
+                              .name = "as-root",
+                              .summary = "what only root may set, by cnnrun helper",
+                              .open = open_knob,
+                              .describe = describe_knob,
+                              .step = step_at,
+                              .read = read_knob,
+                              .set = set,
+                              .restore = restore,
+                              .close = close_client};
 
 static cnr_status start(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
     (void)err;
@@ -188,4 +214,5 @@ static cnr_status start(const cnr_host *host, struct cnr_registrar *registrar, c
     return status ? status : host->add(registrar, CNR_KIND_KNOB, &knob);
 }
 
-CNR_PLUGIN("knob-helper", "1", "meters and knobs that only root may touch, by cnnrun helper", "MIT", start)
+CNR_PLUGIN("knob-helper", "1", "meters and knobs that only root may touch, by cnnrun helper", "MIT",
+           start)

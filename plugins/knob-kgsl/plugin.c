@@ -13,17 +13,21 @@ static void read_load(bounds_domain *d, cnr_knob_state *state) {
     if (*d->loads[0].path && gauge_read_text(&d->loads[0], text, sizeof text, NULL) == CNR_OK &&
         gauge_host->parse_number(text, &end, &busy) && *end == ' ' &&
         gauge_host->parse_number(end + strspn(end, " "), &end, &total) && busy >= 0 && total >= 0) {
-        state->load_percent = total > 0 && busy <= total ? (int32_t)(100 * busy / total) : total > 0 ? 100 : 0;
+        state->load_percent = total > 0 && busy <= total ? (int32_t)(100 * busy / total)
+                              : total > 0                ? 100
+                                                         : 0;
         return;
     }
-    if (*d->loads[1].path && gauge_read_number(&d->loads[1], &busy, NULL) == CNR_OK && busy >= 0 && busy <= 100)
+    if (*d->loads[1].path && gauge_read_number(&d->loads[1], &busy, NULL) == CNR_OK && busy >= 0 &&
+        busy <= 100)
         state->load_percent = (int32_t)busy;
 }
 
 /* Steps are of the levels, so duplicates would shift them: such a table is only read. */
 static int steps_are_levels(bounds_domain *d, const char *folder) {
     double levels;
-    return !gauge_look_number(folder, "num_pwrlevels", &levels) || (int32_t)levels == d->domain.n_steps;
+    return !gauge_look_number(folder, "num_pwrlevels", &levels) ||
+           (int32_t)levels == d->domain.n_steps;
 }
 
 static int find_clock(bounds_domain *d, const char *folder) {
@@ -36,9 +40,11 @@ static int find_clock(bounds_domain *d, const char *folder) {
     }
     const double unit = d->unit;
     d->unit = 1;
-    if (gauge_look(folder, "gpu_available_frequencies", text, sizeof text)) bounds_steps_of(d, text);
+    if (gauge_look(folder, "gpu_available_frequencies", text, sizeof text))
+        bounds_steps_of(d, text);
     d->unit = 1e6;
-    if (!d->domain.n_steps && gauge_look(folder, "freq_table_mhz", text, sizeof text)) bounds_steps_of(d, text);
+    if (!d->domain.n_steps && gauge_look(folder, "freq_table_mhz", text, sizeof text))
+        bounds_steps_of(d, text);
     d->unit = unit;
     return 1;
 }
@@ -59,7 +65,8 @@ static cnr_status find(bounds *list, const char *root, cnr_error *err) {
         else {
             snprintf(d->domain.feeds, sizeof d->domain.feeds, "opencl:0");
             d->levels = 1;
-            if (steps_are_levels(d, folder)) bounds_files(d, folder, "min_pwrlevel", "max_pwrlevel");
+            if (steps_are_levels(d, folder))
+                bounds_files(d, folder, "min_pwrlevel", "max_pwrlevel");
             optional(&d->loads[0], folder, "gpubusy");
             optional(&d->loads[1], folder, "gpu_busy_percentage");
             optional(&d->temperature, folder, "temp");
@@ -71,12 +78,16 @@ static cnr_status find(bounds *list, const char *root, cnr_error *err) {
     return status;
 }
 
-static cnr_status open_knob(const cnr_gauge_options *options, void **state, int32_t *n, cnr_error *err) {
+static cnr_status open_knob(const cnr_gauge_options *options, void **state, int32_t *n,
+                            cnr_error *err) {
     return bounds_open("kgsl", options, find, state, n, err);
 }
 
-static const cnr_knob knob = {.size = sizeof(cnr_knob), .name = "kgsl",
-                              .summary = "the clock of an Adreno GPU", .open = open_knob, BOUNDS_HOOKS};
+static const cnr_knob knob = {.size = sizeof(cnr_knob),
+                              .name = "kgsl",
+                              .summary = "the clock of an Adreno GPU",
+                              .open = open_knob,
+                              BOUNDS_HOOKS};
 
 static cnr_status start(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
     (void)err;

@@ -1,7 +1,8 @@
 /* knob-nvml: clocks of NVIDIA's cards by their management library, which is opened at run time.
  *
- * What is set are the clocks that applications get: of all that the library can set they are those that
- * it can tell, too, so what was found can be put back. The found one is the highest that is ever set. */
+ * What is set are the clocks that applications get: of all that the library can set they are those
+ * that it can tell, too, so what was found can be put back. The found one is the highest that is
+ * ever set. */
 #include "gauge.h"
 #include <cnnrun/kit.h>
 #include <stdio.h>
@@ -42,15 +43,19 @@ typedef struct cards {
 
 static cnr_status open_library(nvml *lib, const char *root, cnr_error *err) {
     static const char name[] = "libnvidia-ml.so.1";
-    const struct { const char *symbol; void *to; } wanted[] = {
-        {"nvmlInit_v2", &lib->start}, {"nvmlShutdown", &lib->stop},
-        {"nvmlDeviceGetCount_v2", &lib->count}, {"nvmlDeviceGetHandleByIndex_v2", &lib->handle},
-        {"nvmlDeviceGetSupportedGraphicsClocks", &lib->steps}, {"nvmlDeviceGetClockInfo", &lib->clock},
-        {"nvmlDeviceGetApplicationsClock", &lib->found},
-        {"nvmlDeviceSetApplicationsClocks", &lib->set},
-        {"nvmlDeviceGetAPIRestriction", &lib->restricted},
-        {"nvmlDeviceGetUtilizationRates", &lib->busy}, {"nvmlDeviceGetTemperature", &lib->temperature},
-        {"nvmlErrorString", &lib->text}};
+    const struct { const char *symbol; void *to;
+    } wanted[] = {{"nvmlInit_v2", &lib->start},
+                  {"nvmlShutdown", &lib->stop},
+                  {"nvmlDeviceGetCount_v2", &lib->count},
+                  {"nvmlDeviceGetHandleByIndex_v2", &lib->handle},
+                  {"nvmlDeviceGetSupportedGraphicsClocks", &lib->steps},
+                  {"nvmlDeviceGetClockInfo", &lib->clock},
+                  {"nvmlDeviceGetApplicationsClock", &lib->found},
+                  {"nvmlDeviceSetApplicationsClocks", &lib->set},
+                  {"nvmlDeviceGetAPIRestriction", &lib->restricted},
+                  {"nvmlDeviceGetUtilizationRates", &lib->busy},
+                  {"nvmlDeviceGetTemperature", &lib->temperature},
+                  {"nvmlErrorString", &lib->text}};
     void *library = gauge_library(root, name, err);
     if (!library) return CNR_E_NOT_FOUND;
     for (int i = 0; i < CNR_ROWS(wanted); i++)
@@ -59,7 +64,8 @@ static cnr_status open_library(nvml *lib, const char *root, cnr_error *err) {
     return CNR_OK;
 }
 
-static cnr_status complain(const nvml *lib, int code, const char *where, const char *what, cnr_error *err) {
+static cnr_status complain(const nvml *lib, int code, const char *where, const char *what,
+                           cnr_error *err) {
     const char *text = lib->text(code);
     return gauge_host->fail(err, CNR_E_DEVICE, where, "%s: %s", what, text ? text : "?");
 }
@@ -103,7 +109,8 @@ static cnr_status add_card(cards *l, unsigned index, cnr_error *err) {
     if (l->lib.found(device, GRAPHICS, &c->graphics)) c->graphics = 0;
     read_steps(&l->lib, c);
     if (l->lib.restricted(device, SET_APPLICATION_CLOCKS, &restricted)) restricted = 1;
-    c->domain.writable = c->memory && c->graphics && c->domain.n_steps && (!restricted || geteuid() == 0);
+    c->domain.writable =
+        c->memory && c->graphics && c->domain.n_steps && (!restricted || geteuid() == 0);
     return CNR_OK;
 }
 
@@ -124,10 +131,12 @@ static cnr_status open_cards(cards *l, const char *root, cnr_error *err) {
     code = l->lib.count(&n);
     if (code) return complain(&l->lib, code, "nvml", "counting the cards", err);
     for (unsigned i = 0; i < n && i < MOST_CARDS; i++) CNR_TRY(add_card(l, i, err));
-    return l->n ? CNR_OK : gauge_host->fail(err, CNR_E_NOT_FOUND, "nvml", "this machine has no card");
+    return l->n ? CNR_OK
+                : gauge_host->fail(err, CNR_E_NOT_FOUND, "nvml", "this machine has no card");
 }
 
-static cnr_status open_knob(const cnr_gauge_options *options, void **state, int32_t *n, cnr_error *err) {
+static cnr_status open_knob(const cnr_gauge_options *options, void **state, int32_t *n,
+                            cnr_error *err) {
     cards *l = gauge_host->alloc(sizeof *l);
     if (!l) return gauge_host->fail(err, CNR_E_MEMORY, "nvml", "out of memory");
     memset(l, 0, sizeof *l);
@@ -149,7 +158,8 @@ static cnr_status describe(void *state, int32_t domain, cnr_knob_domain *out, cn
     return CNR_OK;
 }
 
-static cnr_status step_at(void *state, int32_t domain, int32_t index, uint64_t *hz, cnr_error *err) {
+static cnr_status step_at(void *state, int32_t domain, int32_t index, uint64_t *hz,
+                          cnr_error *err) {
     (void)err;
     *hz = (uint64_t)((cards *)state)->at[domain]->steps[index] * 1000000u;
     return CNR_OK;
@@ -176,7 +186,8 @@ static cnr_status give(const cards *l, const card *c, unsigned mhz, cnr_error *e
     if (!code) code = l->lib.found(c->device, GRAPHICS, &is);
     if (code) return complain(&l->lib, code, c->domain.name, "its clock can't be set", err);
     if (is <= mhz) return CNR_OK;
-    return gauge_host->fail(err, CNR_E_STATE, c->domain.name, "was set to %u MHz, and is %u still", mhz, is);
+    return gauge_host->fail(err, CNR_E_STATE, c->domain.name, "was set to %u MHz, and is %u still",
+                            mhz, is);
 }
 
 static cnr_status set(void *state, int32_t domain, uint64_t hz, int32_t cores, cnr_error *err) {
@@ -201,7 +212,8 @@ static int32_t found(void *state, char *text, size_t room) {
     int32_t n = 0;
     GAUGE_EACH(i, l->n) {
         const size_t used = (size_t)n < room ? (size_t)n : room;
-        n += snprintf(text + used, room - used, "%d %u %u\n", (int)i, l->at[i]->memory, l->at[i]->graphics);
+        n += snprintf(text + used, room - used, "%d %u %u\n", (int)i, l->at[i]->memory,
+                      l->at[i]->graphics);
     }
     return n;
 }
@@ -219,10 +231,18 @@ static cnr_status bring_back(void *state, const char *text, cnr_error *err) {
     return restore(l, err);
 }
 
-static const cnr_knob knob = {
-    .size = sizeof(cnr_knob), .name = "nvml", .summary = "clocks of NVIDIA's cards", .open = open_knob,
-    .describe = describe, .step = step_at, .read = read_knob, .set = set, .restore = restore,
-    .close = close_knob, .found = found, .bring_back = bring_back};
+static const cnr_knob knob = {.size = sizeof(cnr_knob),
+                              .name = "nvml",
+                              .summary = "clocks of NVIDIA's cards",
+                              .open = open_knob,
+                              .describe = describe,
+                              .step = step_at,
+                              .read = read_knob,
+                              .set = set,
+                              .restore = restore,
+                              .close = close_knob,
+                              .found = found,
+                              .bring_back = bring_back};
 
 static cnr_status start(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
     (void)err;

@@ -37,7 +37,7 @@ is((stat $path)[2] & 0777, 0600, 'to its owner alone, where there is no group');
 $ENV{CNNRUN_HELPER} = $path;
 $ENV{CNNRUN_CACHE} = "$dir/user";
 my $client = "$build/cnnrun %s --plugin-dir $build/plugins/knob-helper.so --sysfs-root $dir";
-like(scalar(sprintf($client, 'gauges') =~ s/^(.*)$/`$1 2>&1`/er), qr/^helper +gpu +knob +480 MHz/m, 'its knobs are listed');
+like(scalar(sprintf($client, 'gauges') =~ s/^(.*)$/`$1 2>&1`/er), qr/^as-root +gpu +knob +480 MHz/m, 'its knobs are listed');
 my $pid = fork;
 if (!$pid) {
     open STDOUT, '>', "$dir/out";

@@ -1,6 +1,6 @@
-/* Frequency policies: what is wished is kept within bounds, faults keep the last good setting, a limit of
- * temperature wins; policies in Lua that throw, loop, allocate and ask for nonsense; time warping, played
- * machines, recordings. */
+/* Frequency policies: what is wished is kept within bounds, faults keep the last good setting, a
+ * limit of temperature wins; policies in Lua that throw, loop, allocate and ask for nonsense; time
+ * warping, played machines, recordings. */
 #include "core/govern/govern.h"
 #include "core/work/work.h"
 #include "tests/tap.h"
@@ -59,7 +59,8 @@ static cnr_status set(void *arg, int32_t knob, uint64_t hz, int32_t cores, cnr_e
 }
 
 static double wished;
-static cnr_status wish(void *arg, const cnri_seen *seen, cnri_wish *wishes, double *period, cnr_error *err) {
+static cnr_status wish(void *arg, const cnri_seen *seen, cnri_wish *wishes, double *period,
+                       cnr_error *err) {
     (void)arg, (void)seen, (void)period, (void)err;
     wishes[0].hz = wished;
     return CNR_OK;
@@ -76,7 +77,8 @@ static void hear(void *arg, int32_t level, const char *who, const char *text) {
 
 static cnri_governor governor_of(fake *f, cnri_frequency_policy policy) {
     *f = (fake){.temperature = NAN, .hz = {480000000, 480000000}, .cores = 4};
-    return (cnri_governor){.machine = {f, look, set}, .policy = policy, .limit = NAN, .period = 0.1};
+    return (cnri_governor){
+        .machine = {f, look, set}, .policy = policy, .limit = NAN, .period = 0.1};
 }
 
 static void tick(cnri_governor *g, int n) {
@@ -108,7 +110,8 @@ static void test_clamps(void) {
     look(&f, &g.seen, NULL);
     g.seen.knobs[0].writable = 0;
     tick(&g, 2);
-    ok(g.so_far.advises && f.sets == 0 && g.so_far.switches == 1, "a knob that can't be set: advice, nothing more");
+    ok(g.so_far.advises && f.sets == 0 && g.so_far.switches == 1,
+       "a knob that can't be set: advice, nothing more");
 }
 
 static void test_faults(void) {
@@ -123,7 +126,8 @@ static void test_faults(void) {
         tick(&g, 1);
         ok(f.hz[0] == 350000000 && warnings == 1, "%g Hz: the last good setting, told", wished);
         tick(&g, 10);
-        ok(g.so_far.off && g.so_far.faults == CNRI_MOST_FAULTS && f.hz[0] == 350000000 && warnings == 2,
+        ok(g.so_far.off && g.so_far.faults == CNRI_MOST_FAULTS && f.hz[0] == 350000000 &&
+               warnings == 2,
            "three turn it off, told once");
     }
     fake f;
@@ -187,48 +191,65 @@ static cnri_governor run_policy(const char *text, fake *f, int ticks) {
     return g;
 }
 
-#define AFTER_ONE "return { step = function(s, m) m.n = (m.n or 0) + 1 if m.n == 1 then return { gpu = 350e6 } end "
+#define AFTER_ONE                                                                                  \
+    "return { step = function(s, m) m.n = (m.n or 0) + 1 if m.n == 1 then return { gpu = 350e6 } " \
+    "end "
 
 static void test_bad_policies(void) {
-    static const struct { const char *text, *what, *told; } bad[] = {
+    static const struct { const char *text, *what, *told;
+    } bad[] = {
         {AFTER_ONE "error('no more') end }", "throws", "no more"},
         {AFTER_ONE "while true do end end }", "loops", "longer than it may"},
-        {AFTER_ONE "while true do pcall(function() while true do end end) end end }", "loops and catches", "longer than it may"},
+        {AFTER_ONE "while true do pcall(function() while true do end end) end end }",
+         "loops and catches", "longer than it may"},
         {AFTER_ONE "local t = 'x' while true do t = t .. t end end }", "allocates", "memory"},
         {AFTER_ONE "return { gpu = 10e12 } end }", "asks for 10 THz", "wants 1e+13 Hz of gpu"},
         {AFTER_ONE "return { gpu = -1 } end }", "asks for a negative number", "wants -1 Hz of gpu"},
         {AFTER_ONE "return { gpu = 0/0 } end }", "asks for no number", "Hz of gpu"},
         {AFTER_ONE "return { gpu = 'highes' } end }", "misspells a word", "did you mean 'highest'"},
         {AFTER_ONE "return { gpv = 350e6 } end }", "sets no knob", "did you mean 'gpu'"},
-        {AFTER_ONE "return { gpu = {} , ['cpu0-3'] = { cores = -1 } } end }", "asks for no cores", "no number of cores"},
+        {AFTER_ONE "return { gpu = {} , ['cpu0-3'] = { cores = -1 } } end }", "asks for no cores",
+         "no number of cores"},
         {AFTER_ONE "return { period = 0 } end }", "never wants to sleep", "want seconds"},
         {AFTER_ONE "return { true } end }", "answers a list", "want names of knobs"},
         {AFTER_ONE "return io.open('/etc/passwd') end }", "wants files", "unknown global 'io'"}};
     for (size_t i = 0; i < CNRI_COUNT(bad); i++) {
         fake f;
         const cnri_governor g = run_policy(bad[i].text, &f, 8);
-        ok(f.hz[0] == 350000000 && g.so_far.off && g.so_far.faults == 3 && warnings == 2 && f.sets == 1,
+        ok(f.hz[0] == 350000000 && g.so_far.off && g.so_far.faults == 3 && warnings == 2 &&
+               f.sets == 1,
            "one that %s: last good setting, off after three, told once", bad[i].what);
         has_text(g.so_far.fault.text, bad[i].told, "and why");
     }
     cnr_error err = CNR_ERROR_INIT;
     cnri_frequency_policy p;
-    is_int(cnri_frequency_policy_open(write_policy("return 7"), NULL, &p, &err), CNR_E_SCRIPT, "no policy at all");
+    is_int(cnri_frequency_policy_open(write_policy("return 7"), NULL, &p, &err), CNR_E_SCRIPT,
+           "no policy at all");
     has_text(err.text, "want a table { step = function(seen, memory)", "is told so");
-    is_int(cnri_frequency_policy_open("no_such", NULL, &p, &err), CNR_E_NOT_FOUND, "a name that nothing has");
+    is_int(cnri_frequency_policy_open("no_such", NULL, &p, &err), CNR_E_NOT_FOUND,
+           "a name that nothing has");
 }
 
 static void test_good_policies(void) {
     fake f;
-    run_policy("return { step = function(s, m) m.n = (m.n or 0) + 1 return m.n % 2 == 1 and 'lowest' or 'up' end }", &f, 2);
+    run_policy("return { step = function(s, m) m.n = (m.n or 0) + 1 return m.n % 2 == 1 and "
+               "'lowest' or 'up' end }",
+               &f, 2);
     is_int((long long)f.hz[0], 350000000, "words; memory lasts");
-    run_policy("return { step = function(s) return { cpu = { hz = 200e6, cores = 2 }, gpu = s.knobs.gpu.steps[1] } end }", &f, 1);
-    ok(f.hz[1] == 200000000 && f.cores == 2 && f.hz[0] == 177000000, "by device, cores, several knobs");
-    cnri_governor g = run_policy("return { step = function(s) return { ['*'] = 'lowest', period = 99 } end }", &f, 1);
+    run_policy("return { step = function(s) return { cpu = { hz = 200e6, cores = 2 }, gpu = "
+               "s.knobs.gpu.steps[1] } end }",
+               &f, 1);
+    ok(f.hz[1] == 200000000 && f.cores == 2 && f.hz[0] == 177000000,
+       "by device, cores, several knobs");
+    cnri_governor g = run_policy(
+        "return { step = function(s) return { ['*'] = 'lowest', period = 99 } end }", &f, 1);
     ok(f.hz[0] == 177000000 && f.hz[1] == 177000000, "all of them");
     ok(g.period == CNRI_TICK_MOST, "ticks are never too rare");
-    run_policy("return { step = function(s) assert(s.knob.name == 'gpu' and s.knob.load == .5 and s.watts == 2 and "
-               "s.knobs[2].max_cores == 4 and s.runs.count == 0 and not s.runs.cycle) return 'highest' end }", &f, 1);
+    run_policy("return { step = function(s) assert(s.knob.name == 'gpu' and s.knob.load == .5 and "
+               "s.watts == 2 and "
+               "s.knobs[2].max_cores == 4 and s.runs.count == 0 and not s.runs.cycle) return "
+               "'highest' end }",
+               &f, 1);
     is_int((long long)f.hz[0], 543000000, "what it sees");
 }
 
@@ -240,7 +261,8 @@ static double plain(const double *a, int n, const double *b, int m) {
         for (int j = 0; j <= m; j++) d[i][j] = i || j ? (double)INFINITY : 0;
     for (int i = 1; i <= n; i++)
         for (int j = 1; j <= m; j++)
-            d[i][j] = fabs(a[i - 1] - b[j - 1]) + fmin(d[i - 1][j], fmin(d[i][j - 1], d[i - 1][j - 1]));
+            d[i][j] =
+                fabs(a[i - 1] - b[j - 1]) + fmin(d[i - 1][j], fmin(d[i][j - 1], d[i - 1][j - 1]));
     return d[n][m];
 }
 
@@ -269,7 +291,8 @@ static void test_dtw(void) {
 /* ---- played machines and recordings ---- */
 
 static const char scene[] =
-    "return { clocks = { { name = 'gpu', feeds = 'opencl:0', static = .1, per_v2_mhz = .002, rest = 1,\n"
+    "return { clocks = { { name = 'gpu', feeds = 'opencl:0', static = .1, per_v2_mhz = .002, rest "
+    "= 1,\n"
     " steps = { { mhz = 100, volts = .8 }, { mhz = 200, volts = 1 } } } },\n"
     " phases = { { clock = 'gpu', seconds = .2, megacycles = 40, run = true } } }\n";
 
@@ -281,8 +304,13 @@ static cnr_governed play(const char *policy, const char *what, double seconds, c
     char own[300];
     const int n = (int)strcspn(policy, ",");
     snprintf(own, sizeof own, CNRT_SOURCE_DIR "/governors/%.*s.lua%s", n, policy, policy + n);
-    const char *const traces[] = {CNRT_SOURCE_DIR "/governors/traces/loop4.csv", CNRT_SOURCE_DIR "/governors/traces/mail.csv", NULL};
-    const cnr_govern_options o = {.size = sizeof o, .policy = own, .scene = what, .seconds = seconds, .keep_ticks = 1,
+    const char *const traces[] = {CNRT_SOURCE_DIR "/governors/traces/loop4.csv",
+                                  CNRT_SOURCE_DIR "/governors/traces/mail.csv", NULL};
+    const cnr_govern_options o = {.size = sizeof o,
+                                  .policy = own,
+                                  .scene = what,
+                                  .seconds = seconds,
+                                  .keep_ticks = 1,
                                   .traces = traces};
     const cnr_status status = cnr_govern(rt, &o, NULL, &g, &err);
     if (status != want) ok(0, "%s: %s: %s", what, err.where, err.text);
@@ -298,18 +326,25 @@ static void test_play(void) {
     ok(fabs(g.load - 40.0 / 60) < 0.01, "load is what works (%g)", g.load);
     cnr_governed_free(&g);
     g = play("fixed", path, 60, CNR_OK);
-    ok(fabs(g.run_seconds - 0.4) < 1e-9 && fabs(g.edp - 0.4 * 0.4 * 0.5) < 1e-9, "at the other step");
+    ok(fabs(g.run_seconds - 0.4) < 1e-9 && fabs(g.edp - 0.4 * 0.4 * 0.5) < 1e-9,
+       "at the other step");
     is_int(g.n_ticks, 601, "a tick each 0.1 s");
     cnr_governed_free(&g);
     g = play("edp", path, 120, CNR_OK);
     ok(g.edp < 0.4 * 0.4 * 0.5 * 1.01, "edp finds the better (%g)", g.edp);
     cnr_governed_free(&g);
     char bad[80];
-    snprintf(bad, sizeof bad, "%s", write_policy("return { clocks = { { name = 'gpu', steps = { { mhz = 2 }, { mhz = 1 } } } } }"));
+    snprintf(bad, sizeof bad, "%s",
+             write_policy(
+                 "return { clocks = { { name = 'gpu', steps = { { mhz = 2 }, { mhz = 1 } } } } }"));
     play("fixed", bad, 1, CNR_E_FORMAT);
-    snprintf(bad, sizeof bad, "%s", write_policy("return { clocks = { { name = 'gpu', steps = { { mhz = 2 } } } }, phases = { { clock = 'gpv', seconds = 1 } } }"));
+    snprintf(bad, sizeof bad, "%s",
+             write_policy("return { clocks = { { name = 'gpu', steps = { { mhz = 2 } } } }, phases "
+                          "= { { clock = 'gpv', seconds = 1 } } }"));
     play("fixed", bad, 1, CNR_E_NOT_FOUND);
-    snprintf(bad, sizeof bad, "%s", write_policy("return { clocks = { { name = 'gpu', steps = { { mhz = 2 } } } }, phases = { { seconds = 0 } } }"));
+    snprintf(bad, sizeof bad, "%s",
+             write_policy("return { clocks = { { name = 'gpu', steps = { { mhz = 2 } } } }, phases "
+                          "= { { seconds = 0 } } }"));
     play("fixed", bad, 1, CNR_E_FORMAT);
     ok(1, "scenes that make no sense are refused");
 }
@@ -317,10 +352,12 @@ static void test_play(void) {
 static void test_cost(void) {
     char path[80];
     snprintf(path, sizeof path, "%s", write_policy(scene));
-    static const char *const all[] = {"default", "fixed", "dtw", "dtw_learned", "deadline,fps=2", "edp", "cool"};
+    static const char *const all[] = {"default",        "fixed", "dtw", "dtw_learned",
+                                      "deadline,fps=2", "edp",   "cool"};
     for (size_t i = 0; i < CNRI_COUNT(all); i++) {
         cnr_governed g = play(all[i], path, 1000, CNR_OK);
-        ok(g.ticks > 10000 && g.cpu_seconds / g.seconds < 0.005, "%s: %.4f%% of a processor, the longest tick %.3f ms", all[i],
+        ok(g.ticks > 10000 && g.cpu_seconds / g.seconds < 0.005,
+           "%s: %.4f%% of a processor, the longest tick %.3f ms", all[i],
            100 * g.cpu_seconds / g.seconds, 1e3 * g.longest_tick);
         is_int(g.faults, 0, "without a fault");
         cnr_governed_free(&g);
@@ -334,27 +371,40 @@ static void test_trace(void) {
     snprintf(path, sizeof path, "%s/t.csv", folder);
     char scene_path[80];
     snprintf(scene_path, sizeof scene_path, "%s", write_policy(scene));
-    const cnr_govern_options o = {.size = sizeof o, .policy = CNRT_SOURCE_DIR "/governors/fixed.lua", .scene = scene_path, .seconds = 20,
-                                  .record = path, .note = "simulated\nscene: inference"};
+    const cnr_govern_options o = {.size = sizeof o,
+                                  .policy = CNRT_SOURCE_DIR "/governors/fixed.lua",
+                                  .scene = scene_path,
+                                  .seconds = 20,
+                                  .record = path,
+                                  .note = "simulated\nscene: inference"};
     is_int(cnr_govern(rt, &o, NULL, NULL, &err), CNR_OK, "recorded");
     is_int(cnri_trace_read(path, &t, &err), CNR_OK, "and read again");
     is_text(t.note, "simulated\nscene: inference", "with its note");
     const cnri_trace_column *load = cnri_trace_column_of(&t, "gpu", CNRI_COLUMN_LOAD);
-    ok(load && t.n == 201 && isnan(load->at[0]) && load->at[1] == 0 && load->at[5] == 0, "loads, one of which was not told");
+    ok(load && t.n == 201 && isnan(load->at[0]) && load->at[1] == 0 && load->at[5] == 0,
+       "loads, one of which was not told");
     cnri_trace_free(&t);
     cnr_governed g = {.size = sizeof g};
-    const cnr_govern_options again = {.size = sizeof again, .policy = CNRT_SOURCE_DIR "/governors/fixed.lua,at=lowest", .replay = path, .keep_ticks = 1};
+    const cnr_govern_options again = {.size = sizeof again,
+                                      .policy = CNRT_SOURCE_DIR "/governors/fixed.lua,at=lowest",
+                                      .replay = path,
+                                      .keep_ticks = 1};
     is_int(cnr_govern(rt, &again, NULL, &g, &err), CNR_OK, "replayed");
     ok(fabs(g.load - 0.5) < 0.02 && g.runs >= 49, "the work that was recorded (load %g)", g.load);
     cnr_governed_free(&g);
-    static const struct { const char *text, *told; } wrong[] = {
-        {"", "no two rows"}, {"time,gpu.hz\n0,1\n", "no two rows"}, {"gpu.hz\n1\n2\n", "no column \"time\""},
-        {"time,gpu.speed\n", "the column \"gpu.speed\""}, {"time,gpu.hz\n0,1\n1\n", "want 2 cells, got fewer"},
-        {"time,gpu.hz\n0,1,2\n", "want 2 cells, got more"}, {"time,gpu.hz\n0,x\n", "want a number for gpu.hz, got \"x\""},
-        {"time,gpu.hz\n1,1\n1,1\n", "the time does not rise"}};
+    static const struct { const char *text, *told;
+    } wrong[] = {{"", "no two rows"},
+                 {"time,gpu.hz\n0,1\n", "no two rows"},
+                 {"gpu.hz\n1\n2\n", "no column \"time\""},
+                 {"time,gpu.speed\n", "the column \"gpu.speed\""},
+                 {"time,gpu.hz\n0,1\n1\n", "want 2 cells, got fewer"},
+                 {"time,gpu.hz\n0,1,2\n", "want 2 cells, got more"},
+                 {"time,gpu.hz\n0,x\n", "want a number for gpu.hz, got \"x\""},
+                 {"time,gpu.hz\n1,1\n1,1\n", "the time does not rise"}};
     for (size_t i = 0; i < CNRI_COUNT(wrong); i++) {
         snprintf(bad, sizeof bad, "%s", write_policy(wrong[i].text));
-        ok(cnri_trace_read(bad, &t, &err) == CNR_E_FORMAT && strstr(err.text, wrong[i].told), "a recording: %s", err.text);
+        ok(cnri_trace_read(bad, &t, &err) == CNR_E_FORMAT && strstr(err.text, wrong[i].told),
+           "a recording: %s", err.text);
     }
 }
 
@@ -362,15 +412,22 @@ static void test_trace(void) {
 
 static void test_live(void) {
     const char *const dirs[] = {CNRT_BUILD_DIR "/tests/core/host/gauges/gauges.so", NULL};
-    const cnr_open_options o = {.size = sizeof o, .plugin_dirs = dirs, .no_default_dirs = 1, .log_level = CNR_LOG_WARN,
+    const cnr_open_options o = {.size = sizeof o,
+                                .plugin_dirs = dirs,
+                                .no_default_dirs = 1,
+                                .log_level = CNR_LOG_WARN,
                                 .log = hear};
     cnr_error err = CNR_ERROR_INIT;
     cnr_runtime *own;
     cnr_governing *governing;
     cnr_governed g = {.size = sizeof g};
     is_int(cnr_open(&own, &o, &err), CNR_OK, "a machine of made-up knobs");
-    const cnr_govern_options options = {.size = sizeof options, .policy = CNRT_SOURCE_DIR "/governors/fixed.lua,at=lowest", .period = 0.02, .keep_ticks = 1};
-    if (!is_int(cnr_govern_begin(own, &options, &governing, &err), CNR_OK, "governed")) note("%s: %s", err.where, err.text);
+    const cnr_govern_options options = {.size = sizeof options,
+                                        .policy = CNRT_SOURCE_DIR "/governors/fixed.lua,at=lowest",
+                                        .period = 0.02,
+                                        .keep_ticks = 1};
+    if (!is_int(cnr_govern_begin(own, &options, &governing, &err), CNR_OK, "governed"))
+        note("%s: %s", err.where, err.text);
     usleep(300000);
     cnr_gauge_list list = {.size = sizeof list};
     cnr_gauges(own, NULL, NULL, &list, &err);
@@ -392,7 +449,8 @@ static void test_live(void) {
 }
 
 int main(void) {
-    const cnr_open_options o = {.size = sizeof o, .no_default_dirs = 1, .log_level = CNR_LOG_WARN, .log = hear};
+    const cnr_open_options o = {
+        .size = sizeof o, .no_default_dirs = 1, .log_level = CNR_LOG_WARN, .log = hear};
     cnr_error err = CNR_ERROR_INIT;
     if (!mkdtemp(folder)) return 2;
     setenv("CNNRUN_CACHE", folder, 1);

@@ -1,5 +1,5 @@
-/* The helper's protocol: right answers, wrong lines, hundreds of thousands of made-up ones; who sets, and that
- * all is put back when a client goes. */
+/* The helper's protocol: right answers, wrong lines, hundreds of thousands of made-up ones; who
+ * sets, and that all is put back when a client goes. */
 #include "core/govern/govern.h"
 #include "core/work/work.h"
 #include "tests/tap.h"
@@ -28,8 +28,10 @@ static void test_answers(void) {
     ok(strncmp(ask(1, "look 0"), "ok 600000000 37 4 45500 ", 24) == 0, "how it is");
     is_text(ask(1, "set 0 420000000 -1"), "ok\n", "a setting");
     is_int((long long)hz(), 420000000, "is made");
-    ok(strstr(ask(1, "set 0 177000000 -1"), "too soon") != NULL, "not sooner than the knob takes it");
-    is_text(ask(2, "set 0 177000000 -1"), "no -13 another client sets the knobs\n", "nor by another");
+    ok(strstr(ask(1, "set 0 177000000 -1"), "too soon") != NULL,
+       "not sooner than the knob takes it");
+    is_text(ask(2, "set 0 177000000 -1"), "no -13 another client sets the knobs\n",
+            "nor by another");
     cnri_serving_gone(s, 2);
     is_int((long long)hz(), 420000000, "whose going changes nothing");
     cnri_serving_gone(s, 1);
@@ -42,11 +44,39 @@ static void test_answers(void) {
 }
 
 static void test_wrong(void) {
-    static const char *const wrong[] = {
-        "", " ", "hello 1", "hell", "helloo", "meter", "meter 2", "meter -1", "meter 0 0", "meter x", "read 9999999999999999999",
-        "knob 99", "step 0", "step 0 3", "step 0 -1", "step 1 0", "look", "set", "set 0 1", "set 0 -1 0", "set 0 1 -2",
-        "set 0 1 4294967296", "set 1 400000000 -1", "set 7 1 1", "SET 0 1 1", "set  0 1 1", "set 0 1 1 ", "set 0 1e9 1", "restore 1",
-        "\x01\x02", "hello\t", "knob 0\r", "exec /bin/sh"};
+    static const char *const wrong[] = {"",
+                                        " ",
+                                        "hello 1",
+                                        "hell",
+                                        "helloo",
+                                        "meter",
+                                        "meter 2",
+                                        "meter -1",
+                                        "meter 0 0",
+                                        "meter x",
+                                        "read 9999999999999999999",
+                                        "knob 99",
+                                        "step 0",
+                                        "step 0 3",
+                                        "step 0 -1",
+                                        "step 1 0",
+                                        "look",
+                                        "set",
+                                        "set 0 1",
+                                        "set 0 -1 0",
+                                        "set 0 1 -2",
+                                        "set 0 1 4294967296",
+                                        "set 1 400000000 -1",
+                                        "set 7 1 1",
+                                        "SET 0 1 1",
+                                        "set  0 1 1",
+                                        "set 0 1 1 ",
+                                        "set 0 1e9 1",
+                                        "restore 1",
+                                        "\x01\x02",
+                                        "hello\t",
+                                        "knob 0\r",
+                                        "exec /bin/sh"};
     int refused = 0;
     for (size_t i = 0; i < CNRI_COUNT(wrong); i++) {
         const char *got = ask(1, wrong[i]);
@@ -54,13 +84,32 @@ static void test_wrong(void) {
         refused += good;
         if (!good) note("\"%s\": %s", wrong[i], got);
     }
-    is_int(refused, (long long)CNRI_COUNT(wrong), "lines that are wrong get an answer of one line that says so");
+    is_int(refused, (long long)CNRI_COUNT(wrong),
+           "lines that are wrong get an answer of one line that says so");
     is_int((long long)hz(), 600000000, "and nothing was set");
 }
 
 static void test_fuzz(void) {
-    static const char *const words[] = {"hello", "meter", "read", "knob", "step", "look", "set", "restore", "0", "1", "-1", " ", "  ",
-                                        "420000000", "18446744073709551616", "9223372036854775807", "-9223372036854775808", "x", "\t", "%s%n"};
+    static const char *const words[] = {"hello",
+                                        "meter",
+                                        "read",
+                                        "knob",
+                                        "step",
+                                        "look",
+                                        "set",
+                                        "restore",
+                                        "0",
+                                        "1",
+                                        "-1",
+                                        " ",
+                                        "  ",
+                                        "420000000",
+                                        "18446744073709551616",
+                                        "9223372036854775807",
+                                        "-9223372036854775808",
+                                        "x",
+                                        "\t",
+                                        "%s%n"};
     char line[160];
     int bad = 0;
     uint64_t state = 88172645463325252u;
@@ -69,7 +118,8 @@ static void test_fuzz(void) {
         for (int w = 0; w < 6; w++) {
             state ^= state << 13, state ^= state >> 7, state ^= state << 17;
             const size_t k = state % (CNRI_COUNT(words) + 4);
-            if (k < CNRI_COUNT(words)) n += (size_t)snprintf(line + n, sizeof line - n, "%s%s", w ? " " : "", words[k]);
+            if (k < CNRI_COUNT(words))
+                n += (size_t)snprintf(line + n, sizeof line - n, "%s%s", w ? " " : "", words[k]);
             else if (n + 1 < sizeof line) line[n++] = (char)(1 + state / 64 % 255);
             if (n >= sizeof line - 1) n = sizeof line - 1;
             line[n] = 0;
@@ -87,7 +137,8 @@ static void test_fuzz(void) {
 
 int main(void) {
     const char *const dirs[] = {CNRT_BUILD_DIR "/tests/core/host/gauges/gauges.so", NULL};
-    const cnr_open_options o = {.size = sizeof o, .plugin_dirs = dirs, .no_default_dirs = 1, .log_level = CNR_LOG_ERROR};
+    const cnr_open_options o = {
+        .size = sizeof o, .plugin_dirs = dirs, .no_default_dirs = 1, .log_level = CNR_LOG_ERROR};
     const cnr_gauge_options gauges = {.size = sizeof gauges};
     cnr_error err = CNR_ERROR_INIT;
     cnr_runtime *rt;

@@ -1,5 +1,5 @@
-/* Knobs of cpufreq, devfreq, kgsl and NVML in trees of files: what is found, set, read back and put back, by
- * the process, by a signal's handler, and by the next one where a process was killed. */
+/* Knobs of cpufreq, devfreq, kgsl and NVML in trees of files: what is found, set, read back and put
+ * back, by the process, by a signal's handler, and by the next one where a process was killed. */
 #include "core/host/host.h"
 #include "core/graph/graph.h"
 #include "tests/tap.h"
@@ -64,7 +64,8 @@ static void make_tree(void) {
     put(GPU "cur_freq", "480000000\n");
     put(GPU "min_freq", "177000000\n");
     put(GPU "max_freq", "480000000\n");
-    put(GPU "available_frequencies", "177000000 266000000 350000000 420000000 480000000 543000000\n");
+    put(GPU "available_frequencies",
+        "177000000 266000000 350000000 420000000 480000000 543000000\n");
     put(GPU "load", "37@585000000Hz\n");
     put(KGSL "gpuclk", "585000000\n");
     put(KGSL "gpu_available_frequencies", "585000000 490000000 367000000 180000000 \n");
@@ -96,19 +97,24 @@ static void test_cpufreq(void) {
     is_int(k->n, 2, "a domain a policy");
     const cnr_knob_domain *little = &k->domains[0], *big = &k->domains[1];
     is_text(little->name, "cpu0-3", "named by its cores");
-    ok(strcmp(little->feeds, "cpu:little") == 0 && strcmp(big->feeds, "cpu:big") == 0, "which devices they clock");
-    ok(little->min_hz == 600000000 && little->max_hz == 1300000000, "bounds are what was found, not what is possible");
+    ok(strcmp(little->feeds, "cpu:little") == 0 && strcmp(big->feeds, "cpu:big") == 0,
+       "which devices they clock");
+    ok(little->min_hz == 600000000 && little->max_hz == 1300000000,
+       "bounds are what was found, not what is possible");
     ok(little->n_steps == 4 && big->n_steps == 0, "steps, or any frequency");
-    ok(little->min_cores == 1 && little->max_cores == 4 && big->max_cores == 3, "cores that were found on");
+    ok(little->min_cores == 1 && little->max_cores == 4 && big->max_cores == 3,
+       "cores that were found on");
     is_int(cnri_knob_read(k, 0, &state, &err), CNR_OK, "read");
-    ok(state.hz == 1000000000 && state.load_percent == -1 && state.cores == 4, "no load by one look");
+    ok(state.hz == 1000000000 && state.load_percent == -1 && state.cores == 4,
+       "no load by one look");
     put("proc/stat", "cpu  9 9 9 9\ncpu0 160 0 0 340 0 0 0 0\ncpu4 50 0 0 50\n");
     cnri_knob_read(k, 0, &state, &err);
     is_int(state.load_percent, 60, "by two, there is");
     is_int(cnri_knob_set_to(k, 0, UINT64_C(10000000000000), 2, &err), CNR_OK, "10 THz, 2 cores");
     is_text(text(CPU "cpufreq/policy0/scaling_max_freq"), "1300000", "never above what was found");
     is_text(text(CPU "cpufreq/policy0/scaling_min_freq"), "1300000", "both bounds");
-    ok(*text(CPU "cpu1/online") == '1' && *text(CPU "cpu2/online") == '0' && *text(CPU "cpu3/online") == '0',
+    ok(*text(CPU "cpu1/online") == '1' && *text(CPU "cpu2/online") == '0' &&
+           *text(CPU "cpu3/online") == '0',
        "the first cores stay on");
     is_int(cnri_knob_set_to(k, 1, 900000123, -1, &err), CNR_OK, "where any frequency will do");
     is_text(text(CPU "cpufreq/policy4/scaling_max_freq"), "900000", "in kilohertz");
@@ -132,7 +138,9 @@ static void test_devfreq(void) {
     is_int(cnri_knob_set_to(k, 0, 300000000, -1, &err), CNR_OK, "between two steps");
     is_text(text(GPU "min_freq"), "266000000", "the lower");
     cnri_gauges_close(&g, NULL);
-    ok(strcmp(text(GPU "min_freq"), "177000000") == 0 && strcmp(text(GPU "max_freq"), "480000000") == 0, "put back");
+    ok(strcmp(text(GPU "min_freq"), "177000000") == 0 &&
+           strcmp(text(GPU "max_freq"), "480000000") == 0,
+       "put back");
 }
 
 static void test_kgsl(void) {
@@ -140,7 +148,8 @@ static void test_kgsl(void) {
     cnr_knob_state state;
     open_gauges();
     cnri_knob_set *k = set_of("kgsl");
-    ok(k->domains[0].max_hz == 490000000 && k->domains[0].min_hz == 180000000, "levels, 0 the fastest");
+    ok(k->domains[0].max_hz == 490000000 && k->domains[0].min_hz == 180000000,
+       "levels, 0 the fastest");
     cnri_knob_read(k, 0, &state, &err);
     ok(state.load_percent == 0 && state.temperature_mc == 51000, "busy 0 0 is a load of 0");
     put(KGSL "gpubusy", " 3000 4000\n");
@@ -165,10 +174,12 @@ static void test_nvml(void) {
     cnri_knob_set *k = set_of("nvml");
     ok(k && k->n == 2, "NVML: two cards");
     if (!k) return;
-    ok(k->domains[0].max_hz == 1500000000 && k->domains[0].n_steps == 4, "the clock that applications have is the bound");
+    ok(k->domains[0].max_hz == 1500000000 && k->domains[0].n_steps == 4,
+       "the clock that applications have is the bound");
     ok(!k->domains[1].writable, "one whose clocks are not told is only read");
     cnri_knob_read(k, 0, &state, &err);
-    ok(state.hz == 1500000000 && state.load_percent == 42 && state.temperature_mc == 44000, "clock, load, temperature");
+    ok(state.hz == 1500000000 && state.load_percent == 42 && state.temperature_mc == 44000,
+       "clock, load, temperature");
     if (geteuid() == 0) {
         is_int(cnri_knob_set_to(k, 0, 1900000000, -1, &err), CNR_OK, "set");
         cnri_knob_set_to(k, 0, 1000000000, -1, &err);
@@ -229,7 +240,8 @@ static pid_t start_switching(int ready[2]) {
 }
 
 static int is_as_found(void) {
-    return strcmp(text(GPU "min_freq"), "177000000") == 0 && strcmp(text(GPU "max_freq"), "480000000") == 0;
+    return strcmp(text(GPU "min_freq"), "177000000") == 0 &&
+           strcmp(text(GPU "max_freq"), "480000000") == 0;
 }
 
 static void test_killed(void) {
@@ -271,7 +283,8 @@ static void test_restarted(void) {
         }
     open_gauges();
     cnr_error err = CNR_ERROR_INIT;
-    is_int(cnri_knob_set_to(set_of("devfreq"), 0, 266000000, -1, &err), CNR_E_STATE, "two processes don't set one knob");
+    is_int(cnri_knob_set_to(set_of("devfreq"), 0, 266000000, -1, &err), CNR_E_STATE,
+           "two processes don't set one knob");
     has_text(err.text, "another process sets it", "which the second is told");
     cnri_knobs_recover(&o, &brought, NULL);
     is_int(brought, 0, "nor does one put back what another sets");
@@ -300,8 +313,9 @@ static void test_signal(void) {
 }
 
 int main(void) {
-    const char *const dirs[] = {CNRT_BUILD_DIR "/plugins/knob-cpufreq.so", CNRT_BUILD_DIR "/plugins/knob-devfreq.so",
-                                CNRT_BUILD_DIR "/plugins/knob-kgsl.so", CNRT_BUILD_DIR "/plugins/knob-nvml.so", NULL};
+    const char *const dirs[] = {
+        CNRT_BUILD_DIR "/plugins/knob-cpufreq.so", CNRT_BUILD_DIR "/plugins/knob-devfreq.so",
+        CNRT_BUILD_DIR "/plugins/knob-kgsl.so", CNRT_BUILD_DIR "/plugins/knob-nvml.so", NULL};
     cnr_error err = CNR_ERROR_INIT;
     char cache[300];
     snprintf(root, sizeof root, "/tmp/cnnrun-knobs-XXXXXX");
@@ -310,7 +324,8 @@ int main(void) {
     setenv("CNNRUN_CACHE", cache, 1);
     cnri_log_to(NULL, NULL, CNR_LOG_ERROR);
     cnri_graph_install(cnri_host_mutable());
-    if (!is_int(cnri_plugins_load(dirs, false, &err), CNR_OK, "the plugins load")) note("%s", err.text);
+    if (!is_int(cnri_plugins_load(dirs, false, &err), CNR_OK, "the plugins load"))
+        note("%s", err.text);
     make_tree();
     test_cpufreq();
     test_devfreq();
