@@ -10,10 +10,10 @@ static int copy_net(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     const cnr_model *from = cnri_lua_net_at(L, 1)->model;
     cnri_lua_model *to = cnri_lua_push_net(L);
-    const uint64_t left = cnri_script_leave();
-    const cnr_status status = cnr_copy(from, &to->model, &err);
-    cnri_script_return(L, left);
-    return status ? cnri_script_raise(L, &err) : 1;
+    cnri_lua_work w = {0};
+    (void)cnri_lua_begin(L, &w);
+    cnri_lua_end(L, &w, cnr_copy(from, &to->model, &err), &err);
+    return 1;
 }
 
 static int close_net(lua_State *L) {
@@ -22,6 +22,14 @@ static int close_net(lua_State *L) {
 }
 
 /* ---- weights ---- */
+
+/* The name at 2, which goes on as C has it. */
+static const char *name_at(lua_State *L) {
+    size_t n;
+    const char *name = luaL_checklstring(L, 2, &n);
+    luaL_argcheck(L, strlen(name) == n, 2, "a name with a zero byte in it");
+    return name;
+}
 
 static int list_weights(lua_State *L) {
     const cnr_model *m = cnri_lua_model_at(L, 1);
@@ -37,7 +45,7 @@ static int list_weights(lua_State *L) {
 static int copy_weight(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     const cnr_tensor *t;
-    const char *name = luaL_checkstring(L, 2);
+    const char *name = name_at(L);
     if (cnr_weight(cnri_lua_model_at(L, 1), name, &t, &err)) return cnri_script_raise(L, &err);
     if (t->encoding) return luaL_error(L, "'%s' is encoded as %s", name, cnri_name(t->encoding));
     cnri_lua_push_copy(L, t);
@@ -47,18 +55,18 @@ static int copy_weight(lua_State *L) {
 static int set_weight(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     const cnri_lua_model *net = cnri_lua_net_at(L, 1);
-    const char *name = luaL_checkstring(L, 2);
+    const char *name = name_at(L);
     const cnr_tensor *t = cnri_lua_tensor_at(L, 3);
-    const uint64_t left = cnri_script_leave();
-    const cnr_status status = cnr_set_weight(net->model, name, t, &err);
-    cnri_script_return(L, left);
-    return status ? cnri_script_raise(L, &err) : 0;
+    cnri_lua_work w = {0};
+    (void)cnri_lua_begin(L, &w);
+    cnri_lua_end(L, &w, cnr_set_weight(net->model, name, t, &err), &err);
+    return 0;
 }
 
 static int mask(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     const cnri_lua_model *net = cnri_lua_net_at(L, 1);
-    const char *name = luaL_checkstring(L, 2);
+    const char *name = name_at(L);
     luaL_checktype(L, 3, LUA_TBOOLEAN);
     if (cnr_mask(net->model, name, lua_toboolean(L, 3), &err)) return cnri_script_raise(L, &err);
     return 0;
@@ -109,14 +117,14 @@ static int list_layers(lua_State *L) {
 static int write_net(lua_State *L, bool native) {
     cnr_error err = CNR_ERROR_INIT;
     const cnri_lua_model *net = cnri_lua_net_at(L, 1);
-    const char *path = luaL_checkstring(L, 2);
+    const char *path = name_at(L);
     if (native && !cnri_is_native(path))
         return luaL_error(L, "'%s': save writes files named *.cnr, export those of other formats", path);
     cnri_lua_check_file(L, path, true);
-    const uint64_t left = cnri_script_leave();
-    const cnr_status status = cnr_save(net->model, path, &err);
-    cnri_script_return(L, left);
-    return status ? cnri_script_raise(L, &err) : 0;
+    cnri_lua_work w = {0};
+    (void)cnri_lua_begin(L, &w);
+    cnri_lua_end(L, &w, cnr_save(net->model, path, &err), &err);
+    return 0;
 }
 
 static int save(lua_State *L) { return write_net(L, true); }

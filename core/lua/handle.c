@@ -213,11 +213,11 @@ int cnri_lua_load_net(lua_State *L) {
     const bool net = luaL_testudata(L, 1, CNRI_NET_TYPE) != NULL;
     const char *path = net ? NULL : find_net(L);
     cnri_lua_model *m = cnri_lua_push_net(L);
-    const uint64_t left = cnri_script_leave();
+    cnri_lua_work w = {0};
+    (void)cnri_lua_begin(L, &w);
     const cnr_status status = net ? model_of_net(L, &o, &m->model, &err)
                                   : cnr_load(s->rt, path, &o.load, &m->model, &err);
-    cnri_script_return(L, left);
-    if (status) return cnri_script_raise(L, &err);
+    cnri_lua_end(L, &w, status, &err);
     if (lua_istable(L, 2)) place_layers(L, m->model->graph);
     return 1;
 }

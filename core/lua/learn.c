@@ -190,8 +190,9 @@ static int train(lua_State *L) {
     net->busy = NULL;
     if (!t.failed) cnri_lua_end(L, &w, status, &err);
     if (!t.failed) return push_training(L, r);
-    cnri_lua_end(L, &w, CNR_OK, NULL);
-    return lua_error(L); /* the callback's own */
+    w.failures = cnri_alloc_failures(); /* the callback's error goes before */
+    cnri_lua_end(L, &w, CNR_OK, &err);
+    return lua_error(L);
 }
 
 /* ---- net:gradients(batch, labels, options) ---- */

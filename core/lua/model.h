@@ -37,14 +37,15 @@ typedef struct cnri_lua_work {
     cnr_observer observer;
     cnri_script *script;
     uint64_t left;
+    int64_t failures; /* of allocations, before */
     int32_t (*event)(void *arg, int32_t kind, const void *of); /* NULL: nobody listens */
     void *arg;
 } cnri_lua_work;
 /* Between the two nothing may raise. The observer reports to whoever watches the script, and ends the work
  * with it. */
 const cnr_observer *cnri_lua_begin(lua_State *L, cnri_lua_work *w);
-/* Raises the error; or ends the script, if that is wanted. */
-void cnri_lua_end(lua_State *L, const cnri_lua_work *w, cnr_status status, const cnr_error *err);
+/* Raises the error, or that memory was missing somewhere; or ends the script, if that is wanted. */
+void cnri_lua_end(lua_State *L, const cnri_lua_work *w, cnr_status status, cnr_error *err);
 /* What is shown of the work goes for now: somebody else wants to say something. */
 void cnri_lua_rest(const cnri_script *s);
 /* Pushes room for a result, zeros, that `free` frees when nobody has it any more. */

@@ -153,6 +153,8 @@ static void take_one(lua_State *L, const cnri_lua_key *key, char *at) {
         *(int32_t *)(void *)at = lua_toboolean(L, -1);
     } else {
         if (type != LUA_TSTRING) refuse(L, key, "a text");
+        if (strlen(lua_tostring(L, -1)) != lua_rawlen(L, -1)) /* it would go on as another */
+            luaL_error(L, "%s: a text with a zero byte in it", key->text);
         *(const char **)(void *)at = lua_tostring(L, -1);
     }
 }

@@ -54,13 +54,15 @@ const cnr_observer *cnri_lua_begin(lua_State *L, cnri_lua_work *w) {
     const cnr_observer *watch = w->script->watch;
     w->observer = (cnr_observer){.size = sizeof w->observer, .arg = w, .progress = tell_progress,
                                  .event = tell_event, .cancel = watch ? watch->cancel : NULL};
+    w->failures = cnri_alloc_failures();
     w->left = cnri_script_leave();
     return &w->observer;
 }
 
-void cnri_lua_end(lua_State *L, const cnri_lua_work *w, cnr_status status, const cnr_error *err) {
+void cnri_lua_end(lua_State *L, const cnri_lua_work *w, cnr_status status, cnr_error *err) {
     cnri_script *s = w->script;
     cnri_script_return(L, w->left);
+    status = cnri_alloc_verdict(w->failures, status, "", err);
     cnri_lua_rest(s);
     if (s->cancelled && s->cancelled()) s->stopped = true; /* no pcall goes on behind this */
     cnri_script_check(L);
