@@ -118,8 +118,9 @@ static uint64_t begin_of(const sim_machine *m, const sim_unit *u, uint64_t ready
     return ready;
 }
 
+/* A board may be absurd: no more than a day at a time. */
 static uint64_t ns_of(double seconds) {
-    return (uint64_t)llround(seconds * 1e9);
+    return (uint64_t)llround(fmin(fmax(seconds, 0), 86400) * 1e9);
 }
 
 static void move_bytes(sim_machine *m, uint64_t from, uint64_t to, double bytes) {

@@ -98,6 +98,13 @@ like(run("show $split --board $board --json"), qr/\{"transfer":"fc","from":"sim:
 like(run("bench $split --weights random:1 --board $board --profile --json"),
      qr/"op":"\(copy\)".*"from":"sim:fast","to":"sim:near","bytes":2000\}/, 'bench --profile too, with its time');
 
+near(median("$split --weights random:1 --board $board,units.1.launch=0,units.2.launch=0,units.2.split.seconds=0 --device sim:near"), 1,
+     'where nothing else counts, half of the 2 ms that one takes');
+
+like(run("kernelcheck --kernel simulated --device sim:fast --op conv --cases 10 --board $board"), qr/# 1 kernels.*, 0 failed, 0 not judged/,
+     'the kernel is judged as others are');
+like(run("bench $net --board $board,units.1.launch=1e300 --device sim:fast --runs 1 --warm 0"), qr/time/, 'absurd numbers do no harm');
+
 # ---- heat ----
 
 my $heat = write_file('heat.lua', <<'END');
