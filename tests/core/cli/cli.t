@@ -171,6 +171,20 @@ for (["$net,$dir/net.cnr"], [$net, "$dir/net.cnr"]) {
 ($code, $out, $err) = run('bench', $net, $digits[0]);
 ok $code == 1 && $err =~ /one word too many/, 'a word that no importer claims is none';
 
+open my $load, '>', "$dir/load.lua" or die;
+print $load "local c = require 'cnnrun'\nreturn function(args)\n" .
+    "  for i = 2, 3 do print(pcall(c.load, args[1] .. ',' .. args[i], { labels = args[4] })) end\n" .
+    "  print(c.load(args[1] .. ',' .. args[2], { labels = args[4] }):label(3))\n" .
+    "  print(pcall(c.load, args[1] .. ',/etc/hostname'))\nend\n";
+close $load;
+open my $names, '>', "$dir/names.txt" or die;
+print $names "number $_\n" for 0 .. 9;
+close $names;
+($code, $out, $err) = run("$dir/load.lua", $net, "$dir/net.cnr", 'random:1', "$dir/names.txt");
+is scalar(() = $out =~ /^true\tcnnrun/mg), 2, 'c.load takes weights behind a comma' or diag $out . $err;
+like $out, qr/^number 3$/m, 'and names of classes';
+like $out, qr/^false\t.*\/etc\/hostname.*may not be read/m, 'but no file that was not given';
+
 # ---- labels ----
 open my $labels, '>', "$dir/labels.txt" or die;
 print $labels "letter $_\n" for 'a' .. 'j';
