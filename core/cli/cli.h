@@ -331,9 +331,9 @@ cnri_energy_shown cnri_energy_show(const cnr_energy *e, const char *per, double 
     "{fps?, {fps:.4g} FPS, {fps_per_watt:.4g} FPS/W}, EDP {edp:.4g} J s\n"                         \
     "          of the whole machine, {energy_source}: {samples} samples in {rounds} round{rounds+s}\n}"\
     "{unmeasured?energy    unmeasured: {unmeasured}\n}"
-/* A line each. */
+/* A line each. fps: of the whole; NaN: nothing is counted. */
 extern const cnri_record cnri_energy_domain;
-cnr_status cnri_tell_domains(const cnri_call *call, const cnr_energy *e, cnr_error *err);
+cnr_status cnri_tell_domains(const cnri_call *call, const cnr_energy *e, double fps, cnr_error *err);
 
 /* ---- progress.c: on stderr; a bar on a terminal, a line now and then elsewhere ---- */
 const cnr_observer *cnri_watch(cnri_call *call);

@@ -115,7 +115,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     w.gflops = gflops(w.t.flops, w.t.ms_median);
     w.e = cnri_energy_show(w.t.energy, "a run", (double)w.t.batch);
     if (!status) status = cnri_tell(call, &whole_record, &w, err);
-    if (!status) status = cnri_tell_domains(call, w.t.energy, err);
+    if (!status) status = cnri_tell_domains(call, w.t.energy, w.e.fps, err);
     if (!status && o->steps) status = tell_steps(call, &w.t, err);
     cnr_timing_free(&w.t);
     return status;

@@ -82,7 +82,7 @@ static const cnri_record whole_record =
 static cnr_status tell_whole(const cnri_call *call, const cnr_energy *e, int code, cnr_error *err) {
     const whole w = {e->seconds, code, cnri_energy_show(e, "in all", 0), e->sampler_share};
     const cnr_status status = cnri_tell(call, &whole_record, &w, err);
-    return status ? status : cnri_tell_domains(call, e, err);
+    return status ? status : cnri_tell_domains(call, e, (double)NAN, err);
 }
 
 /* ---- curves in a terminal: a line a domain, its last readings as blocks ---- */

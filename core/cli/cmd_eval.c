@@ -78,7 +78,7 @@ static cnr_status tell(const cnri_call *call, const cnr_evaluation *got, bool na
                         cnri_energy_show(got->energy, "a picture", 1)};
     cnr_status status = call->common.json ? tell_json(call, &all, err)
                                            : cnri_tell(call, &record, &all, err);
-    if (!status) status = cnri_tell_domains(call, got->energy, err);
+    if (!status) status = cnri_tell_domains(call, got->energy, all.e.fps, err);
     if (!status && !call->common.json && got->labels <= SMALL)
         print_confusion(call->model, got, named);
     return status;

@@ -172,7 +172,7 @@ static cnr_status tell_energy(const cnri_call *call, cnr_energy *e, int32_t pict
                               cnr_error *err) {
     const whole w = {cnri_energy_show(e, "a picture", 1)};
     cnr_status status = pictures > 0 ? cnri_tell(call, &whole_record, &w, err) : CNR_OK;
-    if (!status && pictures > 0) status = cnri_tell_domains(call, e, err);
+    if (!status && pictures > 0) status = cnri_tell_domains(call, e, w.e.fps, err);
     cnri_energy_drop(&e);
     return status;
 }

@@ -137,7 +137,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     end.ended = words[end.r.ended];
     end.e = cnri_energy_show(end.r.energy, "in all", (double)(end.r.trained * end.r.epochs));
     if (!status) status = cnri_tell(call, &record, &end, err);
-    if (!status) status = cnri_tell_domains(call, end.r.energy, err);
+    if (!status) status = cnri_tell_domains(call, end.r.energy, end.e.fps, err);
     cnr_train_result_free(&end.r);
     return status;
 }

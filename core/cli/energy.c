@@ -27,7 +27,7 @@ cnri_energy_shown cnri_energy_show(const cnr_energy *e, const char *per, double 
 typedef struct domain {
     const cnr_energy_domain *d;
     const char *name, *meter, *feeds, *source, *why;
-    double joules, joules_net, watts, idle_watts, idle_spread, edp;
+    double joules, joules_net, watts, idle_watts, idle_spread, edp, fps_per_watt;
     int64_t samples;
     int32_t period_ms;
     bool summed;
@@ -36,14 +36,16 @@ static const cnri_field fields[] = {
     CNRI_FIELD(domain, "domain", name), CNRI_KEY(domain, meter), CNRI_KEY(domain, feeds),
     CNRI_KEY(domain, joules), CNRI_KEY(domain, joules_net), CNRI_KEY(domain, watts),
     CNRI_KEY(domain, idle_watts), CNRI_KEY(domain, idle_spread), CNRI_KEY(domain, edp),
+    CNRI_KEY(domain, fps_per_watt),
     CNRI_FIELD(domain, "energy_source", source), CNRI_KEY(domain, samples),
     CNRI_KEY(domain, period_ms), CNRI_KEY(domain, summed), CNRI_FIELD(domain, "error", why)};
 const cnri_record cnri_energy_domain = CNRI_RECORD(fields,
     "  {domain:-18} {error?unmeasured: {error}|{joules:10.4g} J {watts:10.4g} W"
+    "{fps_per_watt? {fps_per_watt:10.4g} FPS/W}  EDP {edp:.4g} J s"
     "{idle_watts?  idle {idle_watts:.4g} W{idle_spread? +- {idle_spread:.2g}}}"
     "{feeds?  feeds {feeds}}{summed?|  (in the others)}}\n");
 
-cnr_status cnri_tell_domains(const cnri_call *call, const cnr_energy *e, cnr_error *err) {
+cnr_status cnri_tell_domains(const cnri_call *call, const cnr_energy *e, double fps, cnr_error *err) {
     cnr_status status = CNR_OK;
     for (int32_t i = 0; e && i < e->n && !status; i++) {
         const cnr_energy_domain *d = &e->at[i];
@@ -52,7 +54,8 @@ cnr_status cnri_tell_domains(const cnri_call *call, const cnr_energy *e, cnr_err
             .source = d->status ? sources[0] : sources[d->estimated ? 2 : 1],
             .why = d->status ? d->why : NULL, .joules = d->joules, .joules_net = d->joules_net,
             .watts = d->watts, .idle_watts = d->idle_watts, .idle_spread = d->idle_spread,
-            .edp = d->edp, .samples = d->samples, .period_ms = d->period_ms, .summed = d->summed};
+            .edp = d->edp, .fps_per_watt = fps / d->watts, .samples = d->samples,
+            .period_ms = d->period_ms, .summed = d->summed};
         status = cnri_tell(call, &cnri_energy_domain, &row, err);
     }
     return status;

@@ -40,7 +40,7 @@ is($out, "said\n", 'and what it says');
 $out = do { open my $f, '<', "$work/err" or die; local $/; <$f> };
 like($out, qr/^energy +[\d.]+ J in all, [\d.e-]+ net of idle, 4\.108 W, EDP [\d.]+ J s$/m, 'joules, watts, EDP');
 like($out, qr/of the whole machine, measured: \d+ samples/, 'of the whole machine, and how it was come by');
-like($out, qr/^  a15 +[\d.]+ J +2\.531 W +idle 2\.531 W \+- 0  feeds cpu:big$/m, 'by domain');
+like($out, qr/^  a15 +[\d.]+ J +2\.531 W +EDP [\d.]+ J s  idle 2\.531 W \+- 0  feeds cpu:big$/m, 'by domain');
 my ($whole, @domains) = lines(`$build/cnnrun energy run $here --json -- sleep 0.3`);
 near($whole->{watts}, $watts, 1e-3, 'watts');
 near($whole->{joules}, $watts * $whole->{seconds}, 1e-3, 'joules');
@@ -133,6 +133,8 @@ SKIP: {
 my ($bench, @rest) = lines(`$build/cnnrun bench $net $here --runs 3 --profile --json`);
 near($bench->{watts}, $watts, 1e-3, 'bench: watts');
 near($bench->{fps_per_watt}, $bench->{fps} / $bench->{watts}, 1e-9, 'FPS per watt');
+my ($gpu) = grep { ($_->{domain} // '') eq 'gpu' } @rest;
+near($gpu->{fps_per_watt}, $bench->{fps} / $gpu->{watts}, 1e-9, 'by domain, too');
 near($bench->{joules} * $bench->{fps}, $bench->{watts}, 1e-6, 'joules of a run');
 cmp_ok($bench->{rounds} / $bench->{fps}, '>=', 0.99, 'runs go on for 20 periods');
 my @steps = grep { defined $_->{step} } @rest;
