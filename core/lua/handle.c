@@ -199,7 +199,7 @@ static void place_layers(lua_State *L, cnr_graph *g) {
     cnr_error err = CNR_ERROR_INIT;
     const int32_t before = g->problems.n;
     cnri_lua_add_places(L, g, 2, "options");
-    if (g->problems.n == before) return;
+    if (g->problems.n == before && !g->out_of_memory) return;
     cnri_lua_verdict(g, cnri_script_of(L)->path, &err);
     cnri_script_raise(L, &err);
 }
