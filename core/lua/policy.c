@@ -153,8 +153,7 @@ static cnr_status look(lua_policy *p, cnr_error *err) {
     if (status) return status;
     status = cnri_script_guard(&s, look_at, p, 0, &p->fault);
     cnri_script_close(&s);
-    if (status == CNR_E_MEMORY) return cnri_fail(err, CNR_E_MEMORY, p->name, "out of memory");
-    if (p->devices.n > 0 && !cnri_push(&p->devices))
+    if (status == CNR_E_MEMORY || !p->where || (p->devices.n > 0 && !cnri_push(&p->devices)))
         return cnri_fail(err, CNR_E_MEMORY, p->name, "out of memory");
     p->base.devices = p->devices.n > 0 && !status ? p->devices.at : NULL;
     return CNR_OK;
