@@ -44,6 +44,7 @@ typedef struct cnri_seen {
     cnri_seen_meter meters[CNRI_MOST_METERS];
     double watts, joules, temperature; /* of all; the hottest */
     cnri_seen_runs runs;
+    char device[64];        /* that passes run on; "": none ran yet */
 } cnri_seen;
 typedef struct cnri_wish { /* for a knob */
     double hz;      /* 0: as it is */
@@ -87,6 +88,7 @@ typedef struct cnri_governor {
     cnri_seen seen;           /* of the last */
     cnri_governed so_far;
     int32_t capped[CNRI_MOST_KNOBS]; /* steps that heat takes off the top */
+    int32_t driven; /* by a plugin's clock: what runs moves time by now, so a tick may wait in it */
 } cnri_governor;
 /* One tick: looks, asks, sets. An error is the machine's: it can't be looked at. */
 cnr_status cnri_governor_tick(cnri_governor *g, cnr_error *err);
@@ -94,7 +96,7 @@ cnr_status cnri_governor_tick(cnri_governor *g, cnr_error *err);
  * within the bounds. */
 uint64_t cnri_step_below(const cnri_seen_knob *k, double hz);
 
-/* The knob that matters where none is named: the last that feeds a device and switches no cores, as
+/* The knob that matters where none is named: of the device that passes run on; else the last that feeds a device and switches no cores, as
  * processors do; else the first. */
 int32_t cnri_seen_main(const cnri_seen *s);
 
@@ -104,7 +106,7 @@ cnr_status cnri_live_open(const cnr_gauge_options *options, cnri_live **out, cnr
 cnri_machine cnri_live_machine(cnri_live *l);
 int32_t cnri_live_knobs(const cnri_live *l);
 /* A pass began, ended: from any thread, at once. */
-void cnri_live_run(cnri_live *l, bool begins, uint64_t now_ns);
+void cnri_live_run(cnri_live *l, bool begins, uint64_t now_ns, const char *device);
 /* All is put back. */
 cnr_status cnri_live_close(cnri_live *l, cnr_error *err);
 

@@ -1,6 +1,7 @@
 /* One tick: look, ask the policy, clamp what it wishes, set what has changed. */
 #include "core/govern/govern.h"
 #include <math.h>
+#include <string.h>
 #include <time.h>
 
 #define MOST_HZ                                                                                    \
@@ -17,6 +18,8 @@ uint64_t cnri_step_below(const cnri_seen_knob *k, double hz) {
 }
 
 int32_t cnri_seen_main(const cnri_seen *s) {
+    for (int32_t i = 0; i < s->n_knobs; i++)
+        if (*s->device && strcmp(s->knobs[i].feeds, s->device) == 0) return i;
     for (int32_t i = s->n_knobs - 1; i >= 0; i--)
         if (*s->knobs[i].feeds && s->knobs[i].max_cores == 0) return i;
     return 0;

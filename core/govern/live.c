@@ -23,6 +23,7 @@ struct cnri_live {
     pthread_mutex_t lock;
     int64_t ended, seen_ended;
     uint64_t run_begun_ns, run_took_ns, first_end_ns, last_end_ns;
+    char device[64];
     double end_joules; /* when the last pass of the tick before ended */
 };
 
@@ -169,6 +170,7 @@ static void count_runs(cnri_live *l, cnri_seen *s, uint64_t now) {
     r->seconds = (double)l->run_took_ns * 1e-9;
     l->seen_ended = l->ended;
     l->first_end_ns = end;
+    memcpy(s->device, l->device, sizeof s->device);
     pthread_mutex_unlock(&l->lock);
     r->count += fresh;
     r->fresh = fresh;
@@ -210,8 +212,9 @@ cnri_machine cnri_live_machine(cnri_live *l) {
     return (cnri_machine){l, look, set};
 }
 
-void cnri_live_run(cnri_live *l, bool begins, uint64_t now_ns) {
+void cnri_live_run(cnri_live *l, bool begins, uint64_t now_ns, const char *device) {
     pthread_mutex_lock(&l->lock);
+    snprintf(l->device, sizeof l->device, "%s", device ? device : "");
     if (begins) l->run_begun_ns = now_ns;
     else {
         l->ended++;

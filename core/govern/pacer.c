@@ -2,6 +2,7 @@
  * policy. */
 #include "core/govern/govern.h"
 #include <pthread.h>
+#include <time.h>
 
 struct cnri_pacer {
     cnri_governor *governor;
@@ -13,12 +14,20 @@ struct cnri_pacer {
     bool stopping;
 };
 
-/* By a plugin's clock there is no condition to wait for: it comes back by itself. */
-static bool wait_until(cnri_pacer *p, uint64_t ns) {
-    if (!cnri_clock_is_real()) {
-        cnri_wait_until(ns);
-        return !__atomic_load_n(&p->stopping, __ATOMIC_ACQUIRE);
+/* By a plugin's clock there is no condition to wait for: it comes back by itself. Who waits in it before
+ * anything runs would be the one that moves it. */
+static bool wait_by_plugin(cnri_pacer *p, uint64_t ns) {
+    while (!__atomic_load_n(&p->stopping, __ATOMIC_ACQUIRE) &&
+           !__atomic_load_n(&p->governor->driven, __ATOMIC_ACQUIRE)) {
+        const struct timespec pause = {0, 1000000};
+        nanosleep(&pause, NULL);
     }
+    if (!__atomic_load_n(&p->stopping, __ATOMIC_ACQUIRE)) cnri_wait_until(ns);
+    return !__atomic_load_n(&p->stopping, __ATOMIC_ACQUIRE);
+}
+
+static bool wait_until(cnri_pacer *p, uint64_t ns) {
+    if (!cnri_clock_is_real()) return wait_by_plugin(p, ns);
     const struct timespec until = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
     pthread_mutex_lock(&p->lock);
     while (!p->stopping && cnri_real_ns() < ns) pthread_cond_timedwait(&p->wake, &p->lock, &until);

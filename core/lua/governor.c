@@ -120,10 +120,6 @@ static void make_seen(lua_State *L, lua_governor *g, const cnri_seen *s) {
         lua_setfield(L, -3, s->knobs[i].name);
         lua_rawseti(L, -2, i + 1);
     }
-    if (s->n_knobs) {
-        lua_rawgeti(L, -1, cnri_seen_main(s) + 1);
-        lua_setfield(L, -3, "knob");
-    }
     lua_setfield(L, -2, "knobs");
     lua_createtable(L, s->n_meters, s->n_meters);
     for (int32_t i = 0; i < s->n_meters; i++) {
@@ -152,6 +148,10 @@ static void push_seen(lua_State *L, lua_governor *g) {
     put(L, "temperature", s->temperature);
     push_runs(L, s);
     lua_getfield(L, -1, "knobs");
+    if (s->n_knobs) { /* which one it is may change with what runs */
+        lua_rawgeti(L, -1, cnri_seen_main(s) + 1);
+        lua_setfield(L, -3, "knob");
+    }
     for (int32_t i = 0; i < s->n_knobs; i++) {
         lua_rawgeti(L, -1, i + 1);
         put(L, "hz", (double)s->knobs[i].hz);

@@ -110,7 +110,8 @@ static void tell_application(const cnr_session *s, const cnri_ear *ear, const cn
 void cnri_session_tell(const cnr_session *s, cnri_event_kind kind, int32_t step, uint64_t took_ns) {
     const cnr_model *model = step < 0 ? cnri_plan_model(s->plan) : NULL;
     if (model && model->rt->passes.tell)
-        model->rt->passes.tell(model->rt->passes.arg, kind == CNRI_EVENT_RUN_BEGIN);
+        model->rt->passes.tell(model->rt->passes.arg, kind == CNRI_EVENT_RUN_BEGIN,
+                               s->plan->steps.n ? cnri_step_names_of(s->plan, 0).device : "");
     if (s->ears.n == 0) return;
     const cnri_event event = {kind, step, s->plan, s->sync ? cnri_now_ns() : 0, took_ns};
     for (int32_t i = 0; i < s->ears.n; i++) {

@@ -59,7 +59,7 @@ struct cnr_runtime {
     cnri_clock clock; /* the plugin's that was asked for; or empty */
     char *sysfs_root, *meter_address; /* NULL: "/"; none */
     struct { void *at; void (*close)(void *); } sampler; /* of watch/: opened when first asked for */
-    struct { void (*tell)(void *arg, bool begins); void *arg; } passes; /* who hears of each pass of any
+    struct { void (*tell)(void *arg, bool begins, const char *device); void *arg; } passes; /* who hears of each pass of any
                     session, before and after it; NULL: nobody */
     int32_t brought_back; /* knobs that a killed process had set */
     void *lock;  /* guards lists and plan caches; held while nothing is planned or compiled */

@@ -317,8 +317,10 @@ cnr_status cnr_govern(cnr_runtime *rt, const cnr_govern_options *options,
 
 /* ---- beside what runs ---- */
 
-static void tell_pass(void *arg, bool begins) {
-    cnri_live_run(arg, begins, cnri_now_ns());
+static void tell_pass(void *arg, bool begins, const char *device) {
+    cnr_governing *g = arg;
+    cnri_live_run(g->live, begins, cnri_now_ns(), device);
+    __atomic_store_n(&g->governor.driven, 1, __ATOMIC_RELEASE);
 }
 
 cnr_status cnr_govern_begin(cnr_runtime *rt, const cnr_govern_options *options, cnr_governing **out,
@@ -336,7 +338,7 @@ cnr_status cnr_govern_begin(cnr_runtime *rt, const cnr_govern_options *options, 
         if (g) close_all(g, NULL);
         return status;
     }
-    rt->passes.arg = g->live;
+    rt->passes.arg = g;
     rt->passes.tell = tell_pass;
     *out = g;
     return CNR_OK;

@@ -91,6 +91,18 @@ like(said("record --seconds 1"), qr/where to\? want record -o/, 'a recording goe
 like(said("no_such --scene monitor"), qr/there is no policy "no_such"/, 'a policy that is not there');
 like(said("fixed --scene no_such"), qr/no_such\.lua/, 'a scene that is not there');
 like(said("fixed --replay $dir/t.csv --scene monitor"), qr/not both/, 'one or the other');
+# beside what runs: on a tree, where bounds are put back; on a simulated board, in its time
+my $net = "$source/scripts/nets/lenet5.lua --weights random:1";
+like(scalar `$build/cnnrun bench $net --runs 3 --sysfs-root @{[$tree->root]} --governor fixed,at=lowest 2>&1`,
+    qr/^governor  fixed,at=lowest: \d+ switch/m, 'bench --governor');
+is(bounds(), '177000000 543000000', 'puts back');
+my %ms;
+for my $at (qw(lowest highest)) {
+    my $out = `$build/cnnrun bench $net --runs 100 --board odroid_xu3 --device sim:a15 --governor fixed,at=$at 2>&1`;
+    ($ms{$at}) = $out =~ /([\d.]+) ms median/;
+}
+cmp_ok(abs($ms{lowest} / $ms{highest} / (1800 / 700) - 1), '<', 0.05, 'a simulated device is as slow as its clock is set');
+
 my @rows = map { decode_json($_) } grep { /^\{/ } split /\n/, `$build/cnnrun $source/scripts/bench/governors.lua --tables --json 2>&1`;
 cmp_ok(scalar @rows, '>=', 25, 'the document\'s tables by one command');
 is(join(' ', grep { abs($_->{error}) > ($_->{quantity} eq 'EDP' ? .08 : .04) } grep { $_->{row} =~ /fixed 480/ } @rows), '',
