@@ -298,6 +298,13 @@ static double worth(const job *j, const cnri_place_row *row) {
     return strcmp(what, "energy") == 0 ? row->joules : row->edp;
 }
 
+/* Then it can't be worse than that one, whatever clocks say. */
+static bool is_alone(const cnri_placing *p, const char *device) {
+    for (int32_t i = 0; i < p->nodes.n; i++)
+        if (p->nodes.at[i].n != 1 || strcmp(p->nodes.at[i].parts[0].device, device) != 0) return false;
+    return true;
+}
+
 static cnr_status measure_plan(job *j, cnr_error *err) {
     cnr_timing t;
     cnr_status status = measure(j, false, &t, err);
@@ -308,7 +315,7 @@ static cnr_status measure_plan(job *j, cnr_error *err) {
         if (!best || worth(j, &j->out->alone.at[d]) < worth(j, best)) best = &j->out->alone.at[d];
     if (status || !best || worth(j, &j->out->measured) <= 1.001 * worth(j, best))
         return status;
-    if (!j->o->guard) return CNR_OK;
+    if (!j->o->guard || is_alone(j->out, best->name)) return CNR_OK;
     snprintf(j->out->kept, sizeof j->out->kept, "%s", best->name);
     cnri_plan_options options = j->usual;
     options.device = j->out->kept;

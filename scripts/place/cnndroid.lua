@@ -1,16 +1,29 @@
 -- As CNNdroid does it: convolution and dense layers on the GPU, the rest on the processor's threads.
 -- The processor is the first device that shares the program's memory, the GPU the first that does not.
 
-local function place(_, seen)
+-- Nodes that the default plan computes by themselves: others go along with them.
+local function heads_of(rows)
+  local heads
+  for _, r in ipairs(rows) do
+    if r.chosen then
+      heads = heads or {}
+      heads[r.index] = true
+    end
+  end
+  return function(i) return not heads or heads[i] end
+end
+
+local function place(rows, seen)
+  local is_head = heads_of(rows)
   local host, away
   for _, d in ipairs(seen.devices) do
     if d.host then host = host or d.name else away = away or d.name end
   end
   if not (host and away) then return nil, "wants a device with the program's memory and one without" end
   local answer = {}
-  for _, node in ipairs(seen.nodes) do
+  for i, node in ipairs(seen.nodes) do
     local heavy = node.operator:find "^conv" or node.operator:find "^dense"
-    answer[node.name] = heavy and away or host
+    if is_head(i) then answer[node.name] = heavy and away or host end
   end
   return answer, { processor = host, gpu = away }
 end
