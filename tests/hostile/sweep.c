@@ -139,7 +139,7 @@ static void child(int64_t n, mode how) {
     _exit(code);
 }
 
-/* Blanks the numbers that a clock made: "ms":1.25 and 1.25 ms, whatever else differs is told. */
+/* Blanks the numbers that a clock made: "ms":1.25, "fps":800 and 1.25 ms, whatever else differs is told. */
 static void without_times(char *text) {
     for (char *at = text; *at;) {
         const size_t n = strspn(at, "0123456789.");
@@ -147,7 +147,8 @@ static void without_times(char *text) {
         const char *unit = at + n + (at[n] == ' ');
         const bool before = at - text > 4 && (memcmp(at - 4, "ms\":", 4) == 0 ||
                                               memcmp(at - 4, "_s\":", 4) == 0 ||
-                                              memcmp(at - 4, "ds\":", 4) == 0);
+                                              memcmp(at - 4, "ds\":", 4) == 0 ||
+                                              memcmp(at - 4, "ps\":", 4) == 0);
         const bool behind = (strncmp(unit, "ms", 2) == 0 && !isalnum((unsigned char)unit[2])) ||
                             (*unit == 's' && !isalnum((unsigned char)unit[1]));
         if (first && (before || behind)) memmove(at, at + n, strlen(at + n) + 1);

@@ -40,7 +40,7 @@ my %faults = (
     blob_overrun => qr/prepare wrote outside its blob/,
     workspace    => qr/past the end of the workspace/,
 );
-my @faulty = ('--plugin-dir', $faulty, '--plugin', 'faulty', '--timeout', 2);
+my @faulty = ('--plugin-dir', $faulty, '--plugin', 'faulty', '--timeout', 6);
 for my $name (sort keys %faults) {
     my $cases = $name eq 'endless' ? 4 : $name =~ /border|blocked|group|chain/ ? 30 : 10;
     my ($code, $text) = check(@faulty, '--kernel', "faulty_$name", '--cases', $cases);
