@@ -12,7 +12,8 @@
 cnri_script *cnri_lua_experiment(lua_State *L);
 void cnri_lua_open_models(lua_State *L);
 extern const cnri_lua_row cnri_model_rows[], cnri_model_methods[]; /* of the module; of nets */
-extern const cnri_lua_row cnri_learn_methods[], cnri_judge_methods[], cnri_change_methods[];
+extern const cnri_lua_row cnri_learn_methods[], cnri_judge_methods[], cnri_change_methods[],
+    cnri_place_methods[];
 extern const cnri_lua_key cnri_train_keys[];
 
 /* ---- handle.c ---- */

@@ -18,6 +18,7 @@ const cnri_lua_section cnri_lua_sections[] = {
     {"cnnrun.Net", "net:", "a net that runs: what c.load gives", cnri_model_methods, NULL},
     {"cnnrun.Net", "net:", "trained", cnri_learn_methods, NULL},
     {"cnnrun.Net", "net:", "judged, timed, quantised", cnri_judge_methods, NULL},
+    {"cnnrun.Net", "net:", "shared among devices", cnri_place_methods, NULL},
     {"cnnrun.Net", "net:", "changed, looked into, written", cnri_change_methods, NULL},
     {"cnnrun.Tensor", "tensor:", "numbers of one type in a shape; t[i], #t", cnri_tensor_methods,
      "operator len: integer\nfield [integer] number"},

@@ -72,6 +72,28 @@ for my $seed (1 .. 3) {
     }
 }
 
+# ---- from a script ----
+
+open my $f, '>', "$tmp/place.lua" or die;
+print $f <<'END';
+local c = require "cnnrun"
+return function(args)
+  local net = c.load(args[1], { weights = "random:1", device = "sim:gpu4" })
+  local p = net:place { policy = "best", runs = 1, policy_options = { objective = "edp" },
+                        devices = { "sim:gpu4", "sim:gpu2", "sim:cpu" } }
+  print(#p, p[1].name, p.measured.edp <= 1.001 * p[1].edp, p.shares.conv1["sim:gpu4"])
+  print(select(2, pcall(net.place, net, { policy = "bset" })))
+  print(select(2, pcall(net.place, net, {})))
+  print(select(2, pcall(net.place, net, { policy = "/etc/passwd" })))
+end
+END
+close $f;
+my $told = `$build/cnnrun --board odroid_xu3,dry $tmp/place.lua $root/scripts/nets/lenet5.lua 2>&1`;
+like($told, qr/^3\tsim:gpu4\ttrue\t1/, 'net:place gives rows, and shares by layer');
+like($told, qr/bset: no such file/, 'and errors');
+like($told, qr/policy: wanted/, 'of what is missing, too');
+like($told, qr{/etc/passwd.*may not be read}, 'and reads no file that it may not');
+
 # ---- what is wrong is told ----
 
 my $out = `$build/cnnrun place $lenet --policy bset 2>&1`;

@@ -1,0 +1,109 @@
+/* net:place{...}: the net measured on each device, and what a policy makes of that. */
+#include "core/lua/files.h"
+#include "core/lua/model.h"
+#include "core/work/work.h"
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST_WORDS = 16 };
+
+static const cnri_lua_key place_keys[] = {
+    CNRI_TEXT("policy: a file, or the name of one that ships: \"best\"", cnri_place_options, policy),
+    CNRI_OTHER("policy_options: its settings: { threshold = 1 }", "table<string, string|number>"),
+    CNRI_OTHER("devices: among which it is shared (those taken unasked)", "string[]"),
+    CNRI_WHOLE("runs: that are timed of each (5)", cnri_place_options, runs, 1, 100000),
+    CNRI_WHOLE("batch: pictures at a time (1)", cnri_place_options, batch, 1, 65536),
+    {0}};
+
+/* The texts are the tables', which the caller's has. */
+static int read_devices(lua_State *L, const char **to) {
+    int n = 0;
+    const int top = lua_gettop(L), type = cnri_lua_get(L, 2, "devices");
+    if (type != LUA_TNIL && type != LUA_TTABLE) luaL_error(L, "devices: want a list of names");
+    for (; type == LUA_TTABLE && lua_rawgeti(L, top + 1, n + 1) != LUA_TNIL; n++) {
+        if (lua_type(L, -1) != LUA_TSTRING || n == MOST_WORDS)
+            luaL_error(L, "devices: want up to %d names", (int)MOST_WORDS);
+        to[n] = lua_tostring(L, -1);
+        lua_pop(L, 1);
+    }
+    lua_settop(L, top);
+    return n;
+}
+
+/* Leaves a table that keeps the texts. */
+static int read_settings(lua_State *L, const char **to) {
+    int n = 0;
+    lua_newtable(L);
+    const int kept = lua_gettop(L), type = cnri_lua_get(L, 2, "policy_options");
+    if (type != LUA_TNIL && type != LUA_TTABLE)
+        luaL_error(L, "policy_options: want { name = value, ... }");
+    if (type == LUA_TTABLE) lua_pushnil(L);
+    while (type == LUA_TTABLE && lua_next(L, kept + 1)) {
+        if (lua_type(L, -2) != LUA_TSTRING || !lua_isstring(L, -1) || n == MOST_WORDS)
+            luaL_error(L, "policy_options: want up to %d names with numbers or texts",
+                       (int)MOST_WORDS);
+        to[n++] = lua_pushfstring(L, "%s=%s", lua_tostring(L, -2), lua_tostring(L, -1));
+        lua_rawseti(L, kept, n);
+        lua_pop(L, 1);
+    }
+    lua_settop(L, kept);
+    return n;
+}
+
+static void push_row(lua_State *L, const cnri_place_row *r) {
+    lua_createtable(L, 0, 5);
+    cnri_lua_set_text(L, "name", r->name);
+    cnri_lua_set_number(L, "seconds", r->seconds);
+    cnri_lua_set_number(L, "joules", r->joules); /* NaN: left out */
+    cnri_lua_set_number(L, "watts", r->watts);
+    cnri_lua_set_number(L, "edp", r->edp);
+}
+
+static void push_placing(lua_State *L, const cnri_placing *p) {
+    lua_createtable(L, p->alone.n, 5);
+    for (int32_t i = 0; i < p->alone.n; i++) {
+        push_row(L, &p->alone.at[i]);
+        lua_rawseti(L, -2, i + 1);
+    }
+    push_row(L, &p->predicted);
+    lua_setfield(L, -2, "predicted");
+    push_row(L, &p->measured);
+    lua_setfield(L, -2, "measured");
+    if (p->kept[0]) cnri_lua_set_text(L, "kept", p->kept);
+    lua_createtable(L, 0, p->nodes.n);
+    for (int32_t i = 0; i < p->nodes.n; i++) {
+        const cnri_place_node *n = &p->nodes.at[i];
+        lua_createtable(L, 0, n->n);
+        for (int32_t k = 0; k < n->n; k++) cnri_lua_set_number(L, n->parts[k].device, n->parts[k].ratio);
+        lua_setfield(L, -2, n->node);
+    }
+    lua_setfield(L, -2, "shares");
+}
+
+static void free_placing(void *p) { cnri_placing_free(p); }
+
+static int place(lua_State *L) {
+    cnr_error err = CNR_ERROR_INIT;
+    const char *devices[MOST_WORDS + 1] = {0}, *settings[MOST_WORDS + 1] = {0};
+    cnri_place_options o = {.runs = 5, .batch = 1, .guard = true};
+    const cnri_lua_model *net = cnri_lua_net_at(L, 1);
+    lua_settop(L, 2);
+    cnri_lua_take(L, 2, place_keys, &o);
+    if (!o.policy) return luaL_error(L, "policy: wanted, such as \"best\"");
+    if (strpbrk(o.policy, "/.") || access(o.policy, F_OK) == 0) cnri_lua_check_file(L, o.policy, false);
+    if (read_devices(L, devices)) o.devices = devices;
+    if (read_settings(L, settings)) o.settings = settings;
+    cnri_placing *p = cnri_lua_push_result(L, sizeof *p, free_placing);
+    cnri_lua_work w = {0};
+    const cnr_status status = cnri_place(net->model, &o, cnri_lua_begin(L, &w), p, &err);
+    cnri_lua_end(L, &w, status, &err);
+    push_placing(L, p);
+    return 1;
+}
+
+const cnri_lua_row cnri_place_methods[] = {
+    {"place(options: table)", place,
+     "{ [integer]: table, predicted: table, measured: table, kept: string?, shares: table }",
+     "a row a device alone: name, seconds, joules, watts, edp; the policy's plan, which it is run by from now on",
+     place_keys},
+    {0}};
