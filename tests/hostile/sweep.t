@@ -81,7 +81,7 @@ sweep('show', $lenet, 'show', 'lenet5.lua');
 my $policy = folder(glob('scripts/nets/lenet5.*'), 'scripts/nets/digits/five.png', 'tests/hostile/policy.lua');
 sweep('rows, and a policy that picks', $policy, qw(show lenet5.lua --candidates --policy policy.lua
       --policy-option x=1 --json));
-sweep('run by a policy', $policy, qw(run --threads 1 --cache cache --policy policy.lua --json lenet5.lua five.png));
+sweep('run by a policy', $policy, qw(run --threads 1 --policy policy.lua --json lenet5.lua five.png));
 sweep('train', $small, 'train', @small, qw(--data images:list.txt --epochs 1 --batch 1 --overwrite
       -o out.cnr));
 sweep('quantize', $small, 'quantize', @small, qw(--weights random:1 --data images:list.txt
