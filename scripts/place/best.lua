@@ -155,7 +155,7 @@ local function ways_of(layer, seen, launch, sets, idle)
     for i, d in ipairs(set) do
       costs[i] = layer.on[d]
       whole = whole and costs[i] ~= nil and costs[i].split
-      fixed[i] = whole and math.min(launch[d], costs[i].ns)
+      fixed[i] = whole and math.min(launch[d], costs[i].ns * 0.02) -- a net of few layers shows no launch
       extra[i] = option("split_ns", seen.devices[d].name)
     end
     local shares, t = nil, nil
