@@ -10,7 +10,8 @@ cnri_energy_shown cnri_energy_show(const cnr_energy *e, const char *per, double 
                            .samples = CNRI_NONE, .rounds = CNRI_NONE};
     if (!e) return s;
     s.source = sources[e->source];
-    if (!e->source) s.unmeasured = e->n ? "no domain can be told" : "no plugin finds a meter here";
+    if (!e->source)
+        s.unmeasured = e->why[0] ? e->why : e->n ? "no domain can be told" : "no plugin finds a meter here";
     s.joules = e->joules;
     s.joules_net = e->joules_net;
     s.watts = e->watts;

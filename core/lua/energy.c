@@ -33,6 +33,7 @@ static void push_domain(lua_State *L, const cnr_energy_domain *d) {
 static void push_energy(lua_State *L, const cnr_energy *e) {
     lua_createtable(L, 0, 12);
     cnri_lua_set_text(L, "source", sources[e->source]);
+    if (e->why[0]) cnri_lua_set_text(L, "why", e->why);
     cnri_lua_set_number(L, "seconds", e->seconds);
     cnri_lua_set_number(L, "joules", e->joules);
     cnri_lua_set_number(L, "joules_net", e->joules_net);

@@ -1,6 +1,7 @@
 /* Regions of which the energy is told: begun, ended, repeated until they are long enough. */
 #include "core/watch/watch.h"
 #include "core/work/work.h"
+#include <math.h>
 #include <pthread.h>
 
 struct cnr_energy_region {
@@ -84,6 +85,32 @@ void cnr_energy_free(cnr_energy *e) {
 }
 
 /* ---- for other work ---- */
+
+/* "cpu" is fed by what feeds "cpu:big", and the other way round; a domain that names nothing holds all. */
+static bool feeds(const cnr_energy_domain *d, const char *device) {
+    const size_t n = strlen(d->feeds), m = strlen(device), both = n < m ? n : m;
+    if (!d->summed) return false;
+    return n == 0 || (strncmp(d->feeds, device, both) == 0 &&
+                      (n == m || (n > m ? d->feeds : device)[both] == ':'));
+}
+
+static bool is_fed(const cnr_energy *e, const char *device) {
+    for (int32_t i = 0; i < e->n; i++)
+        if (feeds(&e->at[i], device)) return true;
+    return false;
+}
+
+void cnri_energy_of_plan(cnr_energy *e, const cnr_plan *plan) {
+    for (int32_t i = 0; e && e->source && plan && i < plan->steps.n; i++) {
+        const cnri_step *step = &plan->steps.at[i];
+        const char *device = plan->devices[step->device]->name;
+        if (step->kind != CNRI_STEP_KERNEL || is_fed(e, device)) continue;
+        e->source = CNR_ENERGY_UNMEASURED;
+        e->joules = e->joules_net = e->watts = e->idle_watts = e->edp = NAN;
+        snprintf(e->why, sizeof e->why, "no meter feeds %.60s", device);
+        for (int32_t k = 0; k < e->n; k++) e->at[k].summed = 0;
+    }
+}
 
 cnr_status cnri_energy_around(cnr_runtime *rt, int32_t asked, const cnr_observer *observer,
                               cnr_energy_region **region, cnr_error *err) {

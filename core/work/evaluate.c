@@ -155,6 +155,7 @@ cnr_status cnri_evaluate(cnr_model *model, cnri_samples *samples,
                              err);
     out->seconds = (double)(cnri_now_ns() - begin) * 1e-9;
     status = cnri_energy_close(region, status, out->n, &out->energy, err);
+    cnri_energy_of_plan(out->energy, j.runner.plan);
     cnri_runner_close(&j.runner);
     cnri_free(j.labels);
     if (status) cnr_evaluation_free(out);

@@ -90,6 +90,7 @@ static cnr_status runs_with_energy(job *j, cnr_error *err) {
     }
     const cnr_status ended =
         cnr_energy_end(region, rounds, status ? NULL : &j->energy, status ? NULL : err);
+    if (!status && !ended) cnri_energy_of_plan(&j->energy, j->plan);
     return status ? status : ended;
 }
 

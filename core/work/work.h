@@ -116,6 +116,9 @@ cnr_status cnri_energy_around(cnr_runtime *rt, int32_t asked, const cnr_observer
                               cnr_energy_region **region, cnr_error *err);
 cnr_status cnri_energy_close(cnr_energy_region *region, cnr_status status, int64_t rounds,
                              cnr_energy **out, cnr_error *err);
+/* Sums that miss a device on which the plan's kernels run are no sums: unmeasured, and e->why says so.
+ * e may be NULL. */
+void cnri_energy_of_plan(cnr_energy *e, const cnr_plan *plan);
 void cnri_energy_drop(cnr_energy **energy);
 /* The observer's flag, or NULL. */
 const volatile int32_t *cnri_cancel_of(const cnr_observer *o);

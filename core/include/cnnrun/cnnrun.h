@@ -325,6 +325,7 @@ typedef struct cnr_energy {
     double seconds, joules, joules_net, watts, idle_watts, edp; /* edp: joules * seconds */
     double sampler_share;    /* of a processor, that taking the samples took */
     cnr_energy_domain *at;
+    char why[80];            /* nothing is summed though domains are told: "no meter feeds cpu"; or "" */
 } cnr_energy;
 void cnr_energy_free(cnr_energy *energy);
 typedef struct cnr_energy_options {

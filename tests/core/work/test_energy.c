@@ -18,13 +18,16 @@ static const char *in_folder(const char *name) {
 }
 
 /* By the machine's clock a sensor of 6 W in a tree, however late it is read; by the made-up one the
- * made-up counter, which goes through its range every 167 ms. */
+ * made-up counter, which goes through its range every 167 ms. That one is of "opencl:0"; a board says
+ * that it feeds the processor. */
+static bool fed = true;
 static cnr_runtime *open_runtime(const char *clock) {
     static const char *const real[] = {CNRT_BUILD_DIR "/plugins", NULL};
     static const char *const made_up[] = {GAUGES, CNRT_BUILD_DIR "/plugins", NULL};
     cnr_error err = CNR_ERROR_INIT;
     const cnr_open_options o = {.size = sizeof o, .plugin_dirs = clock ? made_up : real,
                                 .no_default_dirs = 1, .log_level = CNR_LOG_ERROR, .clock = clock,
+                                .board = clock && fed ? in_folder("board.lua") : NULL,
                                 .sysfs_root = clock ? "/no/such/tree" : folder};
     cnr_runtime *rt = NULL;
     ok(cnr_open(&rt, &o, &err) == CNR_OK, "a runtime %s", err.text);
@@ -230,6 +233,25 @@ static void test_follow(void) {
     cnr_close(rt);
 }
 
+/* A net on a device of which no domain tells: there is no sum, and it is said why. */
+static void test_unfed(void) {
+    cnr_error err = CNR_ERROR_INIT;
+    fed = false;
+    cnr_runtime *rt = open_runtime("fake-time");
+    fed = true;
+    cnr_model *model = load(rt);
+    const cnr_profile_options o = {.size = sizeof o, .runs = 3, .energy = 1};
+    cnr_timing t = {.size = sizeof t};
+    is_int(cnr_profile(model, &o, NULL, &t, &err), CNR_OK, "a profile of what no meter feeds");
+    const cnr_energy *e = t.energy;
+    ok(e && e->source == CNR_ENERGY_UNMEASURED && isnan(e->joules) && isnan(e->edp), "has no joules");
+    if (e) is_text(e->why, "no meter feeds cpu", "and says why");
+    ok(e && e->n > 0 && e->at[0].joules > 0 && !e->at[0].summed, "though a domain is told");
+    cnr_timing_free(&t);
+    cnr_release(model);
+    cnr_close(rt);
+}
+
 /* sys/class/hwmon/hwmon0 with what is in `files`: names and texts in turns; or it all goes. */
 static void tree(bool make) {
     static const char *const folders[] = {"sys", "sys/class", "sys/class/hwmon", "sys/class/hwmon/hwmon0"};
@@ -253,8 +275,13 @@ int main(void) {
     test_cancelled();
     test_long_work();
     test_command();
+    FILE *board = fopen(in_folder("board.lua"), "w");
+    if (board) fputs("return { domains = { { match = \"gpu\", feeds = \"cpu\" } } }\n", board);
+    if (board) fclose(board);
     test_profile("fake-time"); /* plugins stay loaded: the made-up meter would be in the sums above */
+    test_unfed();
     test_follow();
+    unlink(in_folder("board.lua"));
     unlink(in_folder("log.csv"));
     unlink(in_folder("counter.json"));
     unlink(in_folder("trained.cnr"));
