@@ -86,12 +86,11 @@ void cnr_energy_free(cnr_energy *e) {
 
 /* ---- for other work ---- */
 
-/* "cpu" is fed by what feeds "cpu:big", and the other way round; a domain that names nothing holds all. */
+/* By family: "cpu" is fed by what feeds "cpu:big", a device made of two by what feeds those. A domain that
+ * names nothing holds all. */
 static bool feeds(const cnr_energy_domain *d, const char *device) {
-    const size_t n = strlen(d->feeds), m = strlen(device), both = n < m ? n : m;
-    if (!d->summed) return false;
-    return n == 0 || (strncmp(d->feeds, device, both) == 0 &&
-                      (n == m || (n > m ? d->feeds : device)[both] == ':'));
+    const size_t n = strcspn(d->feeds, ":");
+    return d->summed && (n == 0 || (n == strcspn(device, ":") && strncmp(d->feeds, device, n) == 0));
 }
 
 static bool is_fed(const cnr_energy *e, const char *device) {

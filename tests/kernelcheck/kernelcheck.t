@@ -40,7 +40,7 @@ my %faults = (
     blob_overrun => qr/prepare wrote outside its blob/,
     workspace    => qr/past the end of the workspace/,
 );
-my @faulty = ('--plugin-dir', $faulty, '--plugin', 'faulty', '--timeout', 6);
+my @faulty = ('--plugin-dir', $faulty, '--plugin', 'faulty', '--timeout', 2);
 for my $name (sort keys %faults) {
     my $cases = $name eq 'endless' ? 4 : $name =~ /border|blocked|group|chain/ ? 30 : 10;
     my ($code, $text) = check(@faulty, '--kernel', "faulty_$name", '--cases', $cases);
@@ -52,7 +52,7 @@ my ($code, $text) = check(@faulty, '--kernel', 'faulty_sound', '--cases', 10);
 is $code, 0, 'a sound kernel passes' or diag $text;
 like $text, qr/^ok 1 - faulty_sound on cpu: \d+ cases$/m, 'and says with how many cases';
 
-($code, $text) = check(@faulty, '--kernel', 'faulty_rounded', '--cases', 1000);
+($code, $text) = check(@faulty, '--timeout', 20, '--kernel', 'faulty_rounded', '--cases', 1000);
 is $code, 0, 'no chain makes a fault of what rounding does' or diag $text;
 
 # ---- operators: what each promises and does not keep ----

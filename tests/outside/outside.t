@@ -26,7 +26,7 @@ find "$build" -name cmake_install.cmake -exec cat {} + | grep -o "\"$build/[^\"\
     grep -q 'libcnnrun\.a$' "$work/wanted" || exit 1
     while read -r file; do
         name=${file#"$build/"}
-        case $name in cnnrunConfig*.cmake | cnnrun.pc | include/cnnrun/version.h) continue ;; esac
+        case $name in cnnrunConfig*.cmake | cnnrun.pc | cnnrun-helper.service | include/cnnrun/version.h) continue ;; esac
         grep -qF -- "$name" "$work/commands" || { echo "$name" >"$work/log"; exit 1; }
     done <"$work/wanted"
 )
