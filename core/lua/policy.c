@@ -1,4 +1,4 @@
-/* Policies as Lua: { place = function(rows, seen) ... end, devices = { ... } }. Each plan is asked for in a
+/* Policies as Lua: { place = function(rows, seen) ... end, devices = { ... }, objective = "edp" }. Each plan is asked for in a
  * state of its own, of which nothing is left, so that the same rows give the same answer; one at a time,
  * so that the limits hold for all of them together. */
 #include "core/lua/candidates.h"
@@ -66,6 +66,15 @@ static void read_devices(lua_State *L, int table, lua_policy *p) {
     }
 }
 
+static void read_objective(lua_State *L, int table, lua_policy *p) {
+    static const char *const known[] = {"edp", "energy", "time"};
+    if (lua_getfield(L, table, "objective") == LUA_TNIL) return;
+    const char *text = lua_tostring(L, -1);
+    for (size_t i = 0; text && i < sizeof known / sizeof *known; i++)
+        if (strcmp(text, known[i]) == 0) p->base.objective = known[i];
+    if (!p->base.objective) luaL_error(L, "%s:1: objective: want edp, energy or time", p->name);
+}
+
 static int look_at(lua_State *L) {
     lua_policy *p = lua_touserdata(L, 1);
     lua_Debug ar;
@@ -74,7 +83,9 @@ static int look_at(lua_State *L) {
     lua_getinfo(L, ">S", &ar);
     cnri_free(p->where);
     p->where = cnri_format("%s:%d", p->name, ar.linedefined > 0 ? ar.linedefined : 1);
-    read_devices(L, lua_gettop(L) - 1, p);
+    const int table = lua_gettop(L) - 1;
+    read_devices(L, table, p);
+    read_objective(L, table, p);
     return 0;
 }
 

@@ -174,6 +174,7 @@ typedef struct cnri_policy_answer { /* for one node; blank (row -1, no parts): a
 typedef struct cnri_policy {
     const char *name, *where;   /* as shown: "fastest.lua", "fastest.lua:3" */
     const char *const *devices; /* of which it wants rows; NULL-terminated */
+    const char *objective;      /* what its plans are for: "edp", "energy", "time", which stay; NULL: it doesn't say */
     uint8_t print[16];          /* of its text and options */
     /* answers: by node, blank. *notes: JSON, for cnri_free. */
     cnr_status (*place)(struct cnri_policy *self, const cnri_table *t, cnri_policy_answer *answers,

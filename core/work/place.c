@@ -15,6 +15,7 @@ typedef struct job {
     int32_t n;
     cnr_timing alone[MOST_DEVICES], divided; /* by step */
     CNRI_VEC(char *) words; /* settings of the policy */
+    const char *objective;  /* as it says; or NULL */
     cnri_placing *out;
 } job;
 
@@ -277,6 +278,7 @@ static cnr_status ask_policy(job *j, const char *policy, cnr_error *err) {
     options.policy = NULL;
     cnr_status status = cnri_policy_open(policy, NULL, (const char *const *)j->words.at,
                                          &options.policy, err);
+    if (!status) j->objective = options.policy->objective;
     if (!status) status = cnri_model_set_options(j->model, &options, err); /* copies */
     cnri_policy_let_go(options.policy);
     if (!status) status = cnr_candidates(j->model, NULL, 0, &list, err);
@@ -289,9 +291,9 @@ static cnr_status ask_policy(job *j, const char *policy, cnr_error *err) {
     return status;
 }
 
-/* By EDP, or what else the policy was asked for; by time where nothing tells joules. */
+/* By what the policy was asked for, or says that it is for, else EDP; by time where nothing tells joules. */
 static double worth(const job *j, const cnri_place_row *row) {
-    const char *what = "edp";
+    const char *what = j->objective ? j->objective : "edp";
     for (const char *const *at = j->o->settings; at && *at; at++)
         if (strncmp(*at, "objective=", 10) == 0) what = *at + 10;
     if (isnan(row->joules) || strcmp(what, "time") == 0) return row->seconds;

@@ -39,12 +39,13 @@ local function least_rows(rows, options)
   return best
 end
 
--- Nodes from `i` on that follow each other, `n` at most: each the only one to use the one before.
-local function chain_from(i, n, users)
+-- Nodes from `i` on that follow each other, `n` at most: each the only one to use the one before, and
+-- not another layer's yet.
+local function chain_from(i, n, users, taken)
   local chain = { i }
   while #chain < n do
     local next = users[chain[#chain]]
-    if not next or #next ~= 1 then break end
+    if not next or #next ~= 1 or taken[next[1]] then break end
     chain[#chain + 1] = next[1]
   end
   return chain
@@ -69,6 +70,28 @@ end
 -- Watts of the machine while the device works: of rows without joules.
 local function watts_of(seen, device) return seen.options["watts@" .. device.name] or device.busy_watts end
 
+-- Each behind those that it reads: what a layer takes along may add what stands later in the net, as
+-- the shortcut of a residual block.
+local function in_order(layers)
+  local order, at, seen = {}, {}, {}
+  local function visit(l)
+    if seen[l] then return end
+    seen[l] = true
+    for _, from in ipairs(layers[l].inputs) do visit(from) end
+    order[#order + 1] = layers[l]
+    at[l] = #order
+  end
+  for l in ipairs(layers) do visit(l) end
+  for k, layer in ipairs(order) do
+    layer.last = layer.last or k
+    for i, from in ipairs(layer.inputs) do
+      layer.inputs[i] = at[from]
+      order[at[from]].last = k
+    end
+  end
+  return order
+end
+
 local function layers_of(rows, seen, idle)
   local best, users, layers, layer_of = least_rows(rows, seen.options), {}, {}, {}
   for i, node in ipairs(seen.nodes) do
@@ -82,7 +105,7 @@ local function layers_of(rows, seen, idle)
     if not taken[i] and best[i] then
       local most = 1
       for _, least in pairs(best[i]) do most = math.max(most, least.takes) end
-      local layer = { node = node, chain = chain_from(i, most, users), on = {}, inputs = {}, keeps = keeps_to_range(node.operator) }
+      local layer = { node = node, chain = chain_from(i, most, users, taken), on = {}, inputs = {}, keeps = keeps_to_range(node.operator) }
       layers[#layers + 1] = layer
       for _, at in ipairs(layer.chain) do taken[at] = #layers end
       for d, device in ipairs(seen.devices) do layer.on[d] = cost_on(best, layer.chain, device.name, watts_of(seen, device), idle) end
@@ -90,7 +113,7 @@ local function layers_of(rows, seen, idle)
       taken[i] = 0 -- nothing runs it: it costs nothing
     end
   end
-  -- what a layer reads, and the last layer that reads each
+  -- what a layer reads
   for k, layer in ipairs(layers) do
     local known = { [k] = true }
     for _, at in ipairs(layer.chain) do
@@ -103,14 +126,12 @@ local function layers_of(rows, seen, idle)
         if l and not known[l] then
           known[l] = true
           layer.inputs[#layer.inputs + 1] = l
-          layers[l].last = k
         end
       end
     end
     layer.bytes = seen.nodes[layer.chain[#layer.chain]].out_bytes
-    layer.last = layer.last or k
   end
-  return layers
+  return in_order(layers)
 end
 
 -- ---- ways to run a layer: on one device, or divided so that all parts end together ----

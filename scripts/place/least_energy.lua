@@ -13,6 +13,14 @@ local function heads_of(rows)
   return function(i) return not heads or heads[i] end
 end
 
+-- Bringing what `a` computes to `b`: as the options tell what was measured, else as the rows say.
+local function moving_ns(seen, a, b)
+  local way = "@" .. a.device .. "@" .. b.device
+  local fixed, byte = seen.options["copy_ns" .. way], seen.options["byte_ns" .. way]
+  if a.device == b.device or not fixed or not byte then return seen.between(a, b) end
+  return fixed + byte * seen.nodes[a.index].out_bytes
+end
+
 local function place(rows, seen)
   local is_head = heads_of(rows)
   local from, answer = {}, {}
@@ -20,9 +28,11 @@ local function place(rows, seen)
   for _, d in ipairs(seen.devices) do idle = math.max(idle, d.idle_watts or 0) end
   local best = {}
   for _, r in ipairs(rows) do
-    local cost = r.joules or r.ns * 1e-9
+    local at = "@" .. r.device .. "@" .. r.node
+    local joules = seen.options["joules" .. at] or r.joules
+    local cost = joules or (seen.options["ns" .. at] or r.ns) * 1e-9
     for _, input in ipairs(seen.nodes[r.index].inputs) do
-      if from[input] then cost = cost + seen.between(from[input], r) * 1e-9 * (r.joules and idle or 1) end
+      if from[input] then cost = cost + moving_ns(seen, from[input], r) * 1e-9 * (joules and idle or 1) end
     end
     if is_head(r.index) and (not best[r.index] or cost < best[r.index].cost) then
       best[r.index] = { cost = cost, row = r }
@@ -33,4 +43,4 @@ local function place(rows, seen)
   return answer
 end
 
-return { place = place }
+return { place = place, objective = "energy" }

@@ -38,6 +38,17 @@ my $all = place("$tiny --policy edp_set --threshold 3");
 like($all->{nodes}{conv_7}, qr/sim:cpu/, 'a threshold of 3 keeps the processor');
 is($all->{end}{kept}, 'sim:gpu4', 'but the GPU alone is better then, and is kept');
 
+# ---- nets whose layers take along what stands later: shortcuts ----
+
+my $residual = "$root/scripts/nets/resnet18.lua --weights random:1 --board odroid_xu3,dry --devices sim:gpu4,sim:gpu2,sim:cpu";
+for (['best', 'edp'], ['fastest', 'seconds'], ['least_energy', 'joules']) {
+    my ($policy, $what) = @$_;
+    my $got = place("$residual --policy $policy --always");
+    my ($least) = sort { $a <=> $b } map { $_->{$what} } grep { $_->{row} eq 'device' } values %{$got->{rows}};
+    is($got->{code}, 0, "$policy of a residual net");
+    cmp_ok($got->{rows}{'measured measured'}{$what} // 9e9, '<=', 1.001 * $least, "its $what: not above any device's alone");
+}
+
 # ---- ours, kept in the cache and taken over ----
 
 my $lenet = "$root/scripts/nets/lenet5.lua --weights random:1 --board odroid_xu3,dry --devices sim:gpu4,sim:gpu2,sim:cpu";

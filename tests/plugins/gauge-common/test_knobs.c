@@ -281,10 +281,14 @@ static void test_restarted(void) {
             ok(0, "a process that switches");
             return;
         }
-    open_gauges();
     cnr_error err = CNR_ERROR_INIT;
-    is_int(cnri_knob_set_to(set_of("devfreq"), 0, 266000000, -1, &err), CNR_E_STATE,
-           "two processes don't set one knob");
+    cnr_status status = CNR_E_UNSUPPORTED;
+    for (int i = 0; i < 100 && status == CNR_E_UNSUPPORTED; i++) { /* a file here is empty while it is written */
+        if (i) cnri_gauges_close(&g, NULL);
+        open_gauges();
+        status = cnri_knob_set_to(set_of("devfreq"), 0, 266000000, -1, &err);
+    }
+    is_int(status, CNR_E_STATE, "two processes don't set one knob");
     has_text(err.text, "another process sets it", "which the second is told");
     cnri_knobs_recover(&o, &brought, NULL);
     is_int(brought, 0, "nor does one put back what another sets");
