@@ -12,6 +12,7 @@ static int wrong(const char *what) {
 
 int nvmlInit_v2(void);
 int nvmlShutdown(void);
+static char cards[2];
 int nvmlDeviceGetCount_v2(unsigned *n);
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device);
 int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *millijoules);
@@ -29,12 +30,12 @@ int nvmlDeviceGetCount_v2(unsigned *n) {
     return wrong("count") ? 999 : 0;
 }
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device) {
-    *device = (char *)0 + index + 1;
+    *device = index < 2 ? &cards[index] : NULL;
     return wrong("lost") && index == 1 ? 15 : 0;
 }
 int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *millijoules) {
     struct timespec t;
-    if (device != (char *)0 + 1) return 3;
+    if (device != &cards[0]) return 3;
     if (wrong("read")) return 15;
     clock_gettime(CLOCK_MONOTONIC, &t);
     *millijoules = (unsigned long long)t.tv_sec * 250000 + (unsigned long long)t.tv_nsec / 4000;
@@ -48,7 +49,7 @@ int nvmlDeviceGetPowerUsage(void *device, unsigned *milliwatts) {
 struct field { unsigned id, scope; long long time, latency; int type, status; unsigned long long value; };
 int nvmlDeviceGetFieldValues(void *device, int n, struct field *f);
 int nvmlDeviceGetFieldValues(void *device, int n, struct field *f) {
-    f->status = f->id == 186 && n == 1 && device == (char *)0 + 1 && !wrong("mean") ? 0 : 3;
+    f->status = f->id == 186 && n == 1 && device == &cards[0] && !wrong("mean") ? 0 : 3;
     f->value = 250000;
     return 0;
 }
@@ -83,11 +84,11 @@ int nvmlDeviceGetClockInfo(void *device, int type, unsigned *mhz) {
     return 0;
 }
 int nvmlDeviceGetApplicationsClock(void *device, int type, unsigned *mhz) {
-    if (device != (char *)0 + 1) return 3;
+    if (device != &cards[0]) return 3;
     return nvmlDeviceGetClockInfo(device, type, mhz);
 }
 int nvmlDeviceSetApplicationsClocks(void *device, unsigned memory, unsigned graphics) {
-    if (device != (char *)0 + 1 || memory != 2619) return 3;
+    if (device != &cards[0] || memory != 2619) return 3;
     if (wrong("set")) return 4;
     application = graphics;
     return 0;

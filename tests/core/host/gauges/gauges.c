@@ -29,8 +29,8 @@ typedef struct machine {
     int32_t cores, bad;
     char address[64];
 } machine;
-static uint64_t set_hz = 600000000; /* of all who have the machine open */
-static int32_t cores = 4;
+static _Atomic uint64_t set_hz = 600000000; /* of all who have the machine open */
+static _Atomic int32_t cores = 4;
 
 static cnr_status open_machine(const cnr_gauge_options *options, void **state, cnr_error *err) {
     machine *m = calloc(1, sizeof *m);
