@@ -44,7 +44,7 @@ const cnri_record cnri_energy_domain = CNRI_RECORD(fields,
     "  {domain:-18} {error?unmeasured: {error}|{joules:10.4g} J {watts:10.4g} W"
     "{fps_per_watt? {fps_per_watt:10.4g} FPS/W}  EDP {edp:.4g} J s"
     "{idle_watts?  idle {idle_watts:.4g} W{idle_spread? +- {idle_spread:.2g}}}"
-    "{feeds?  feeds {feeds}}{summed?|  (in the others)}}\n");
+    "{feeds?  feeds {feeds}}{summed?|  (not in the sum)}}\n");
 
 cnr_status cnri_tell_domains(const cnri_call *call, const cnr_energy *e, double fps, cnr_error *err) {
     cnr_status status = CNR_OK;
