@@ -183,11 +183,18 @@ enum { CNRI_COMMANDS(X) CNRI_N_COMMANDS };
 typedef struct cnri_row { const cnri_command *command; const char *help; } cnri_row;
 extern const cnri_row cnri_commands[CNRI_N_COMMANDS];
 
+/* ---- app.c ---- */
+/* `path` with another ending than its own: cnri_free; NULL: out of memory. */
+char *cnri_beside(const char *path, const char *ending);
+/* Has the application of that name draw a table. */
+cnr_status cnri_app_draw(const cnri_call *call, const char *name, const char *csv, const char *picture,
+                         cnr_error *err);
+
 /* What a work's observer is for the program: progress becomes a bar, signals stop the work. */
 typedef struct cnri_watching {
     cnr_observer observer;
     const char *what; /* NULL: no bar is there */
-    int64_t total;    /* 0: unknown */
+    int64_t first, total; /* done when it began; 0: unknown */
     uint64_t begun_ns, shown_ns;
     bool terminal, quiet;
     int32_t width;    /* of the last bar drawn */

@@ -1,6 +1,5 @@
 /* cnnrun energy: the domains of meters, a log of them, their curves, and what a command takes. */
 #include "core/cli/cli.h"
-#include "core/lua/script.h"
 #include "core/watch/watch.h"
 #include <errno.h>
 #include <math.h>
@@ -176,34 +175,11 @@ static int32_t hear(void *arg, int32_t kind, const void *of) {
 
 /* ---- log and watch ---- */
 
-/* The file beside another, with another ending. */
-static char *beside(const char *path, const char *ending) {
-    const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
-    return cnri_format("%.*s%s", (int)(dot ? dot - path : (ptrdiff_t)strlen(path)), path, ending);
-}
-
-static cnr_status plot(const cnri_call *call, const char *csv, const char *picture,
-                       cnr_error *err) {
-    char *words[] = {(char *)(uintptr_t)csv, (char *)(uintptr_t)picture, NULL};
-    char *path = cnri_lua_app("power");
-    const cnri_lua_rights rights = {.cancelled = NULL};
-    cnri_lua_program *p = NULL;
-    int code = 0;
-    cnr_status status = path ? cnri_lua_open(call->rt, path, 2, words, &rights, &p, err)
-                             : cnri_fail(err, CNR_E_NOT_FOUND, "apps/power.lua",
-                                         "is not among the installed scripts");
-    if (!status) status = cnri_lua_main(p, &code, err);
-    if (!status && code) status = cnri_fail(err, CNR_E_SCRIPT, picture, "was not drawn");
-    cnri_lua_close(p);
-    cnri_free(path);
-    return status;
-}
-
 static cnr_status follow(cnri_call *call, const energy *e, bool watched, cnr_error *err) {
     curves c = {.call = call, .watched = watched, .terminal = isatty(STDOUT_FILENO) == 1,
                 .blocks = speaks_utf8()};
     const char *folder = getenv("XDG_RUNTIME_DIR");
-    char *csv = e->plot && !e->csv ? beside(e->plot, ".csv") : NULL;
+    char *csv = e->plot && !e->csv ? cnri_beside(e->plot, ".csv") : NULL;
     char *counter = !e->counter && folder && *folder == '/'
                         ? cnri_path_join(folder, "cnnrun-energy.json") : NULL;
     const cnri_follow_options o = {.seconds = e->seconds, .csv = csv ? csv : e->csv,
@@ -217,7 +193,7 @@ static cnr_status follow(cnri_call *call, const energy *e, bool watched, cnr_err
         cnri_say(stderr, "joules so far, for any process to read: %s\n", o.counter);
     cnr_status status = cnri_energy_follow(call->rt, &o, &observer, &got, err);
     if (!status) status = tell_whole(call, &got, 0, err);
-    if (!status && e->plot) status = plot(call, o.csv, e->plot, err);
+    if (!status && e->plot) status = cnri_app_draw(call, "power", o.csv, e->plot, err);
     cnr_energy_free(&got);
     cnri_free(csv);
     cnri_free(counter);

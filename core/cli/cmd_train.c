@@ -1,7 +1,8 @@
 /* cnnrun train: trains a net on labelled pictures and writes it with its best weights. */
 #include "core/cli/cli.h"
 
-static const char *const policies[] = {"fixed", "inverse", "step", "cosine", NULL};
+static const char *const policies[] = {"fixed", "inverse", "step", "cosine", "poly", "multistep",
+                                       "inv", NULL};
 
 typedef struct train { cnr_train_options o; bool no_energy; } train;
 #define ROW(member, name, ...) CNRI_OPTION(train, o.member, name, __VA_ARGS__)
@@ -22,6 +23,11 @@ static const cnri_option options[] = {
         "sgd, adam, or another that a plugin brings (the first)"),
     ROW(rate, "--lr", "X", "learning rate (0.02)", .max = 1000),
     ROW(policy, "--rate-policy", "NAME", "how the rate falls (cosine)", .choices = policies),
+    ROW(gamma, "--gamma", "X", "of inverse (1e-4), and what step and multistep multiply by (0.1)",
+        .max = 1000),
+    ROW(power, "--power", "X", "of inverse (0.75) and poly (1)", .max = 1000),
+    ROW(rate_epochs, "--rate-epochs", "LIST",
+        "when the rate falls: each so many epochs (step), or at those (multistep: 10,15)"),
     ROW(momentum, "--momentum", "X", "0 to 0.9999 (the optimiser's own: sgd 0.9)", .max = 0.9999),
     ROW(nesterov, "--nesterov", NULL, "momentum that looks ahead"),
     ROW(decay, "--decay", "X", "weight decay (0.0005)", .max = 1),
@@ -33,6 +39,12 @@ static const cnri_option options[] = {
     ROW(keep_zeros, "--keep-zeros", "GLOB",
         "weights of such names keep their zeros, as pruned ones should (none)"),
     ROW(seed, "--seed", "N", "of weights, order and dropout (1)", .max = 1e15),
+    ROW(checkpoint, "--checkpoint", "FILE", "keep training in it on the way; where it is there, go on "
+        "from it", .writes = true),
+    ROW(checkpoint_seconds, "--checkpoint-every", "SECONDS", "and not behind epochs alone (30)",
+        .max = 1e9),
+    ROW(curves, "--curves", "FILE.csv", "loss, accuracy and rate of each epoch, and FILE.png drawn of it",
+        .writes = true),
     ROW(loss, "--loss", "OPERATOR",
         "what is made small (the net's own, else the first loss that a plugin brings)"),
     ROW(overwrite, "--overwrite", NULL,
@@ -91,6 +103,11 @@ static bool usual(cnri_call *call, void *values) {
     return true;
 }
 
+/* Caffe's short word for a policy, which stands behind all of them, is `inverse`. */
+static void take_short(cnr_train_options *o) {
+    if (policies[o->policy] && !policies[o->policy + 1]) o->policy = CNR_RATE_INVERSE;
+}
+
 /* --policy was the rate's before it was the planner's; its words still are. */
 static void take_rate_policy(cnri_call *call, cnr_train_options *o) {
     for (int32_t i = 0; call->common.policy && policies[i]; i++)
@@ -112,12 +129,21 @@ static cnr_status load(cnri_call *call, const cnr_train_options *o, cnr_error *e
     return status;
 }
 
+static cnr_status draw_curves(const cnri_call *call, const char *table, cnr_error *err) {
+    char *picture = cnri_beside(table, ".png");
+    const cnr_status status = picture ? cnri_app_draw(call, "curves", table, picture, err)
+                                      : cnri_fail(err, CNR_E_MEMORY, table, "out of memory");
+    cnri_free(picture);
+    return status;
+}
+
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     static const char *const words[] = {NULL, "stopped", "diverged"};
     train *t = values;
     const cnr_train_options *o = &t->o;
     const cnri_common *c = &call->common;
-    take_rate_policy(call, values);
+    take_rate_policy(call, &t->o);
+    take_short(&t->o);
     const cnr_load_options how = {.size = sizeof how, .device = c->device,
                                   .deterministic = c->deterministic,
                                   .memory_limit = c->memory_limit, .policy = c->policy,
@@ -139,7 +165,7 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     if (!status) status = cnri_tell(call, &record, &end, err);
     if (!status) status = cnri_tell_domains(call, end.r.energy, end.e.fps, err);
     cnr_train_result_free(&end.r);
-    return status;
+    return status || !o->curves ? status : draw_curves(call, o->curves, err);
 }
 
 const cnri_command cnri_cmd_train = {

@@ -22,6 +22,7 @@ static void begin(cnri_watching *w, const cnr_progress *p) {
     cnri_watch_end(w);
     w->what = p->what;
     w->total = p->total;
+    w->first = p->done > 1 ? p->done : 0; /* gone on from where it was */
     w->begun_ns = w->shown_ns = cnri_real_ns();
     w->terminal = isatty(STDERR_FILENO) == 1;
 }
@@ -48,7 +49,9 @@ int32_t cnri_watch_show(void *watching, const cnr_progress *p) {
     add_result(p, result, sizeof result);
     if (w->total > 0) {
         const double part = p->done < w->total ? (double)p->done / (double)w->total : 1.0;
-        if (p->done > 0) cnri_duration(spent / part - spent, time, sizeof time);
+        if (p->done > w->first)
+            cnri_duration(spent * (double)(w->total - p->done) / (double)(p->done - w->first), time,
+                          sizeof time);
         for (int i = 0; i < BAR; i++) bar[i] = i < (int)(part * BAR + 0.5) ? '#' : '.';
         bar[BAR] = 0;
         n = snprintf(line, sizeof line, "%s [%s] %lld/%lld%s%s%s", w->what, bar, (long long)p->done,

@@ -78,15 +78,36 @@ cnr_status cnri_usual_sizes(const cnr_graph *g, const cnri_sizes *wanted, cnr_te
 cnr_status cnri_resize_u8(const uint8_t *in, int64_t h, int64_t w, int64_t channels, uint8_t *out,
                           int64_t out_h, int64_t out_w);
 
+/* ---- augment.c: words behind any spec, "DIR,shift=2,flip": how pictures are varied for training ---- */
+typedef struct cnri_augment {
+    double shift;  /* pixels up, down and aside, at most; whole ones are drawn */
+    double flip;   /* the chance that left and right change places */
+    double crop;   /* a part of at least this share of each side, brought to the picture's size; 1: all */
+    double turn;   /* degrees either way, at most */
+    double colour; /* brightness, contrast and saturation by up to this part more or less */
+    bool any;
+} cnri_augment;
+/* The length of a spec without those words: what names files. */
+size_t cnri_augment_cut(const char *spec);
+/* Reads them, and cuts them off the spec. */
+cnr_status cnri_augment_read(char *spec, cnri_augment *out, cnr_error *err);
+/* Varies a picture (u8 H W C) in place: by nothing but seed, round (of training: the epoch) and index. */
+cnr_status cnri_augment_apply(const cnri_augment *o, uint64_t seed, int64_t round, int64_t index,
+                              cnr_tensor *picture, cnr_error *err);
+
 /* ---- samples.c: sources by spec ---- */
 typedef struct cnri_samples {
     const cnr_source *source;
     void *state;
     cnr_source_info info;
+    cnri_augment augment;
 } cnri_samples;
 cnr_status cnri_samples_open(const char *spec, const char *split, cnri_samples *out,
                              cnr_error *err);
+/* As it is; and varied, as the spec's words ask. */
 cnr_status cnri_samples_read(cnri_samples *s, int64_t index, cnr_sample *out, cnr_error *err);
+cnr_status cnri_samples_vary(cnri_samples *s, int64_t index, uint64_t seed, int64_t round,
+                             cnr_sample *out, cnr_error *err);
 void cnri_samples_close(cnri_samples *s);
 /* Some source writes pictures to a path of this name. */
 bool cnri_picture_writable(const char *path);

@@ -22,7 +22,7 @@ static cnr_status nothing_reads(const char *spec, bool exists, cnr_error *err) {
     return status;
 }
 
-cnr_status cnri_samples_open(const char *spec, const char *split, cnri_samples *out,
+static cnr_status open_plain(const char *spec, const char *split, cnri_samples *out,
                              cnr_error *err) {
     const int64_t before = cnri_alloc_failures();
     uint8_t head[512];
@@ -45,6 +45,19 @@ cnr_status cnri_samples_open(const char *spec, const char *split, cnri_samples *
     status = cnri_alloc_verdict(before, status, spec, err);
     if (status && opened) cnri_samples_close(out);
     if (status) memset(out, 0, sizeof *out);
+    return status;
+}
+
+cnr_status cnri_samples_open(const char *spec, const char *split, cnri_samples *out,
+                             cnr_error *err) {
+    cnri_augment augment = {0};
+    char *plain = cnri_strdup(spec);
+    memset(out, 0, sizeof *out);
+    if (!plain) return cnri_fail(err, CNR_E_MEMORY, spec, "out of memory");
+    cnr_status status = cnri_augment_read(plain, &augment, err);
+    if (!status) status = open_plain(plain, split, out, err);
+    out->augment = augment;
+    cnri_free(plain);
     return status;
 }
 
@@ -79,6 +92,17 @@ cnr_status cnri_samples_read(cnri_samples *s, int64_t index, cnr_sample *out, cn
         return status;
     }
     return check(s, out, err);
+}
+
+cnr_status cnri_samples_vary(cnri_samples *s, int64_t index, uint64_t seed, int64_t round,
+                             cnr_sample *out, cnr_error *err) {
+    cnr_status status = cnri_samples_read(s, index, out, err);
+    if (status) return status;
+    status = cnri_augment_apply(&s->augment, seed, round, index, &out->picture, err);
+    if (!status) return status;
+    cnri_free(out->picture.data);
+    out->picture.data = NULL;
+    return status;
 }
 
 void cnri_samples_close(cnri_samples *s) {

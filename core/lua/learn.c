@@ -1,4 +1,5 @@
 /* Training in scripts: net:train{...}, net:gradients(batch, labels). */
+#include "core/lua/files.h"
 #include "core/lua/model.h"
 #include "core/lua/tensor.h"
 #include "core/work/work.h"
@@ -21,7 +22,13 @@ const cnri_lua_key cnri_train_keys[] = {
     CNRI_WHOLE("batch: pictures a step (64)", options, o.batch, 1, 65536),
     CNRI_OTHER("rate: the learning rate (0.02), or a function(step, steps) that gives it, step from 0",
                "number|fun(step: integer, steps: integer): number"),
-    CNRI_TEXT("policy: how the rate falls: fixed, inverse, step, cosine (cosine)", options, policy),
+    CNRI_TEXT("policy: how the rate falls: fixed, inverse, step, cosine, poly, multistep (cosine)", options,
+              policy),
+    CNRI_REAL("gamma: of inverse (1e-4); what step and multistep multiply by (0.1)", options, o.gamma, 0,
+              1000),
+    CNRI_REAL("power: of inverse (0.75) and poly (1)", options, o.power, 0, 1000),
+    CNRI_TEXT("rate_epochs: when it falls: each so many (step), or at those (multistep: \"10,15\")",
+              options, o.rate_epochs),
     CNRI_TEXT("optimizer: sgd, adam, or another operator (the first)", options, o.optimizer),
     CNRI_REAL("momentum: of sgd (0.9)", options, o.momentum, 0, 0.9999),
     CNRI_FLAG("nesterov: true: momentum that looks ahead", options, o.nesterov),
@@ -37,6 +44,11 @@ const cnri_lua_key cnri_train_keys[] = {
     CNRI_WHOLE("validation_seed: which pictures those are (1)", options, o.validation_seed, 0, 1e15),
     CNRI_TEXT("test: a spec that the best epoch is tested on, once", options, o.test),
     CNRI_WHOLE("seed: of order and dropout (1)", options, o.seed, 0, 1e15),
+    CNRI_TEXT("checkpoint: a file that training is kept in on its way, and goes on from", options,
+              o.checkpoint),
+    CNRI_REAL("checkpoint_seconds: between two, beside those behind epochs (30)", options,
+              o.checkpoint_seconds, 0, 1e9),
+    CNRI_TEXT("curves: a .csv with a row an epoch, which lib.curves draws", options, o.curves),
     CNRI_FLAG("energy: true: tell what all of it takes, as c.energy does", options, o.energy),
     CNRI_OTHER("on_epoch: function(e) behind each epoch: e.epoch, e.epochs, e.loss, e.train_top1, "
                "e.top1, e.best, e.seconds; false ends training",
@@ -112,11 +124,13 @@ static double schedule(void *arg, int64_t step, int64_t steps) {
 }
 
 static int32_t policy_of(lua_State *L, const char *word) {
-    static const char *const policies[] = {"fixed", "inverse", "step", "cosine"};
+    static const char *const policies[] = {"fixed", "inverse", "step", "cosine", "poly",
+                                           "multistep"};
     for (int32_t i = 0; i < (int32_t)CNRI_COUNT(policies); i++)
         if (strcmp(word, policies[i]) == 0) return i;
     const char *near = cnri_nearest(word, policies, CNRI_COUNT(policies));
-    return luaL_error(L, "policy: there is no '%s'%s%s%s: fixed, inverse, step or cosine", word,
+    return luaL_error(L, "policy: there is no '%s'%s%s%s: fixed, inverse, step, cosine, poly "
+                      "or multistep", word,
                       near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
 }
 
@@ -175,6 +189,8 @@ static int train(lua_State *L) {
     if (o.policy) o.o.policy = policy_of(L, o.policy);
     if (o.o.test) cnri_lua_check_spec(L, o.o.test);
     else o.o.test = "";
+    if (o.o.checkpoint) cnri_lua_check_file(L, o.o.checkpoint, true);
+    if (o.o.curves) cnri_lua_check_file(L, o.o.curves, true);
     o.o.data = data.spec ? data.spec : "data";
     t.on_epoch = function_at(L, "on_epoch");
     read_rate(L, &o, &t);

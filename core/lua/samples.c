@@ -21,10 +21,11 @@ void cnri_lua_check_spec(lua_State *L, const char *spec) {
     const cnri_script *s = cnri_script_of(L);
     for (int32_t i = 0; i < s->n_args; i++)
         if (strcmp(s->args[i], spec) == 0) return;
-    const char *colon = strchr(spec, ':'), *path = colon ? colon + 1 : spec;
+    const char *plain = lua_pushlstring(L, spec, cnri_augment_cut(spec));
+    const char *colon = strchr(plain, ':'), *path = colon ? colon + 1 : plain;
     const size_t n = strcspn(path, ":");
     cnri_lua_check_file(L, lua_pushlstring(L, path, n), false);
-    lua_pop(L, 1);
+    lua_pop(L, 2);
 }
 
 static cnri_lua_source *open_source(lua_State *L, const char *spec, const char *split) {

@@ -36,13 +36,16 @@ static void shuffle(int64_t *order, int64_t n, random_state *r) {
     }
 }
 
-/* Sample `index` into row `row` of the batch. */
-static cnr_status read_sample(cnri_trainer *t, cnri_samples *samples, int64_t index, int64_t row,
-                              cnr_error *err) {
+/* Sample `index` into row `row` of the batch; varied for that epoch, or as it is. */
+enum { AS_IT_IS = -1 };
+static cnr_status read_sample(cnri_trainer *t, cnri_samples *samples, int64_t index, int64_t epoch,
+                              int64_t row, cnr_error *err) {
     cnr_sample sample;
     memset(&sample, 0, sizeof sample);
     sample.size = sizeof sample;
-    cnr_status status = cnri_samples_read(samples, index, &sample, err);
+    cnr_status status =
+        epoch == AS_IT_IS ? cnri_samples_read(samples, index, &sample, err)
+                          : cnri_samples_vary(samples, index, t->options.seed, epoch, &sample, err);
     if (status != CNR_OK) return status;
     cnr_tensor out = *cnri_graph_type(t->net, t->net->inputs.at[0]);
     out.dim[0] = 1;
@@ -60,10 +63,12 @@ typedef struct loop {
     cnri_train_fn fn;
     void *arg;
     cnri_train_progress p;
+    cnri_train_state state; /* beside p: sums of this epoch, and the loss of the first step */
+    cnri_train_rows rows;
+    uint8_t key[32];
     int64_t *order, held; /* as cnri_train_parts gives them */
     random_state random;
-    uint64_t begun;
-    double start; /* the loss of the first step */
+    uint64_t begun, saved; /* when; of the checkpoint */
 } loop;
 
 static bool tell(loop *l) {
@@ -77,8 +82,8 @@ static bool tell(loop *l) {
 /* No number, or a hundred times what it was at first: from there nothing comes back. A net that begins
  * trained begins near 0, where a hundred times is no harm; so 1 is the least to count from. */
 static bool diverged(loop *l, double loss) {
-    if (l->p.epoch == 0 && l->p.step == 0) l->start = loss > 1 ? loss : 1;
-    l->p.diverged = !isfinite(loss) || loss > 100 * l->start;
+    if (l->p.epoch == 0 && l->p.step == 0) l->state.start = loss > 1 ? loss : 1;
+    l->p.diverged = !isfinite(loss) || loss > 100 * l->state.start;
     if (l->p.diverged) l->p.loss = loss;
     return l->p.diverged;
 }
@@ -100,31 +105,79 @@ static cnr_status train_step(loop *l, double *loss, int64_t *correct, cnr_error 
     for (int64_t i = 0; i < batch; i++) {
         /* A set smaller than a batch comes round again. */
         const int64_t at = l->held + (l->p.step * batch + i) % l->p.trained;
-        const cnr_status status = read_sample(l->t, l->samples, l->order[at], i, err);
+        const cnr_status status = read_sample(l->t, l->samples, l->order[at], l->p.epoch, i, err);
         if (status != CNR_OK) return status;
     }
     return cnri_trainer_step(l->t, loss, correct, err);
 }
 
+/* ---- checkpoints ---- */
+
+static void take_means(loop *l) {
+    if (l->p.step == 0) return;
+    l->p.loss = l->state.loss / (double)l->p.step;
+    l->p.accuracy = (double)l->state.correct / (double)(l->p.step * l->t->options.batch);
+}
+
+static cnr_status save(loop *l, cnr_error *err) {
+    const char *path = l->t->options.checkpoint;
+    cnri_train_state *s = &l->state;
+    s->epoch = l->p.epoch;
+    s->step = l->p.step;
+    s->taken = l->t->step;
+    s->best_epoch = l->p.best_epoch;
+    s->judged = l->p.judged;
+    s->best = l->p.best;
+    s->rate = l->t->rate;
+    s->seconds = (double)(cnri_now_ns() - l->begun) * 1e-9;
+    l->saved = cnri_real_ns();
+    return path ? cnri_checkpoint_save(l->t, path, l->key, s, &l->rows, err) : CNR_OK;
+}
+
+static cnr_status save_when_due(loop *l, cnr_error *err) {
+    const double pause = l->t->options.checkpoint_seconds;
+    const double gone = (double)(cnri_real_ns() - l->saved) * 1e-9;
+    return l->p.stopped || gone >= (pause > 0 ? pause : 30) ? save(l, err) : CNR_OK;
+}
+
+/* Epochs that are over shuffled the order, too. */
+static cnr_status go_on(loop *l, cnr_error *err) {
+    const char *path = l->t->options.checkpoint;
+    cnri_train_state *s = &l->state;
+    if (!path) return CNR_OK;
+    cnri_checkpoint_key(l->t, l->samples, l->key);
+    s->judged = s->best = -1;
+    const cnr_status status = cnri_checkpoint_load(l->t, path, l->key, s, &l->rows, err);
+    if (status) return status;
+    l->p.epoch = s->epoch;
+    l->p.step = s->step;
+    l->t->step = s->taken;
+    l->p.best_epoch = s->best_epoch;
+    l->p.judged = s->judged;
+    l->p.best = s->best;
+    l->t->rate = s->rate;
+    take_means(l);
+    l->begun -= (uint64_t)(s->seconds * 1e9);
+    for (int64_t i = 0; i < s->epoch; i++) shuffle(l->order + l->held, l->p.trained, &l->random);
+    return CNR_OK;
+}
+
+/* ---- epochs ---- */
+
 static cnr_status train_epoch(loop *l, cnr_error *err) {
-    const int64_t batch = l->t->options.batch;
-    double loss_sum = 0;
-    int64_t correct_sum = 0;
     shuffle(l->order + l->held, l->p.trained, &l->random);
-    for (l->p.step = 0; l->p.step < l->p.steps;) {
+    while (l->p.step < l->p.steps) {
         double loss = 0;
         int64_t correct = 0;
-        const cnr_status status = excuse(l, train_step(l, &loss, &correct, err));
+        cnr_status status = excuse(l, train_step(l, &loss, &correct, err));
         if (status != CNR_OK || l->p.stopped || diverged(l, loss)) return status;
-        loss_sum += loss;
-        correct_sum += correct;
+        l->state.loss += loss;
+        l->state.correct += correct;
         l->p.step++;
-        l->p.loss = loss_sum / (double)l->p.step;
-        l->p.accuracy = (double)correct_sum / (double)(l->p.step * batch);
-        if (!tell(l)) {
-            l->p.stopped = true;
-            return CNR_OK;
-        }
+        take_means(l);
+        l->p.stopped = !tell(l);
+        status = save_when_due(l, err);
+        if (status != CNR_OK || l->p.stopped) return status;
     }
     return CNR_OK;
 }
@@ -141,7 +194,8 @@ static cnr_status judge_all(cnri_trainer *t, cnri_samples *samples, const int64_
         int64_t correct = 0;
         cnr_status status = CNR_OK;
         for (int64_t i = 0; i < n && status == CNR_OK; i++)
-            status = read_sample(t, samples, order ? order[first + i] : first + i, i, err);
+            status = read_sample(t, samples, order ? order[first + i] : first + i, AS_IT_IS, i,
+                                 err);
         if (status == CNR_OK) status = cnri_trainer_judge(t, n, &correct, err);
         if (status == CNR_OK && asked(t)) status = CNR_E_CANCELLED;
         if (status == CNR_E_CANCELLED)
@@ -180,13 +234,28 @@ static cnr_status judge_epoch(loop *l, cnr_error *err) {
     return status;
 }
 
+/* What curves have of an epoch; the next one begins. */
+static cnr_status end_epoch(loop *l, cnr_error *err) {
+    cnri_train_row *row = cnri_push(&l->rows);
+    if (!row) return cnri_fail(err, CNR_E_MEMORY, l->t->net->name, "out of memory");
+    *row = (cnri_train_row){l->p.epoch, l->p.loss, l->p.accuracy, l->held > 0 ? l->p.judged : -1,
+                            l->t->rate, (double)(cnri_now_ns() - l->begun) * 1e-9};
+    l->p.rows = l->rows.at;
+    l->p.n_rows = l->rows.n;
+    l->p.step = 0;
+    l->state.loss = 0;
+    l->state.correct = 0;
+    return save(l, err);
+}
+
 static cnr_status all_epochs(loop *l, cnr_error *err) {
     while (l->p.epoch < l->p.epochs) {
         cnr_status status = train_epoch(l, err);
         if (status != CNR_OK || ended(l)) return status;
         status = judge_epoch(l, err);
         if (status != CNR_OK || ended(l)) return status;
-        l->p.step = 0;
+        status = end_epoch(l, err);
+        if (status != CNR_OK) return status;
         l->p.epoch_done = true;
         l->p.stopped = !tell(l) && l->p.epoch < l->p.epochs;
         l->p.epoch_done = false;
@@ -238,11 +307,16 @@ cnr_status cnri_train_run(cnri_trainer *t, cnri_samples *samples, cnri_train_fn 
                                 .trained = count - l.held, .validated = l.held};
     l.p.steps = l.p.trained >= batch ? l.p.trained / batch : 1;
     t->steps = l.p.steps * l.p.epochs;
+    l.saved = cnri_real_ns();
     random_begin(&l.random, t->options.seed);
-    status = cnri_alloc_verdict(before, all_epochs(&l, err), t->net->name, err);
+    status = go_on(&l, err);
+    if (status == CNR_OK) status = all_epochs(&l, err);
+    status = cnri_alloc_verdict(before, status, t->net->name, err);
     cnri_free(l.order);
     if (status == CNR_OK) status = verdict(&l, err);
     if (status == CNR_OK) status = cnri_trainer_finish(t, err);
+    cnri_vec_free(&l.rows);
+    l.p.rows = NULL;
     if (last) *last = l.p;
     return status;
 }

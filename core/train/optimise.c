@@ -161,7 +161,7 @@ static cnr_status update(cnri_trainer *t, cnr_graph *g, const cnri_gradient *at,
     in[2] = at->weight;
     in[3] = at->gradient;
     for (int32_t i = 0; i < memories; i++)
-        in[CNRI_OPTIMIZER_MEMORY + i] = beside(g, at->weight, w->memory + i * w->n);
+        w->memories[i] = in[CNRI_OPTIMIZER_MEMORY + i] = beside(g, at->weight, w->memory + i * w->n);
     cnri_graph_node(g, op->name, NULL, NULL, in, op->n_inputs, s.list, s.n, out, op->n_outputs);
     cnri_free(in);
     return g->problems.n > 0 || g->out_of_memory ? cnri_graph_verdict(g, false, err) : CNR_OK;

@@ -7,14 +7,7 @@
 static double rate_now(const cnri_trainer *t) {
     const cnri_train_options *o = &t->options;
     if (o->schedule) return o->schedule(o->schedule_arg, t->step, t->steps);
-    const double part = t->steps > 0 ? (double)t->step / (double)t->steps : 0;
-    const double factors[] = {
-        [CNRI_RATE_FIXED] = 1,
-        [CNRI_RATE_INVERSE] = pow(1 + 1e-4 * (double)t->step, -0.75),
-        [CNRI_RATE_STEP] = pow(0.1, floor(3 * part)),
-        [CNRI_RATE_COSINE] = 0.5 * (1 + cos(3.14159265358979323846 * (part < 1 ? part : 1))),
-    };
-    return o->rate * factors[o->policy];
+    return cnri_rate_at(o, t->step, t->steps);
 }
 
 /* Kernels that keep a prepared form of the weight make it anew. */
@@ -87,6 +80,7 @@ cnr_status cnri_trainer_step(cnri_trainer *t, double *loss, int64_t *correct, cn
     *loss = number_of(value);
     *correct = count_correct(t, scores, t->options.batch);
     t->step++;
+    t->rate = rate;
     return renew_prepared(t, err);
 }
 

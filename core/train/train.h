@@ -34,11 +34,9 @@ bool cnri_train_fed_as(const cnr_graph *g, cnr_value value, uint32_t flag);
 cnr_value cnri_train_input(cnr_graph *g, const char *name, const cnr_tensor *type);
 
 /* ---- trainer.c ---- */
-typedef enum cnri_train_policy {
-    CNRI_RATE_FIXED,
-    CNRI_RATE_INVERSE, /* rate * (1 + 1e-4 step) ^ -0.75 */
-    CNRI_RATE_STEP,    /* a tenth after each third */
-    CNRI_RATE_COSINE   /* to 0 along half a cosine */
+typedef enum cnri_train_policy { /* as cnr_rate_policy says */
+    CNRI_RATE_FIXED, CNRI_RATE_INVERSE, CNRI_RATE_STEP, CNRI_RATE_COSINE, CNRI_RATE_POLY,
+    CNRI_RATE_MULTISTEP
 } cnri_train_policy;
 
 /* Stands between a gradient and the optimiser: adds nodes that make another one of it (a mask, a sum
@@ -56,6 +54,8 @@ typedef struct cnri_train_options {
                                        * own default */
     double beta1, beta2, epsilon;     /* 0: the same */
     cnri_train_policy policy;
+    double gamma, power;     /* of those that have such; 0: their usual one */
+    const char *rate_epochs; /* of those that fall at some; NULL: their usual ones */
     double (*schedule)(void *arg, int64_t step, int64_t steps); /* the rate; NULL: rate and policy */
     void *schedule_arg;
     const char *keep_zeros;    /* a pattern of weights whose zeros stay; NULL: none */
@@ -71,6 +71,8 @@ typedef struct cnri_train_options {
     cnri_train_hook hook;  /* NULL: none */
     void *hook_arg;
     uint64_t memory_limit; /* as of cnr_load_options */
+    const char *checkpoint;    /* a file: written on the way, gone on from where it is there; NULL: none */
+    double checkpoint_seconds; /* between two, beside those behind epochs; 0: 30 */
 } cnri_train_options;
 
 enum { CNRI_OPTIMIZER_MEMORY = 4, CNRI_MOST_MEMORIES = 4 }; /* its first input of an optimiser */
@@ -81,6 +83,7 @@ typedef struct cnri_trained { /* one weight, or what is measured beside */
     float *data, *best, *memory; /* memory: the optimiser's, n for each */
     float *mask;    /* NULL, or n numbers: where 0 the weight stays 0 */
     cnr_value value; /* in the training graph; -1 before it is there */
+    cnr_value memories[CNRI_MOST_MEMORIES]; /* there, too */
     bool learned;   /* the loss depends on it; else statistics */
     bool decays;
     bool prepared;  /* some kernel's blob is made of it, and again each step */
@@ -101,6 +104,7 @@ typedef struct cnri_trainer {
     int64_t sample;  /* floats of one */
     int64_t classes;
     int64_t step, steps; /* done, in all epochs together */
+    double rate;         /* of the step done last */
     int32_t in_labels, in_step, in_rate; /* which inputs of the training graph they are */
     CNRI_VEC(int32_t) gradients; /* of one that computes them: whose they are, by output behind the scores */
     bool away, stale; /* weights are newer in the training plan than here; than in the judge's plan */
@@ -118,6 +122,11 @@ cnr_status cnri_trainer_open_judge(cnr_runtime *rt, cnr_graph *net,
                                    const cnri_train_options *options, cnri_trainer **out,
                                    cnr_error *err);
 void cnri_trainer_free(cnri_trainer *t);
+int32_t cnri_trainer_memories(const cnri_trainer *t); /* of its optimiser, a weight */
+/* ---- rate.c: options' rate and policy, at a step of so many ---- */
+cnr_status cnri_rate_check(const cnri_train_options *o, cnr_error *err);
+double cnri_rate_at(const cnri_train_options *o, int64_t step, int64_t steps);
+
 /* ---- step.c ---- */
 /* One step on t->inputs and t->labels: forward, backward, update. */
 cnr_status cnri_trainer_step(cnri_trainer *t, double *loss, int64_t *correct, cnr_error *err);
@@ -143,6 +152,11 @@ cnr_status cnri_train_optimise(cnri_trainer *t, cnr_graph *g, cnri_backward *b, 
                                cnr_value step, cnr_error *err);
 
 /* ---- loop.c: epochs over samples ---- */
+typedef struct cnri_train_row { /* an epoch, as curves have it; shares -1: there is none */
+    int64_t epoch;
+    double loss, accuracy, judged, rate, seconds;
+} cnri_train_row;
+typedef CNRI_VEC(cnri_train_row) cnri_train_rows;
 typedef struct cnri_train_progress {
     int64_t epoch, epochs, step, steps; /* steps of this epoch */
     double loss, accuracy;  /* of this epoch's training samples so far */
@@ -152,6 +166,8 @@ typedef struct cnri_train_progress {
     double seconds, left;
     bool epoch_done;
     bool stopped, diverged; /* why training ended before its time */
+    const cnri_train_row *rows; /* epochs that are over, those before a checkpoint too */
+    int32_t n_rows;
 } cnri_train_progress;
 /* After each step and each epoch; false stops, keeping the best. */
 typedef bool (*cnri_train_fn)(void *arg, const cnri_train_progress *progress);
@@ -169,5 +185,20 @@ cnr_status cnri_train_run(cnri_trainer *t, cnri_samples *samples, cnri_train_fn 
 cnr_status cnri_train_score(cnr_runtime *rt, cnr_graph *net, const cnri_train_options *options,
                             cnri_samples *samples, bool validation, double *score, int64_t *n,
                             cnr_error *err);
+
+/* ---- checkpoint.c: a loop between two of its steps, on file ---- */
+typedef struct cnri_train_state {
+    int64_t epoch, step, taken;  /* of cnri_train_progress; steps in all */
+    int64_t best_epoch, correct; /* correct, loss: sums of this epoch */
+    double loss, judged, best, start, rate, seconds;
+} cnri_train_state;
+/* What the trained net follows from; before the first step. */
+void cnri_checkpoint_key(const cnri_trainer *t, const cnri_samples *samples, uint8_t key[32]);
+cnr_status cnri_checkpoint_save(cnri_trainer *t, const char *path, uint8_t key[32],
+                                cnri_train_state *state, cnri_train_rows *rows, cnr_error *err);
+/* Nothing changes where there is no such file. */
+cnr_status cnri_checkpoint_load(cnri_trainer *t, const char *path, const uint8_t key[32],
+                                cnri_train_state *state, cnri_train_rows *rows, cnr_error *err);
+void cnri_checkpoint_drop(const char *path); /* it is of no more use */
 
 #endif

@@ -28,7 +28,7 @@ static bool mask_zeros(cnri_trained *w) {
     return w->mask != NULL;
 }
 
-static int32_t memories_of(const cnri_trainer *t) {
+int32_t cnri_trainer_memories(const cnri_trainer *t) {
     return t->optimizer ? t->optimizer->n_inputs - CNRI_OPTIMIZER_MEMORY : 0;
 }
 
@@ -44,7 +44,7 @@ static cnr_status collect_weights(cnri_trainer *t, cnr_error *err) {
         w->decays = type->rank > 1;
         w->value = -1;
         const size_t bytes = (size_t)w->n * sizeof(float);
-        const size_t memories = (size_t)memories_of(t);
+        const size_t memories = (size_t)cnri_trainer_memories(t);
         w->name = cnri_strdup(t->net->values.at[v].name);
         w->data = cnri_alloc(bytes + 1);
         w->best = cnri_alloc(bytes + 1);

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 typedef struct job {
+    cnr_error curves; /* why they could not be written */
     const cnri_train_task *task;
     cnr_train_options o;
     cnri_train_options how;
@@ -27,8 +28,39 @@ void cnr_train_usual(cnr_train_options *options) {
 
 static double share(double x) { return x >= 0 ? x : (double)NAN; } /* -1 is none */
 
+/* ---- curves ---- */
+
+static void add_number(cnri_text *t, double x, const char *behind) {
+    char number[40] = "";
+    if (x >= 0) cnri_print_double(number, sizeof number, x);
+    cnri_text_add(t, "%s%s", number, behind);
+}
+
+/* All epochs so far, each time: whoever looks sees a whole table. */
+static cnr_status write_curves(const char *path, const cnri_train_progress *p, cnr_error *err) {
+    cnri_text t = {0};
+    cnri_writer w;
+    cnri_text_add(&t, "epoch,loss,train_accuracy,accuracy,rate,seconds\n");
+    for (int32_t i = 0; i < p->n_rows; i++) {
+        const cnri_train_row *r = &p->rows[i];
+        const double columns[] = {(double)r->epoch, r->loss, r->accuracy, r->judged, r->rate, r->seconds};
+        for (size_t k = 0; k < CNRI_COUNT(columns); k++)
+            add_number(&t, columns[k], k + 1 < CNRI_COUNT(columns) ? "," : "\n");
+    }
+    cnr_status status = t.failed ? cnri_fail(err, CNR_E_MEMORY, path, "out of memory")
+                                 : cnri_write_begin(&w, path, 0, err);
+    if (!status) {
+        status = cnri_write(&w, t.at, t.n, err);
+        if (!status) status = cnri_write_commit(&w, err);
+        else cnri_write_abandon(&w);
+    }
+    cnri_text_free(&t);
+    return status;
+}
+
 static bool tell(void *arg, const cnri_train_progress *p) {
-    const job *j = arg;
+    job *j = arg;
+    if (p->epoch_done && j->o.curves && write_curves(j->o.curves, p, &j->curves)) return false;
     if (p->epoch_done) {
         const cnr_epoch e = {.size = sizeof e, .epoch = p->epoch, .epochs = p->epochs,
                              .loss = p->loss, .train_top1 = p->accuracy,
@@ -102,6 +134,9 @@ static cnr_status train(job *j, cnri_train_progress *last, cnr_error *err) {
     if (!status) status = cnri_train_run(trainer, j->samples, tell, j, last, err);
     cnri_trainer_free(trainer);
     if (!status) status = write_net(j, last, err);
+    if (!status && j->curves.code)
+        status = cnri_fail(err, j->curves.code, j->curves.where, "%s", j->curves.text);
+    if (!status && j->o.checkpoint && !last->stopped) cnri_checkpoint_drop(j->o.checkpoint);
     return status;
 }
 
@@ -124,7 +159,9 @@ static void take_how(job *j) {
         .loss = o->loss, .optimizer = o->optimizer, .batch = o->batch, .epochs = o->epochs,
         .limit = o->limit, .rate = o->rate, .momentum = o->momentum, .nesterov = o->nesterov,
         .decay = o->decay, .beta1 = o->beta1, .beta2 = o->beta2, .epsilon = o->epsilon,
-        .policy = (cnri_train_policy)o->policy, .schedule = o->schedule,
+        .policy = (cnri_train_policy)o->policy, .gamma = o->gamma, .power = o->power,
+        .rate_epochs = o->rate_epochs, .checkpoint = o->checkpoint,
+        .checkpoint_seconds = o->checkpoint_seconds, .schedule = o->schedule,
         .schedule_arg = o->schedule_arg, .validation = o->validation,
         .validation_seed = o->validation_seed, .seed = o->seed, .device = how->device,
         .deterministic = how->deterministic, .memory_limit = how->memory_limit,
@@ -134,7 +171,8 @@ static void take_how(job *j) {
 
 cnr_status cnri_train_net(const cnri_train_task *task, const cnr_train_options *options,
                           const cnr_observer *observer, cnr_train_result *out, cnr_error *err) {
-    job j = {.task = task, .samples = task->samples, .observer = observer, .out = out, .there = -1};
+    job j = {.task = task, .samples = task->samples, .observer = observer, .out = out, .there = -1,
+             .curves = CNR_ERROR_INIT};
     cnri_train_progress last = {.best = -1};
     cnr_energy_region *region = NULL;
     cnri_samples own;

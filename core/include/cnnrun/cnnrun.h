@@ -440,9 +440,11 @@ void cnr_timing_free(cnr_timing *timing);
  * isn't trained on are written; a file that is there already is replaced by a better net only. */
 typedef enum cnr_rate_policy {
     CNR_RATE_FIXED = 0,
-    CNR_RATE_INVERSE = 1, /* rate * (1 + 1e-4 step) ^ -0.75 */
-    CNR_RATE_STEP = 2,    /* a tenth after each third */
-    CNR_RATE_COSINE = 3,  /* to 0 along half a cosine */
+    CNR_RATE_INVERSE = 1,   /* rate * (1 + gamma step) ^ -power; 1e-4, 0.75 */
+    CNR_RATE_STEP = 2,      /* rate * gamma ^ n, n growing each rate_epochs; 0.1, a third of all */
+    CNR_RATE_COSINE = 3,    /* to 0 along half a cosine */
+    CNR_RATE_POLY = 4,      /* (since 1.2) rate * (1 - part done) ^ power; 1 */
+    CNR_RATE_MULTISTEP = 5, /* (since 1.2) as step, n growing at each of rate_epochs; half, three quarters */
     CNR_RATE_FORCE_32_ = 0x7fffffff
 } cnr_rate_policy;
 typedef struct cnr_train_options {
@@ -463,6 +465,13 @@ typedef struct cnr_train_options {
     double (*schedule)(void *arg, int64_t step, int64_t steps);
     void *schedule_arg;
     const char *keep_zeros; /* (since 1.2) a pattern of weights whose zeros stay; NULL: masked ones only */
+    double gamma, power;     /* (since 1.2) of policies that have such; 0: as told there */
+    const char *rate_epochs; /* (since 1.2) "10,15"; NULL: as told there */
+    /* (since 1.2) A file that training is kept in on its way, each so many seconds (0: 30) and behind epochs;
+     * where it is there, training goes on from it, to the same end. It goes when the output is written. */
+    const char *checkpoint;
+    double checkpoint_seconds;
+    const char *curves;      /* (since 1.2) a .csv with a row an epoch; NULL: none */
 } cnr_train_options;
 typedef enum cnr_event_kind {
     CNR_EVENT_EPOCH = 1,    /* cnr_epoch: one is over */

@@ -1,0 +1,12 @@
+-- Curves of a training: cnnrun curves CURVES.csv CURVES.png; the table is train's --curves.
+local args = require "lib.args"
+local curves = require "lib.curves"
+
+return function(words)
+  return args.main(words, { usage = "curves.lua CURVES.csv CURVES.png", least = 2,
+                            about = "Draws loss and accuracy of a training, by epoch." },
+    function(options)
+      curves.draw(options[1], options[2])
+      return 0
+    end)
+end
