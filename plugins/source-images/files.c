@@ -3,18 +3,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <glob.h>
-#include <strings.h>
 #include <sys/stat.h>
 
 enum { MAX_ENTRIES = 50000000, MAX_CLASSES = 1000000 };
-
-int img_has_picture_name(const char *path) {
-    static const char *const endings[] = {".png", ".jpg", ".jpeg"};
-    const char *dot = strrchr(path, '.');
-    for (size_t i = 0; dot && i < sizeof endings / sizeof endings[0]; i++)
-        if (strcasecmp(dot, endings[i]) == 0) return 1;
-    return 0;
-}
 
 cnr_status img_read_file(const char *path, uint8_t **data, size_t *n, cnr_error *err) {
     void *all;
@@ -112,7 +103,7 @@ static cnr_status open_directory(const char *path, img_list *out, cnr_error *err
     }
     img_list_free(&folders);
     if (!status && out->n == 0)
-        status = img_host->fail(err, CNR_E_NOT_FOUND, path, "no pictures (PNG, JPEG) in here");
+        status = img_host->fail(err, CNR_E_NOT_FOUND, path, "no pictures in here");
     return status;
 }
 
@@ -184,7 +175,7 @@ static cnr_status open_pattern(const char *spec, img_list *out, cnr_error *err) 
             status = add(out, join("", found.gl_pathv[i]), -1, err);
     globfree(&found);
     if (!status && out->n == 0)
-        status = img_host->fail(err, CNR_E_NOT_FOUND, spec, "no pictures (PNG, JPEG) among these");
+        status = img_host->fail(err, CNR_E_NOT_FOUND, spec, "no pictures among these");
     return status;
 }
 

@@ -31,10 +31,20 @@ cnr_status img_make(img_picture *p, int64_t h, int64_t w, int64_t c, const img_b
                     int64_t per_byte, cnr_error *err);
 void img_drop(img_picture *p);
 
-int img_is_jpeg(const uint8_t *head, size_t n);
-cnr_status img_read_jpeg(const img_bytes *file, img_picture *out, cnr_error *err);
-int img_is_png(const uint8_t *head, size_t n);
-cnr_status img_read_png(const img_bytes *file, img_picture *out, cnr_error *err);
+/* A file each: whether it begins so, and the picture; *out is empty after an error. */
+#define IMG_READER(format)                             \
+    int img_is_##format(const uint8_t *head, size_t n); \
+    cnr_status img_read_##format(const img_bytes *file, img_picture *out, cnr_error *err);
+IMG_READER(jpeg) IMG_READER(png) IMG_READER(bmp) IMG_READER(pnm)
+IMG_READER(gif) IMG_READER(tiff) IMG_READER(webp) IMG_READER(heif)
+
+/* ---- formats.c ---- */
+enum { IMG_FORMATS_ROOM = 128 };
+/* 100: a reader is here; 1: a format that can only be named; 0: no picture. */
+int32_t img_knows(const uint8_t *head, size_t n);
+cnr_status img_decode(const img_bytes *file, img_picture *out, cnr_error *err);
+const char *img_formats(char text[IMG_FORMATS_ROOM]); /* "JPEG, PNG" */
+
 /* Writes to a temporary beside `path` and renames. */
 cnr_status img_write_png(const char *path, const cnr_tensor *picture, cnr_error *err);
 

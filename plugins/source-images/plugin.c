@@ -1,4 +1,4 @@
-/* The plugin: pictures (JPEG, PNG), directories of them and label lists as a source. */
+/* The plugin: pictures, directories of them and label lists as a source. */
 #include "images.h"
 #include <sys/stat.h>
 
@@ -31,7 +31,7 @@ void img_drop(img_picture *p) {
 static int32_t img_accepts(const char *spec, const uint8_t *head, size_t n) {
     struct stat about;
     if (strncmp(spec, "images:", 7) == 0) return 100;
-    if (head) return img_is_jpeg(head, n) || img_is_png(head, n) ? 100 : 0;
+    if (head) return img_knows(head, n);
     if (stat(spec, &about) == 0 && S_ISDIR(about.st_mode)) return 10;
     if (img_is_pattern(spec)) return 10;
     const char *dot = strrchr(spec, '.');
@@ -65,11 +65,7 @@ static cnr_status img_read(void *state, int64_t index, cnr_sample *out, cnr_erro
     cnr_status status = img_read_file(entry->path, &data, &file.n, err);
     if (status) return status;
     file.at = data;
-    if (img_is_jpeg(data, file.n)) status = img_read_jpeg(&file, &picture, err);
-    else if (img_is_png(data, file.n)) status = img_read_png(&file, &picture, err);
-    else
-        status = img_host->fail(err, CNR_E_FORMAT, entry->path, "neither JPEG nor PNG%s",
-                                file.n ? "" : ": the file is empty");
+    status = img_decode(&file, &picture, err);
     img_host->free(data);
     if (status) return status;
     snprintf(out->name, sizeof out->name, "%s", entry->path);
@@ -93,7 +89,8 @@ static const cnr_source source = {
     .size = sizeof source,
     .name = "images",
     .syntax = "a picture, a directory, '*.jpg', images:LIST.txt",
-    .summary = "JPEG and PNG; sub-folders are classes; a list has lines \"path index\"",
+    .summary = "JPEG, PNG, BMP, PNM, and where their libraries are GIF, TIFF, WebP, HEIC, AVIF;\n"
+               "sub-folders are classes; a list has lines \"path index\"",
     .accepts = img_accepts,
     .open = img_open,
     .read = img_read,

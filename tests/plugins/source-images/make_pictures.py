@@ -61,3 +61,54 @@ passes = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), 
 woven = b"".join(b"\0" + bytes(v for x in range(x0, W, dx) for v in pixel(x, y))
                  for x0, y0, dx, dy in passes for y in range(y0, H, dy))
 png("interlaced.png", 8, 2, 1, woven)
+
+# ---- what else is read; ImageMagick and libheif write none of these differently ----
+rgb.save(out + "rgb.bmp")
+rgb.convert("P", palette=Image.ADAPTIVE, colors=4).save(out + "palette.bmp")
+grey.point(lambda v: 255 if v > 150 else 0).convert("1").save(out + "bits.bmp")
+
+def bmp(name, header, bits, packing, palette, data, masks=b"", h=H):
+    info = struct.pack("<IiiHHIIIIII", 40, W, h, 1, bits, packing, len(data), 0, 0, len(palette) // 4, 0)
+    if header == 12:
+        info = struct.pack("<IHHHH", 12, W, h, 1, bits)
+    start = 14 + len(info) + len(masks) + len(palette)
+    with open(out + name, "wb") as f:
+        f.write(b"BM" + struct.pack("<IHHI", start + len(data), 0, 0, start) + info + masks + palette + data)
+
+four = b"".join(bytes(reversed(c)) + b"\0" for row in colours for c in row)
+rows = [[y * 2 // H * 2 + x * 2 // W for x in range(W)] for y in range(H)]
+bmp("rle8.bmp", 40, 8, 1, four, b"".join(
+    bytes([W // 2, row[0], 0, W // 2]) + bytes(row[W // 2:]) + b"\0\0" for row in reversed(rows)) + b"\0\1")
+bmp("rle4.bmp", 40, 4, 2, four, b"".join(
+    bytes([W // 2, row[0] * 17, W // 2, row[-1] * 17]) + b"\0\0" for row in reversed(rows)) + b"\0\1")
+bmp("565.bmp", 40, 16, 3, b"", b"".join(
+    struct.pack("<H", round(r * 31 / 255) << 11 | round(g * 63 / 255) << 5 | round(b * 31 / 255))
+    for y in reversed(range(H)) for x in range(W) for r, g, b in [pixel(x, y)]),
+    struct.pack("<III", 0xf800, 0x7e0, 0x1f))
+bmp("down.bmp", 40, 24, 0, b"", b"".join(bytes(reversed(pixel(x, y))) for y in range(H) for x in range(W)), h=-H)
+
+rgb.save(out + "rgb.ppm")
+grey.save(out + "grey.pgm")
+grey.point(lambda v: 255 if v > 150 else 0).convert("1").save(out + "bits.pbm")
+with open(out + "plain.ppm", "w") as f:
+    f.write("P3 # plain\n%d %d\n100\n" % (W, H))
+    for y in range(H):
+        f.write(" ".join(str(round(v * 100 / 255)) for x in range(W) for v in pixel(x, y)) + "\n")
+with open(out + "rgb.pam", "wb") as f:
+    f.write(b"P7\nWIDTH %d\nHEIGHT %d\nDEPTH 4\nMAXVAL 255\nTUPLTYPE RGB_ALPHA\nENDHDR\n" % (W, H))
+    f.write(b"".join(bytes(pixel(x, y)) + b"\x80" for y in range(H) for x in range(W)))
+
+rgb.quantize(4).save(out + "rgb.gif", interlace=0)
+rgb.quantize(4).save(out + "woven.gif", interlace=1)
+rgb.save(out + "lzw.tif", compression="tiff_lzw")
+rgb.convert("CMYK").save(out + "cmyk.tif", compression="tiff_adobe_deflate")
+grey.save(out + "grey.tif", compression="packbits")
+rgb.quantize(4).save(out + "palette.tif", compression="tiff_lzw")
+grey.point(lambda v: 255 if v > 150 else 0).convert("1").save(out + "bits.tif", compression="group4")
+rgb.save(out + "jpeg.tif", compression="jpeg", quality=95)
+rgb.transpose(turns[6]).save(out + "turned.tif", compression="tiff_lzw", tiffinfo={274: 6})
+rgb.save(out + "rgb.webp", lossless=True)
+rgb.save(out + "lossy.webp", quality=95)
+rgb.save(out + "rgb.avif", quality=95, subsampling="4:4:4")
+import pillow_heif
+pillow_heif.from_pillow(rgb).save(out + "rgb.heic", quality=95, chroma=444)
