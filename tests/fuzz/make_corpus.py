@@ -192,8 +192,7 @@ rows = b"".join(b"\0" + bytes(range(i, i + 9)) for i in range(3))
 put("source-images", "tiny.png", b"\x89PNG\r\n\x1a\n" +
     chunk(b"IHDR", struct.pack(">IIBBBBB", 3, 3, 8, 2, 0, 0, 0)) +
     chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
-PICTURES = os.path.join(os.path.dirname(os.path.abspath(__file__)),
-                        "../plugins/source-images/pictures")
+PICTURES = os.path.join(here, "../plugins/source-images/pictures")
 for name in ("rle8.bmp", "palette.bmp", "bits.pbm", "woven.gif", "lzw.tif", "turned.tif", "bits.tif",
              "lossy.webp", "rgb.avif", "rgb.heic", "grey.pgm"):  # drawn by make_pictures.py there
     with open(os.path.join(PICTURES, name), "rb") as drawn:
