@@ -1,19 +1,16 @@
 /* Adreno GPUs by OpenCL. */
 #include "adreno.h"
 
-enum { SCORE = 300, SCORE_OF_OTHERS = 20 };
-
 static int32_t most(void) {
     static const char *const files[] = {"/dev/kgsl-3d0", "/sys/module/msm", NULL};
-    return ocl_most(files, SCORE, SCORE_OF_OTHERS);
+    return ocl_most(files, OCL_SCORE_OWN, OCL_SCORE_SUITS);
 }
 
 static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) {
     const ocl_found *f = ocl_describe(index, out);
     if (!f)
         return ocl_host->fail(err, CNR_E_NOT_FOUND, "opencl-adreno", "no device %d", (int)index);
-    const int adreno = ocl_contains(f->name, "Adreno") || ocl_contains(f->version, "Adreno");
-    if (!f->refused) out->score = adreno ? SCORE : SCORE_OF_OTHERS;
+    ocl_score(f, "opencl-adreno", "Adreno", 1, out);
     return CNR_OK;
 }
 

@@ -25,6 +25,9 @@ static int look_up(void *library) {
     }
     OCL_FUNCTION_LIST(X)
 #undef X
+#define X(name) *(void **)&api.name = dlsym(library, #name);
+    OCL_OPTIONAL_LIST(X)
+#undef X
     ocl_cl = api;
     return 1;
 }

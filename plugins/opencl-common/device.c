@@ -64,7 +64,9 @@ static void describe_memory(ocl_device *d) {
     d->memory[OCL_BUFFER] = (cnr_memory_class){.name = "buffer", .flags = CNR_MEMORY_PARTS,
                                                .alignment = 64, .max_bytes = most};
     d->n_memory = 1;
-    if (!images || (d->found->quirks & OCL_NO_IMAGES)) return;
+    const int made = d->found->level < 12 ? ocl_cl.clCreateImage2D != NULL
+                                          : ocl_cl.clCreateImage != NULL;
+    if (!images || !made || (d->found->quirks & OCL_NO_IMAGES)) return;
     d->memory[OCL_IMAGE] = (cnr_memory_class){
         .name = "image2d", .flags = CNR_MEMORY_IMAGE, .alignment = 16, .max_bytes = most,
         .max_width = (int64_t)number(d, CL_DEVICE_IMAGE2D_MAX_WIDTH, sizeof(size_t)),
@@ -123,6 +125,9 @@ static cl_mem make_image(const ocl_device *d, const cnr_mem *mem, cl_int *code) 
     if (mem->width < 1 || mem->height < 1) return NULL;
     if (mem->bytes == pixels * 4) format.image_channel_order = CL_R;
     else if (mem->bytes != pixels * 16) return NULL;
+    if (d->found->level < 12)
+        return ocl_cl.clCreateImage2D(d->context, CL_MEM_READ_WRITE, &format, desc.image_width,
+                                      desc.image_height, 0, NULL, code);
     return ocl_cl.clCreateImage(d->context, CL_MEM_READ_WRITE, &format, &desc, NULL, code);
 }
 

@@ -1,8 +1,10 @@
 /* The devices of all platforms, and what is known against some of them. */
-#include "ocl.h"
+#define _GNU_SOURCE
+#include "probe.h"
 
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 const cnr_host *ocl_host;
@@ -53,8 +55,12 @@ static void judge(ocl_found *f) {
     if (!available) f->refused = "it is not available";
     else if (!compiler) f->refused = "it has no compiler";
     else if ((little != CL_FALSE) != host_little) f->refused = "its byte order is not the host's";
-    else if (!strncmp(f->version, "OpenCL 1.0", 10) || !strncmp(f->version, "OpenCL 1.1", 10))
-        f->refused = "its OpenCL is older than 1.2";
+    else if (f->level < 11) f->refused = "its OpenCL is older than 1.1";
+    else if (f->level < 12 && (!ocl_cl.clEnqueueMarker || !ocl_cl.clEnqueueWaitForEvents))
+        f->refused = "the OpenCL library lacks what devices of 1.1 need";
+    else if (f->level >= 12 &&
+             (!ocl_cl.clEnqueueMarkerWithWaitList || !ocl_cl.clEnqueueBarrierWithWaitList))
+        f->refused = "the OpenCL library is older than the device";
     for (size_t i = 0; i < sizeof quirks / sizeof quirks[0]; i++) {
         if (!ocl_contains(f->platform_name, quirks[i].platform) ||
             !ocl_contains(f->name, quirks[i].device) || !ocl_contains(f->driver, quirks[i].driver))
@@ -64,7 +70,14 @@ static void judge(ocl_found *f) {
     }
 }
 
+/* "OpenCL 1.2 vendor's text" -> 12; 0: it is no such text. */
+static int32_t level_of(const char *version) {
+    int major = 0, minor = 0;
+    return sscanf(version, "OpenCL %d.%d", &major, &minor) == 2 ? major * 10 + minor : 0;
+}
+
 static void fill(ocl_found *f, cl_platform_id platform, cl_device_id device, int32_t number) {
+    cl_device_local_mem_type local = CL_NONE;
     memset(f, 0, sizeof *f);
     f->platform = platform;
     f->device = device;
@@ -77,6 +90,11 @@ static void fill(ocl_found *f, cl_platform_id platform, cl_device_id device, int
     ocl_cl.clGetDeviceInfo(device, CL_DEVICE_TYPE, sizeof f->type, &f->type, NULL);
     ocl_cl.clGetDeviceInfo(device, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof f->units, &f->units, NULL);
     ocl_cl.clGetDeviceInfo(device, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof f->memory, &f->memory, NULL);
+    ocl_cl.clGetDeviceInfo(device, CL_DEVICE_LOCAL_MEM_TYPE, sizeof local, &local, NULL);
+    ocl_cl.clGetDeviceInfo(device, CL_DEVICE_LOCAL_MEM_SIZE, sizeof f->local_bytes, &f->local_bytes,
+                           NULL);
+    f->local_real = local == CL_LOCAL;
+    f->level = level_of(f->version);
     snprintf(f->key, sizeof f->key, "%.60s/%d/%.50s", f->platform_name, (int)number, f->name);
     judge(f);
 }
@@ -109,6 +127,7 @@ static int32_t look(cnr_error *err) {
         ocl_host->log(CNR_LOG_INFO, "opencl", "%s", why);
         return 0;
     }
+    if (!ocl_probe()) return 0;
     if (ocl_cl.clGetPlatformIDs(32, platforms, &n) != CL_SUCCESS) n = 0; /* none is an error too */
     for (cl_uint i = 0; i < n && i < 32; i++)
         if (!take_platform(platforms[i]))
@@ -135,6 +154,19 @@ const ocl_found *ocl_describe(int32_t index, cnr_device_info *out) {
     out->concurrency = (int32_t)f->units;
     out->memory_bytes = f->memory;
     return f;
+}
+
+void ocl_score(const ocl_found *f, const char *cls, const char *family, int local,
+               cnr_device_info *out) {
+    const char *forced = secure_getenv("CNNRUN_OPENCL_CLASS");
+    if (f->refused) return;
+    if (forced && *forced && strcmp(forced, cls) != 0) {
+        snprintf(out->why, sizeof out->why, "CNNRUN_OPENCL_CLASS is %.60s", forced);
+        return;
+    }
+    const int own = ocl_contains(f->name, family) || ocl_contains(f->version, family);
+    if (own) out->score = OCL_SCORE_OWN;
+    else out->score = f->local_real == local ? OCL_SCORE_SUITS : OCL_SCORE_DRIVES;
 }
 
 int32_t ocl_most(const char *const *files, int32_t here, int32_t elsewhere) {

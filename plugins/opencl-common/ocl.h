@@ -4,6 +4,7 @@
  *   device.c   open, memory              stream.c   queue, transfers, events
  *   program.c  sources -> kernels        cache.c    binaries on disk
  *   launch.c   arguments and launches    chain.c    epilogues as source
+ *   probe.c    drivers that crash
  *   support.c  shapes, ranges            op_NAME.c  host side of an operator's kernels
  *
  * A plugin of a vendor adds its description, its scores and its tuning numbers. Each plugin has
@@ -42,6 +43,9 @@ typedef struct ocl_found {
     cl_device_type type;
     cl_uint units;
     cl_ulong memory;
+    int32_t level;      /* of its OpenCL: 11, 12, 20, 30; 0: unreadable */
+    int32_t local_real; /* local memory is memory of its own, not a part of the global one */
+    cl_ulong local_bytes;
     uint32_t quirks;
     const char *refused; /* why it can't be used; NULL */
 } ocl_found;
@@ -79,6 +83,12 @@ extern const cnr_host *ocl_host;
 int32_t ocl_count(cnr_error *err);
 /* Fills everything but the score, which is 0 with `why` for what can't be driven. */
 const ocl_found *ocl_describe(int32_t index, cnr_device_info *out);
+/* Scores the description for a device class: `own` for its family, which the device's name or version
+ * tells; for others by whether local memory is what the class is written for. $CNNRUN_OPENCL_CLASS, a
+ * class's name, has that class drive all there is. */
+void ocl_score(const ocl_found *f, const char *cls, const char *family, int local,
+               cnr_device_info *out);
+enum { OCL_SCORE_OWN = 300, OCL_SCORE_SUITS = 40, OCL_SCORE_DRIVES = 20 };
 /* `here` where one of the files is, which a kernel driver makes; else `elsewhere`. */
 int32_t ocl_most(const char *const *files, int32_t here, int32_t elsewhere);
 void ocl_forget(void); /* at exit */

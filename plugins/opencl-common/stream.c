@@ -163,9 +163,17 @@ void ocl_flush(cnr_stream *stream) { ocl_cl.clFlush(queue_of(stream)); }
 
 cnr_status ocl_record(cnr_stream *stream, void **event, cnr_error *err) {
     cl_event made = NULL;
-    const cl_int code = ocl_cl.clEnqueueMarkerWithWaitList(queue_of(stream), 0, NULL, &made);
+    const ocl_device *d = stream->device->state;
+    const cl_int code = d->found->level < 12
+                            ? ocl_cl.clEnqueueMarker(queue_of(stream), &made)
+                            : ocl_cl.clEnqueueMarkerWithWaitList(queue_of(stream), 0, NULL, &made);
     *event = made;
     return code == CL_SUCCESS ? CNR_OK : ocl_fail(err, stream->device->name, "record", code);
+}
+
+static cl_int queue_wait(const ocl_device *d, cl_command_queue queue, cl_event e) {
+    if (d->found->level < 12) return ocl_cl.clEnqueueWaitForEvents(queue, 1, &e);
+    return ocl_cl.clEnqueueBarrierWithWaitList(queue, 1, &e, NULL);
 }
 
 /* An event of another platform or device is another context's: then the host waits. */
@@ -176,7 +184,7 @@ cnr_status ocl_wait(cnr_stream *stream, void *event, cnr_error *err) {
     cl_int code = ocl_cl.clGetEventInfo(e, CL_EVENT_CONTEXT, sizeof context, &context, NULL);
     if (code == CL_SUCCESS)
         code = context == d->context
-                   ? ocl_cl.clEnqueueBarrierWithWaitList(queue_of(stream), 1, &e, NULL)
+                   ? queue_wait(d, queue_of(stream), e)
                    : ocl_cl.clWaitForEvents(1, &e);
     return code == CL_SUCCESS ? CNR_OK : ocl_fail(err, stream->device->name, "wait", code);
 }

@@ -1,18 +1,16 @@
 /* Mali GPUs by OpenCL, and any other OpenCL device when no plugin knows it better. */
 #include "mali.h"
 
-enum { SCORE = 300, SCORE_OF_OTHERS = 40 };
-
 static int32_t most(void) {
     static const char *const files[] = {"/dev/mali0", "/sys/module/panthor",
                                         "/sys/module/panfrost", NULL};
-    return ocl_most(files, SCORE, SCORE_OF_OTHERS);
+    return ocl_most(files, OCL_SCORE_OWN, OCL_SCORE_SUITS);
 }
 
 static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) {
     const ocl_found *f = ocl_describe(index, out);
     if (!f) return ocl_host->fail(err, CNR_E_NOT_FOUND, "opencl-mali", "no device %d", (int)index);
-    if (!f->refused) out->score = ocl_contains(f->name, "Mali") ? SCORE : SCORE_OF_OTHERS;
+    ocl_score(f, "opencl-mali", "Mali", 0, out);
     return CNR_OK;
 }
 

@@ -1,0 +1,118 @@
+#!/usr/bin/perl
+# Drivers that are old, that fail, that crash: through a library that passes calls on to the machine's
+# own OpenCL (shim.c), and a driver that aborts when it is loaded.
+use strict;
+use warnings;
+use Cwd qw(abs_path);
+use File::Basename qw(dirname);
+use File::Temp qw(tempdir);
+use Test::More;
+
+my $build = abs_path($ENV{CNNRUN_BUILD} // './build');
+my $here = abs_path(dirname($0));
+my $nets = abs_path("$here/../../../scripts/nets");
+my $dir = tempdir(CLEANUP => 1);
+my @digit = ("$nets/digits/three.png");
+plan skip_all => 'the plugin was not built (opencl-headers)' unless -e "$build/plugins/opencl-mali.so";
+$ENV{CNNRUN_CACHE} = "$dir/cache";
+$ENV{POCL_CACHE_DIR} //= "$build/opencl-cache/pocl";
+delete @ENV{grep { /^(SHIM_|CNNRUN_OPENCL)/ } keys %ENV};
+
+# Exit status, or 256 + signal; standard output; standard error.
+sub cnnrun {
+    my ($env, @words) = @_;
+    local %ENV = (%ENV, %$env);
+    my $code = system 'sh', '-c', 'exec "$@" >"$0/out" 2>"$0/err"', $dir, "$build/cnnrun", @words;
+    local $/;
+    my @text = map { open my $f, '<', "$dir/$_" or die; <$f> // '' } qw(out err);
+    return ($code & 127 ? 256 + ($code & 127) : $code >> 8, @text);
+}
+
+my $shim = "$dir/shim.so";
+my $warnings = `cc -shared -fPIC -Wall -Wextra -Werror -o $shim $here/shim.c -ldl 2>&1`;
+plan skip_all => "no C compiler, or no CL/cl.h: $warnings" if $?;
+my ($code, $out, $err) = cnnrun({}, 'show', '--device', 'opencl:0', "$nets/lenet5.lua");
+plan skip_all => 'no OpenCL device' if $code == 6;
+my %on = (CNNRUN_OPENCL => $shim);
+
+# ---- which class drives what ----
+
+sub class_of { # by the names of the kernels
+    my ($code, $text, $err) = cnnrun({%on, @_}, 'show', '--device', 'opencl:0', "$nets/lenet5.lua");
+    return $text =~ /\b(mali|adreno)_conv/ ? $1 : "$code $err";
+}
+is class_of(SHIM_LOCAL => 2), 'mali', 'local memory that is a part of the global one: opencl-mali';
+is class_of(SHIM_LOCAL => 1), 'adreno', 'memory of its own: opencl-adreno';
+is class_of(SHIM_NAME => 'Mali-G78', SHIM_LOCAL => 1), 'mali', 'its own family comes first';
+is class_of(SHIM_NAME => 'QUALCOMM Adreno(TM)', SHIM_LOCAL => 2), 'adreno', 'for both';
+is class_of(CNNRUN_OPENCL_CLASS => 'opencl-adreno', SHIM_NAME => 'Mali-G78'), 'adreno',
+    'either can be forced';
+is class_of(CNNRUN_OPENCL_CLASS => 'opencl-mali', SHIM_LOCAL => 1), 'mali', 'the other too';
+
+# ---- OpenCL 1.1 ----
+
+open my $net, '>', "$dir/split.lua" or die;
+(my $text = do { local (@ARGV, $/) = "$nets/lenet5.lua"; <> }) =~ s/\bweights\s*=\s*"[^"]*",?//;
+print $net $text =~ s/(name\s*=\s*"[^"]*",)/$1 weights = "$nets\/lenet5.cnr",
+    place = { conv2 = { axis = 1, cpu = 0.5, ["opencl:0"] = 0.5 } },/r;
+close $net;
+sub answer {
+    my ($code, $text, $err) = cnnrun(@_);
+    return $code == 0 && $text =~ /"class":"?3\b|^\s*3 100/m ? 'three' : "exit $code: $text$err";
+}
+is answer({%on, SHIM_VERSION => '1.1'}, 'run', '--device', 'opencl:0', "$nets/lenet5.lua", @digit),
+    'three', 'a device of 1.1 runs a net';
+is answer({%on, SHIM_VERSION => '1.1', SHIM_CALLS => "$dir/calls"}, 'run', '--trust',
+          "$dir/split.lua", @digit),
+    'three', 'and shares a layer with the processor';
+my %calls = map { split } `cat $dir/calls`;
+ok $calls{clEnqueueMarker} > 0 && $calls{clBuildProgram} > 0, 'by marks as 1.1 has them'
+    or diag explain \%calls;
+is $calls{clCreateImage} + $calls{clEnqueueMarkerWithWaitList}, 0, 'and nothing of 1.2';
+($code, $out, $err) = cnnrun({%on, SHIM_VERSION => '1.0'}, 'run', '--device', 'opencl:0', '-v',
+                             "$nets/lenet5.lua", @digit);
+ok $code == 6 && $err =~ /older than 1\.1/, '1.0 is refused, and why' or diag $err;
+
+# ---- each call fails in turn ----
+
+cnnrun({%on, SHIM_CALLS => "$dir/calls"}, 'run', '--device', 'opencl:0', "$nets/lenet5.lua", @digit);
+%calls = map { split } `cat $dir/calls`;
+my %codes = (clBuildProgram => -11, clCreateBuffer => -4, clCreateImage => -4, clCreateContext => -2);
+for my $call (sort grep { $calls{$_} } keys %calls) {
+    for my $from ($calls{$call} > 1 ? (1, $calls{$call}) : 1) {
+        my $fail = "$call $from " . ($codes{$call} // -5);
+        local $ENV{CNNRUN_CACHE} = $call =~ /Program|Kernel/ ? "$dir/cache-$call-$from" : "$dir/cache";
+        my ($code, $out, $err) = cnnrun({%on, SHIM_FAIL => $fail}, 'run', '--device', 'opencl:0',
+                                        "$nets/lenet5.lua", @digit);
+        my $good = $code == 0 ? $out =~ /^\s*3 100/m : $code < 128 && $err =~ /^cnnrun.*: \S/m;
+        ok $good, "$fail: " . ($code ? (split /\n/, $err)[-1] // '' : 'the answer is right')
+            or diag "exit $code\n$out$err";
+    }
+}
+
+# ---- a driver that crashes ----
+
+open my $c, '>', "$dir/crash.c" or die;
+print $c "#include <stdlib.h>\n__attribute__((constructor)) static void die(void) { abort(); }\n";
+close $c;
+system "cc -shared -fPIC -o $dir/crash.so $dir/crash.c";
+mkdir "$dir/vendors";
+system "cp /etc/OpenCL/vendors/*.icd $dir/vendors/ 2>/dev/null";
+open my $icd, '>', "$dir/vendors/0crash.icd" or die;
+print $icd "$dir/crash.so\n";
+close $icd;
+SKIP: {
+    skip 'the loader reads no folder of ours', 3 unless -e '/etc/OpenCL/vendors';
+    my %with = (OCL_ICD_VENDORS => "$dir/vendors", TMPDIR => $dir);
+    for my $again (0, 1) {
+        ($code, $out, $err) = cnnrun(\%with, 'run', '--device', 'opencl:0', "$nets/lenet5.lua", @digit);
+        ok $code == 0 && $out =~ /^\s*3 100/m, 'the others are there' . ($again ? ' again' : '')
+            or diag $err;
+        like $err, qr/0crash\.icd: its driver crashes when it is asked: left out/, 'which is told'
+            unless $again;
+    }
+    unlink glob "$dir/vendors/[!0]*.icd";
+    ($code, $out, $err) = cnnrun(\%with, 'run', '--device', 'opencl:0', "$nets/lenet5.lua", @digit);
+    ok $code == 6, 'where it is the only one there is no device' or diag "$code $err";
+}
+done_testing;

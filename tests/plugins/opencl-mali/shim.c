@@ -1,0 +1,160 @@
+/* An OpenCL library for tests: passes each call on to the machine's own, but lies, counts, refuses and
+ * fails as the environment says.
+ *
+ *     SHIM_VERSION=1.1      what each device says it is; calls that came with 1.2 end the process (99)
+ *     SHIM_NAME=text        each device's name
+ *     SHIM_LOCAL=1          local memory is said to be memory of its own; 2: a part of the global one
+ *     SHIM_FAIL="NAME N C"  from its N-th call on NAME fails with code C
+ *     SHIM_CALLS=file       where to say at the end how often each was called, "NAME COUNT" a line
+ */
+#define _GNU_SOURCE
+#define CL_TARGET_OPENCL_VERSION 120
+#define CL_USE_DEPRECATED_OPENCL_1_1_APIS
+#include <CL/cl.h>
+
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* `code`: the argument that gets the error of a function that returns a handle; -1: it returns the code. */
+#define EACH(X)                                                                                      \
+    X(clGetPlatformIDs, -1) X(clGetPlatformInfo, -1) X(clGetDeviceIDs, -1) X(clCreateContext, 5)     \
+    X(clReleaseContext, -1) X(clCreateCommandQueue, 3) X(clReleaseCommandQueue, -1)                  \
+    X(clCreateBuffer, 4) X(clReleaseMemObject, -1) X(clCreateProgramWithSource, 4)                   \
+    X(clCreateProgramWithBinary, 6) X(clGetProgramInfo, -1)                                          \
+    X(clGetProgramBuildInfo, -1) X(clReleaseProgram, -1) X(clCreateKernel, 2)                        \
+    X(clCreateKernelsInProgram, -1) X(clReleaseKernel, -1) X(clSetKernelArg, -1)                     \
+    X(clGetKernelWorkGroupInfo, -1) X(clEnqueueNDRangeKernel, -1) X(clEnqueueReadBuffer, -1)         \
+    X(clEnqueueWriteBuffer, -1) X(clEnqueueCopyBuffer, -1) X(clEnqueueReadImage, -1)                 \
+    X(clEnqueueWriteImage, -1) X(clEnqueueCopyImage, -1) X(clEnqueueMapBuffer, 9)                    \
+    X(clEnqueueUnmapMemObject, -1) X(clWaitForEvents, -1) X(clGetEventInfo, -1)                      \
+    X(clGetEventProfilingInfo, -1) X(clReleaseEvent, -1) X(clFlush, -1) X(clFinish, -1)              \
+    X(clCreateImage2D, 7) X(clEnqueueMarker, -1) X(clEnqueueWaitForEvents, -1)
+
+/* Those that a device of 1.1 does not have. */
+#define EACH_NEW(X)                                                                                  \
+    X(clCreateImage, 5) X(clEnqueueMarkerWithWaitList, -1) X(clEnqueueBarrierWithWaitList, -1)
+
+enum {
+#define X(name, code) AT_##name,
+    EACH(X) EACH_NEW(X)
+#undef X
+    AT_clGetDeviceInfo, AT_clBuildProgram, COUNT
+};
+static const char *const names[] = {
+#define X(name, code) #name,
+    EACH(X) EACH_NEW(X)
+#undef X
+    "clGetDeviceInfo", "clBuildProgram"};
+static int calls[COUNT];
+
+static void say_calls(void) {
+    FILE *out = getenv("SHIM_CALLS") ? fopen(getenv("SHIM_CALLS"), "w") : NULL;
+    for (int i = 0; out && i < COUNT; i++) fprintf(out, "%s %d\n", names[i], calls[i]);
+    if (out) fclose(out);
+}
+
+static void *real(const char *name) {
+    static void *library;
+    if (!library) {
+        library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
+        atexit(say_calls);
+    }
+    void *f = library ? dlsym(library, name) : NULL;
+    if (!f) {
+        fprintf(stderr, "shim: there is no %s\n", name);
+        _exit(98);
+    }
+    return f;
+}
+
+/* The code that this call is to fail with; 0: none. */
+static int fails(int at) {
+    char name[64];
+    int from, code;
+    const char *wish = getenv("SHIM_FAIL");
+    const int n = __atomic_add_fetch(&calls[at], 1, __ATOMIC_RELAXED);
+    if (!wish || sscanf(wish, "%63s %d %d", name, &from, &code) != 3) return 0;
+    return strcmp(name, names[at]) == 0 && n >= from ? code : 0;
+}
+
+typedef intptr_t word;
+
+static word failed(int code, int at, const word *words) {
+    if (at < 0) return code;
+    if (words[at]) *(cl_int *)words[at] = code;
+    return 0;
+}
+
+static int old(void) {
+    const char *version = getenv("SHIM_VERSION");
+    return version && strcmp(version, "1.2") < 0;
+}
+
+/* The library's names are the real ones; the header's prototypes stand in the way of defining them. */
+#define X(name, at)                                                                                  \
+    word shim_##name(word a, word b, word c, word d, word e, word f, word g, word h, word i, word j, \
+                     word k) __asm__(#name);
+EACH(X) EACH_NEW(X)
+#undef X
+/* All take words only, so as many are passed on as any of them takes. */
+#define PASS(name, at, new)                                                                          \
+    word shim_##name(word a, word b, word c, word d, word e, word f, word g, word h, word i, word j, \
+                     word k) {                                                                       \
+        static word (*to)(word, word, word, word, word, word, word, word, word, word, word);         \
+        const word words[] = {a, b, c, d, e, f, g, h, i, j, k};                                      \
+        const int code = fails(AT_##name);                                                           \
+        if (new && old()) {                                                                          \
+            fprintf(stderr, "shim: " #name " came with 1.2\n");                                      \
+            _exit(99);                                                                               \
+        }                                                                                            \
+        if (!to) to = (__typeof__(to))real(#name);                                                   \
+        return code ? failed(code, at, words) : to(a, b, c, d, e, f, g, h, i, j, k);                 \
+    }
+#define X(name, at) PASS(name, at, 0)
+EACH(X)
+#undef X
+#define X(name, at) PASS(name, at, 1)
+EACH_NEW(X)
+#undef X
+
+static cl_int give(const void *from, size_t bytes, size_t room, void *out, size_t *n) {
+    if (n) *n = bytes;
+    if (!out) return CL_SUCCESS;
+    if (room < bytes) return CL_INVALID_VALUE;
+    memcpy(out, from, bytes);
+    return CL_SUCCESS;
+}
+
+cl_int clGetDeviceInfo(cl_device_id id, cl_device_info what, size_t room, void *out, size_t *n) {
+    static __typeof__(&clGetDeviceInfo) to;
+    const char *version = getenv("SHIM_VERSION"), *name = getenv("SHIM_NAME");
+    const char *local = getenv("SHIM_LOCAL");
+    char text[256];
+    const int code = fails(AT_clGetDeviceInfo);
+    if (code) return code;
+    if (what == CL_DEVICE_VERSION && version) {
+        snprintf(text, sizeof text, "OpenCL %s shim", version);
+        return give(text, strlen(text) + 1, room, out, n);
+    }
+    if (what == CL_DEVICE_NAME && name) return give(name, strlen(name) + 1, room, out, n);
+    if (what == CL_DEVICE_LOCAL_MEM_TYPE && local) {
+        const cl_device_local_mem_type type = atoi(local) == 1 ? CL_LOCAL : CL_GLOBAL;
+        return give(&type, sizeof type, room, out, n);
+    }
+    if (!to) to = (__typeof__(to))real("clGetDeviceInfo");
+    return to(id, what, room, out, n);
+}
+
+cl_int clBuildProgram(cl_program program, cl_uint n, const cl_device_id *ids, const char *options,
+                      void(CL_CALLBACK *done)(cl_program, void *), void *data) {
+    static __typeof__(&clBuildProgram) to;
+    const int code = fails(AT_clBuildProgram);
+    if (code) return code;
+    if (old() && options && strstr(options, "-cl-std=CL1.2")) return CL_INVALID_BUILD_OPTIONS;
+    if (!to) to = (__typeof__(to))real("clBuildProgram");
+    return to(program, n, ids, options, done, data);
+}
