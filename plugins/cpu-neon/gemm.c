@@ -51,23 +51,47 @@ void neon_block(const neon_product *p, int64_t m0, int64_t m1, int64_t n0, int64
     }
 }
 
-neon_grid neon_grid_of(int64_t m, int64_t n, int64_t copies, int32_t threads) {
-    const int64_t nr = neon_uk->nr, mr = neon_uk->mr;
-    neon_grid g;
-    g.columns = cnr_max(1, cnr_div_up(n, NEON_NC));
-    g.rows = 1;
-    if (g.columns * copies % threads != 0 && g.columns * copies < 4 * threads) {
-        /* Few tasks: as many as threads divide, by columns while those fill panels, else by rows,
-         * where each task packs B for itself. */
-        const int64_t wanted = cnr_div_up(cnr_round_up(g.columns * copies, threads), copies);
-        if (n / wanted >= nr) g.columns = wanted;
-        else g.rows = cnr_max(1, cnr_min(cnr_div_up(threads, g.columns * copies), m / (2 * mr)));
+/* What a block costs, in rows of vectors that are multiplied: the last panel is slower where it is
+ * narrow, since each element of A then meets fewer vectors, and B's packing is as much as 4 rows. */
+static int64_t block_cost(int64_t m, int64_t n) {
+    const int64_t nv = neon_uk->nr / neon_uk->vl, vectors = cnr_div_up(n, neon_uk->vl);
+    const int64_t rest = vectors % nv;
+    return (m + 4) * (2 * vectors + (rest ? nv - rest : 0));
+}
+
+/* How long the slowest thread is busy with a grid's blocks, of which the last column's are smaller. */
+static int64_t grid_cost(const neon_grid *g, int64_t m, int64_t n, int64_t copies,
+                         int32_t threads) {
+    const int64_t rounds = cnr_div_up(g->rows * g->columns * copies, threads);
+    const int64_t rows = cnr_div_up(m, g->rows), whole = block_cost(rows, cnr_min(n, g->nb));
+    const int64_t last = block_cost(rows, n - (g->columns - 1) * g->nb);
+    const int64_t all = copies * g->rows * ((g->columns - 1) * whole + last);
+    const int64_t slowest = rounds < 4 ? rounds * whole : whole; /* many even out, few do not */
+    return cnr_max(cnr_div_up(all, threads), slowest) + 16 * rounds;
+}
+
+neon_grid neon_grid_of(int64_t m, int64_t n, int64_t copies, int packed, int32_t threads) {
+    const int64_t mr = neon_uk->mr, fewest = cnr_max(1, cnr_div_up(n, NEON_NC));
+    neon_grid best = {0};
+    int64_t least = INT64_MAX;
+    for (int64_t columns = fewest, tasks = 0; columns == fewest || tasks < 2 * threads; columns++) {
+        tasks = columns * copies;
+        for (int64_t rows = 1; rows == 1 || tasks * rows <= 2 * threads; rows++) {
+            for (int fine = 0; fine <= !packed; fine++) {
+                const int64_t step = fine ? neon_uk->vl : neon_uk->nr;
+                neon_grid g;
+                g.nb = cnr_min(NEON_NC, cnr_round_up(cnr_div_up(cnr_max(n, 1), columns), step));
+                g.mb = cnr_round_up(cnr_div_up(cnr_max(m, 1), rows), mr);
+                g.columns = cnr_max(1, cnr_div_up(n, g.nb));
+                g.rows = cnr_max(1, cnr_div_up(m, g.mb));
+                const int64_t cost = grid_cost(&g, m, n, copies, threads);
+                if (cost >= least) continue;
+                least = cost;
+                best = g;
+            }
+        }
     }
-    g.nb = cnr_min(NEON_NC, cnr_round_up(cnr_div_up(cnr_max(n, 1), g.columns), nr));
-    g.columns = cnr_max(1, cnr_div_up(n, g.nb));
-    g.mb = cnr_round_up(cnr_div_up(cnr_max(m, 1), g.rows), mr);
-    g.rows = cnr_max(1, cnr_div_up(m, g.mb));
-    return g;
+    return best;
 }
 
 typedef struct multiply_task {
@@ -86,7 +110,8 @@ static void multiply_one(void *arg, int64_t i, int32_t thread) {
 
 void neon_multiply(const neon_product *p, int64_t m0, int64_t m1, cnr_stream *stream,
                    float *scratch) {
-    multiply_task t = {p, neon_grid_of(m1 - m0, p->n, 1, stream->device->concurrency), scratch,
+    multiply_task t = {p, neon_grid_of(m1 - m0, p->n, 1, p->b != NULL,
+                                       stream->device->concurrency), scratch,
                        neon_block_room(p->n, p->k), m0, m1};
     if (m1 > m0 && p->n > 0)
         cnr_parallel(stream, t.grid.rows * t.grid.columns, multiply_one, &t);
@@ -103,6 +128,10 @@ void neon_pack_a(const float *a, int64_t rs, int64_t cs, int64_t m, int64_t k, f
         float *to = out + p * k * mr;
         const float *from = a + p * mr * rs;
         const int64_t rows = cnr_min(mr, m - p * mr);
+        if (rows == mr && cs == 1) {
+            neon_uk->pack_columns(to, k, from, rs, scale);
+            continue;
+        }
         if (rows < mr) memset(to, 0, (size_t)(k * mr) * sizeof *to);
         for (int64_t j = 0; j < k; j++)
             for (int64_t i = 0; i < rows; i++) to[j * mr + i] = from[i * rs + j * cs] * scale;

@@ -39,7 +39,8 @@ typedef struct neon_grid {
     int64_t rows, columns;
 } neon_grid;
 
-neon_grid neon_grid_of(int64_t m, int64_t n, int64_t copies, int32_t threads);
+/* Of so many products side by side. `packed`: B is so as a whole, and blocks begin at its panels. */
+neon_grid neon_grid_of(int64_t m, int64_t n, int64_t copies, int packed, int32_t threads);
 /* Floats of scratch that a thread needs for neon_block. */
 int64_t neon_block_room(int64_t n, int64_t k);
 /* C[m0..m1)[n0..n1); n1 - n0 <= NEON_NC, and n0 a multiple of nr when B is packed as a whole. */

@@ -6,7 +6,7 @@ typedef struct conv_state {
     neon_padded *pad;
     neon_chain chain;
     int64_t cin, cout, group, n, k; /* n, k: of one group's product */
-    int32_t pointwise, by_image, packed, threads;
+    int32_t pointwise, bare, by_image, packed, threads; /* bare: x is read where it lies */
     neon_grid grid;
     /* floats: a thread's scratch, a padded image, packed weights; and where in the workspace */
     int64_t room, image_floats, a_floats;
@@ -76,14 +76,15 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     s->cout = weight->dim[0];
     s->n = s->pad->n;
     s->pointwise = neon_pointwise(&w);
+    s->bare = s->pointwise || neon_unpadded(s->pad);
     s->packed = cnr_is_constant(weight);
     s->threads = device->concurrency;
     const int64_t batch = x->dim[0];
-    s->image_floats = s->pointwise ? 0 : cnr_round_up(s->cin * s->pad->plane + NEON_SLACK, 16);
-    s->by_image = !s->pointwise && s->threads > 1 && s->image_floats <= IMAGE_LIMIT &&
+    s->image_floats = s->bare ? 0 : cnr_round_up(s->cin * s->pad->plane + NEON_SLACK, 16);
+    s->by_image = !s->bare && s->threads > 1 && s->image_floats <= IMAGE_LIMIT &&
                   (batch >= 4 * s->threads || (batch > 1 && batch % s->threads == 0));
-    const int64_t copies = s->group * (s->pointwise ? cnr_max(1, batch) : 1);
-    s->grid = s->by_image ? neon_grid_of(m, s->n, 1, 1) : neon_grid_of(m, s->n, copies, s->threads);
+    const int64_t copies = s->group * (s->bare ? cnr_max(1, batch) : 1);
+    s->grid = neon_grid_of(m, s->n, s->by_image ? 1 : copies, 0, s->by_image ? 1 : s->threads);
     s->room = cnr_round_up(neon_block_room(s->n, s->k), 16);
     s->a_floats = neon_packed_a(m, s->k);
     s->rooms_at = neon_reserve(&s->floats, s->room * s->threads);
@@ -108,7 +109,7 @@ typedef struct conv_job {
 /* What the packing of one group's columns needs. */
 typedef struct conv_source {
     const conv_state *s;
-    const float *base;
+    const float *base, *end; /* of what may be read */
 } conv_source;
 
 static void pack_padded(const void *arg, int64_t k, int64_t kn, int64_t col, int64_t n,
@@ -118,8 +119,8 @@ static void pack_padded(const void *arg, int64_t k, int64_t kn, int64_t col, int
     const int64_t width = cnr_round_up(n, neon_uk->vl);
     const int64_t segments = neon_segments(c->s->pad, col, n, segment);
     if (n < width) memset(panel, 0, (size_t)(kn * width) * sizeof *panel);
-    neon_uk->pack_taps(panel, width, k, k + kn, c->base, c->s->pad->plane, c->s->pad->tap,
-                       c->s->pad->taps, segment, segments);
+    neon_uk->pack_taps(panel, width, k, k + kn, c->base, c->end, c->s->pad->plane,
+                       c->s->pad->tap, c->s->pad->taps, segment, segments);
 }
 
 static void conv_block(const conv_job *job, const float *padded, int64_t image, int64_t group,
@@ -134,9 +135,10 @@ static void conv_block(const conv_job *job, const float *padded, int64_t image, 
     const int64_t n0 = cnr_max(column * s->grid.nb, job->part.row0 * span);
     const int64_t n1 = cnr_min(cnr_min(s->n, (column + 1) * s->grid.nb), job->part.row1 * span);
     if (m0 >= m1 || n0 >= n1) return;
-    const float *plain = job->x + (image * s->cin + group * cg) * s->n;
-    const conv_source source = {s, s->pointwise ? plain : padded + group * cg * s->pad->plane};
-    const neon_strided strided = {plain, s->n, 1};
+    const float *base = s->bare ? job->x + (image * s->cin + group * cg) * s->pad->in
+                                : padded + group * cg * s->pad->plane;
+    const conv_source source = {s, base, base + cg * s->pad->plane + (s->bare ? 0 : NEON_SLACK)};
+    const neon_strided strided = {base, s->n, 1};
     const int64_t first = (image * s->cout + group * m) * s->n;
     const neon_product p = {
         .m = m, .n = s->n, .k = s->k,
@@ -215,7 +217,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     const int64_t images = job.part.image1 - job.part.image0;
     job.image = job.part.image0;
     if (s->by_image) cnr_parallel(run->stream, images, whole_image, &job);
-    else if (s->pointwise) cnr_parallel(run->stream, images * blocks, one_block, &job);
+    else if (s->bare) cnr_parallel(run->stream, images * blocks, one_block, &job);
     else
         for (; job.image < job.part.image1; job.image++) {
             cnr_parallel(run->stream, s->cin, pad_channel, &job);

@@ -5,6 +5,7 @@ typedef struct pool_state {
     neon_padded *pad;
     neon_chain chain;
     int64_t channels, room;
+    int pairs; /* 2 by 2, a stride apart, no padding: read where they lie */
     neon_window_kind kind;
     float scale[]; /* average: one an output position */
 } pool_state;
@@ -71,6 +72,27 @@ void neon_window_plane(const neon_padded *g, neon_window_kind kind, const float 
     }
 }
 
+static int in_pairs(const cnr_window *w) {
+    for (int i = 0; i < 3; i++) {
+        const int64_t wanted = i == 0 ? 1 : 2;
+        if (w->kernel[i] != wanted || w->stride[i] != wanted || w->pad_begin[i] ||
+            w->out[i] * wanted > w->in[i])
+            return 0;
+    }
+    return w->dilation[1] == 1 && w->dilation[2] == 1;
+}
+
+/* Rows [row0, row1) of all slices' output rows, straight from the input plane. */
+static void plane_of_pairs(const pool_state *s, const float *x, int64_t row0, int64_t row1,
+                           float *y) {
+    const cnr_window *w = &s->pad->w;
+    const int64_t wide = w->in[2];
+    for (int64_t row = row0; row < row1; row++) {
+        const float *top = x + (row / w->out[1] * w->in[1] + row % w->out[1] * 2) * wide;
+        neon_uk->pairs(s->kind, top, top + wide, y + row * w->out[2], w->out[2]);
+    }
+}
+
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
     cnr_window w;
@@ -84,6 +106,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     s->kind = kind;
     neon_chain_plan(node, &s->chain);
     s->channels = x->dim[1];
+    s->pairs = in_pairs(&s->pad->w);
     s->room = cnr_round_up(s->pad->plane + NEON_SLACK, 16);
     if (scales) neon_pool_scale(s->pad, cnr_attr_int(node, "count_include_pad") != 0, s->scale);
     workspace->bytes = (uint64_t)(s->room * device->concurrency) * sizeof(float);
@@ -112,9 +135,12 @@ static void one_plane(void *arg, int64_t i, int32_t thread) {
     const int64_t row0 = rank == 3 ? 0 : job->part.row0 * a_row;
     const int64_t row1 = rank == 3 ? 1 : job->part.row1 * a_row;
     if (cnr_cancelled(job->run->stream)) return;
-    neon_pad(g, neon_floats(node->inputs[0]) + plane * g->in,
-             s->kind == NEON_WINDOW_MAX ? -__builtin_inff() : 0.0f, padded);
-    neon_window_plane(g, s->kind, padded, row0, row1, y, wide);
+    const float *x = neon_floats(node->inputs[0]) + plane * g->in;
+    if (s->pairs) plane_of_pairs(s, x, row0, row1, y);
+    else {
+        neon_pad(g, x, s->kind == NEON_WINDOW_MAX ? -__builtin_inff() : 0.0f, padded);
+        neon_window_plane(g, s->kind, padded, row0, row1, y, wide);
+    }
     const int64_t first = row0 * wide, n = (row1 - row0) * wide;
     if (s->kind == NEON_WINDOW_SUM) neon_uk->mul(y + first, s->scale + first, n);
     neon_chain_run(&s->chain, node, y + first, plane * g->n + first, n);

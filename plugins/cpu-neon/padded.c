@@ -8,6 +8,12 @@ int neon_pointwise(const cnr_window *w) {
     return 1;
 }
 
+int neon_unpadded(const neon_padded *g) {
+    for (int32_t i = 0; i < 3; i++)
+        if (g->w.stride[i] != 1 || g->w.pad_begin[i]) return 0;
+    return g->deep == g->w.in[0] && g->high == g->w.in[1] && g->pitch == g->w.in[2];
+}
+
 neon_padded *neon_padded_new(const cnr_window *window) {
     const cnr_window w = cnr_window_three(window);
     int64_t extent[3];

@@ -36,6 +36,8 @@ static inline int64_t neon_outputs(const cnr_window *w) {
 neon_padded *neon_padded_new(const cnr_window *w);
 /* Offset of output position (row `row` of all depth * height rows, column 0). */
 int64_t neon_padded_row(const neon_padded *g, int64_t row);
+/* Stride 1 and no padding: a padded plane would be the plane itself. */
+int neon_unpadded(const neon_padded *g);
 /* Copies one channel in. */
 void neon_pad(const neon_padded *g, const float *x, float fill, float *out);
 /* The segments of output columns [col, col + n); at most n. Returns how many. */

@@ -60,11 +60,17 @@ static inline void relax(void) {
 #endif
 }
 
+/* Runs of indices, shorter towards the end: neighbours share cache lines at their borders, so most of
+ * them stay with one thread, and whoever is held up leaves little that others must wait for. */
 static void take_indices(neon_threads *p, int32_t thread) {
+    const int64_t threads = p->workers + !p->pinned;
     for (;;) {
-        const int64_t i = atomic_fetch_add_explicit(&p->next, 1, memory_order_relaxed);
+        const int64_t left = p->n - atomic_load_explicit(&p->next, memory_order_relaxed);
+        const int64_t run = cnr_max(1, left / (2 * threads));
+        int64_t i = atomic_fetch_add_explicit(&p->next, run, memory_order_relaxed);
+        const int64_t end = cnr_min(p->n, i + run);
         if (i >= p->n) return;
-        p->fn(p->arg, i, thread);
+        for (; i < end; i++) p->fn(p->arg, i, thread);
     }
 }
 

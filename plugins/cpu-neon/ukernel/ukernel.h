@@ -52,16 +52,22 @@ typedef struct neon_ukernels {
     void (*sdot)(int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb, float *c,
                  int64_t ldc, int64_t m, int64_t n, const float *bias, int add);
     /* A panel of B for rows (channel, tap) [k0, k1) of an im2col matrix: row k comes from
-     * base + (k / taps) * plane + tap[k % taps]. May read vl floats past each segment, and write
-     * vl past the panel. */
+     * base + (k / taps) * plane + tap[k % taps]. May read vl floats past each segment, if that is
+     * before `end`, and write vl past the panel. */
     void (*pack_taps)(float *panel, int64_t width, int64_t k0, int64_t k1, const float *base,
-                      int64_t plane, const int64_t *tap, int64_t taps,
+                      const float *end, int64_t plane, const int64_t *tap, int64_t taps,
                       const neon_segment *segment, int64_t segments);
     /* A panel of B from a row-major matrix; columns past n become 0. */
     void (*pack_rows)(float *panel, int64_t width, int64_t n, int64_t k, const float *b,
                       int64_t ldb);
+    /* A panel of A from mr rows of k floats, rs apart: panel[j][i] = scale * a[i * rs + j]. */
+    void (*pack_columns)(float *panel, int64_t k, const float *a, int64_t rs, float scale);
     /* May read vl floats past the last position of each row. */
     void (*window)(neon_window_kind kind, const neon_window_rows *job);
+
+    /* Windows of 2 by 2, a stride apart: out[i] of top and bottom, [2 i] and [2 i + 1]. MAX or SUM. */
+    void (*pairs)(neon_window_kind kind, const float *top, const float *bottom, float *out,
+                  int64_t n);
 
     /* Where x is `top` (or a NaN), moves rest[i] to out[i]; elsewhere out[i] is 0. n is a
      * multiple of vl. */
