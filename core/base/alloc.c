@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 /* A block, and what a caller sees of it:
  *
@@ -12,7 +13,7 @@
  *
  * The size in front lets resize copy no more than was asked for, which malloc_usable_size does not
  * promise to be safe. */
-enum { ALIGNMENT = 64 };
+enum { ALIGNMENT = 64, HUGE_PAGE = 2 << 20 };
 
 static atomic_llong count;
 static atomic_llong fails_from, fails_to; /* from 0: never */
@@ -42,13 +43,32 @@ static size_t *header(void *block) {
     return (size_t *)(void *)((char *)block - ALIGNMENT);
 }
 
+/* Blocks of huge pages begin at one: small pages cost more than filling the memory does. */
+static size_t alignment_for(size_t bytes) {
+#ifdef MADV_HUGEPAGE
+    if (bytes >= HUGE_PAGE) return HUGE_PAGE;
+#endif
+    (void)bytes;
+    return ALIGNMENT;
+}
+
+static void prefer_huge(void *raw, size_t bytes) {
+#ifdef MADV_HUGEPAGE
+    if (bytes >= HUGE_PAGE) (void)madvise(raw, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+#else
+    (void)raw;
+    (void)bytes;
+#endif
+}
+
 void *cnri_alloc(size_t bytes) {
     void *raw;
-    if (doomed() || bytes > SIZE_MAX - 2 * ALIGNMENT ||
-        posix_memalign(&raw, ALIGNMENT, bytes + ALIGNMENT) != 0) {
+    if (doomed() || bytes > SIZE_MAX - 2 * HUGE_PAGE ||
+        posix_memalign(&raw, alignment_for(bytes), bytes + ALIGNMENT) != 0) {
         failures++;
         return NULL;
     }
+    prefer_huge(raw, bytes);
     *(size_t *)raw = bytes;
     return (char *)raw + ALIGNMENT;
 }

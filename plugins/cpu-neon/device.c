@@ -7,10 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
-
-#define HUGE_PAGE ((uint64_t)2 << 20)
 
 static const cnr_memory_class memory_classes[] = {
     {.name = "buffer",
@@ -89,14 +86,6 @@ static cnr_status mem_alloc(const cnr_device *device, cnr_mem *out, cnr_error *e
     if (!out->handle)
         return neon_host->fail(err, CNR_E_MEMORY, "cpu", "no memory for %llu bytes",
                                (unsigned long long)out->bytes);
-#ifdef MADV_HUGEPAGE
-    /* Page faults of small pages cost more than filling the memory does. */
-    if (out->bytes >= 2 * HUGE_PAGE) {
-        const uintptr_t first = ((uintptr_t)out->handle + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
-        const uintptr_t last = ((uintptr_t)out->handle + out->bytes) & ~(HUGE_PAGE - 1);
-        if (last > first) madvise((void *)first, last - first, MADV_HUGEPAGE);
-    }
-#endif
     return CNR_OK;
 }
 
@@ -169,6 +158,11 @@ static cnr_status copy_mem(cnr_stream *stream, const cnr_mem *from, const cnr_me
 }
 
 /* ---- streams ---- */
+
+void neon_parallel(const cnr_device *device, int64_t n, void (*fn)(void *, int64_t, int32_t),
+                   void *arg) {
+    neon_threads_run(device->state, n, fn, arg);
+}
 
 static void parallel(cnr_stream *stream, int64_t n, void (*fn)(void *, int64_t, int32_t),
                      void *arg) {

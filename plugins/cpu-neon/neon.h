@@ -12,6 +12,9 @@ extern const cnr_device_class neon_device_class;
 
 /* How many cores this process may keep busy. */
 int32_t neon_cores(void);
+/* fn(arg, i, thread) for all i < n on the threads of a device, where there is no stream: in prepare. */
+void neon_parallel(const cnr_device *device, int64_t n, void (*fn)(void *, int64_t, int32_t),
+                   void *arg);
 /* The best microkernels that this processor runs. CNNRUN_CPU_ISA may name a lesser set. */
 const neon_ukernels *neon_choose_isa(void);
 

@@ -49,15 +49,28 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
+typedef struct packing {
+    const float *weight;
+    int64_t m, k, panels; /* of a group */
+    float *to;
+} packing;
+
+static void pack_panel(void *arg, int64_t i, int32_t thread) {
+    const packing *p = arg;
+    const int64_t g = i / p->panels, panel = i % p->panels;
+    (void)thread;
+    neon_pack_a(p->weight + g * p->m * p->k, p->k, 1, p->m, p->k, 1.0f, panel, panel + 1,
+                p->to + g * neon_packed_a(p->m, p->k));
+}
+
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
                           cnr_error *err) {
-    (void)device;
+    int64_t group;
+    packing p = {.weight = neon_floats(node->inputs[1]), .to = blob};
     (void)err;
-    int64_t group, m, k;
-    product_shape(node, &group, &m, &k);
-    for (int64_t g = 0; g < group; g++)
-        neon_pack_a(neon_floats(node->inputs[1]) + g * m * k, k, 1, m, k, 1.0f, 0,
-                    cnr_div_up(m, neon_uk->mr), (float *)blob + g * neon_packed_a(m, k));
+    product_shape(node, &group, &p.m, &p.k);
+    p.panels = cnr_div_up(p.m, neon_uk->mr);
+    neon_parallel(device, group * p.panels, pack_panel, &p);
     return CNR_OK;
 }
 
@@ -101,7 +114,6 @@ typedef struct conv_job {
     const cnr_run *run;
     const float *x, *weight, *a, *bias;
     float *y, *rooms, *images;
-    float *packed;
     neon_part part;
     int64_t image; /* first of this round */
 } conv_job;
@@ -184,16 +196,6 @@ static void one_block(void *arg, int64_t i, int32_t thread) {
                column, job->rooms + thread * job->s->room);
 }
 
-static void pack_weights(void *arg, int64_t i, int32_t thread) {
-    const conv_job *job = arg;
-    const conv_state *s = job->s;
-    const int64_t m = s->cout / s->group, panels = cnr_div_up(m, neon_uk->mr);
-    const int64_t g = i / panels, panel = i % panels;
-    (void)thread;
-    neon_pack_a(job->weight + g * m * s->k, s->k, 1, m, s->k, 1.0f, panel, panel + 1,
-                job->packed + g * s->a_floats);
-}
-
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const conv_state *s = run->state;
     float *scratch = run->workspace_data;
@@ -210,9 +212,10 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     (void)err;
     job.a = run->blob_data;
     if (!s->packed) {
-        job.a = job.packed = scratch + s->a_at;
-        cnr_parallel(run->stream, s->group * cnr_div_up(s->cout / s->group, neon_uk->mr),
-                      pack_weights, &job);
+        packing p = {job.weight, s->cout / s->group, s->k, 0, scratch + s->a_at};
+        p.panels = cnr_div_up(p.m, neon_uk->mr);
+        job.a = p.to;
+        cnr_parallel(run->stream, s->group * p.panels, pack_panel, &p);
     }
     const int64_t images = job.part.image1 - job.part.image0;
     job.image = job.part.image0;

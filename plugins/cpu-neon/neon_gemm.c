@@ -85,14 +85,25 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
+typedef struct packing {
+    const gemm_state *s;
+    const float *b;
+    float *to;
+} packing;
+
+static void pack_right(void *arg, int64_t i, int32_t thread) {
+    const packing *p = arg;
+    (void)thread;
+    neon_pack_b(p->b, p->s->b_rs, p->s->b_cs, p->s->n, p->s->k, i, i + 1, p->to);
+}
+
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
                           cnr_error *err) {
     gemm_state s;
-    (void)device;
+    packing p = {&s, neon_floats(node->inputs[1]), blob};
     (void)err;
     if (shape_of(node, &s) && s.packed)
-        neon_pack_b(neon_floats(node->inputs[1]), s.b_rs, s.b_cs, s.n, s.k, 0,
-                    cnr_div_up(s.n, neon_uk->nr), blob);
+        neon_parallel(device, cnr_div_up(s.n, neon_uk->nr), pack_right, &p);
     return CNR_OK;
 }
 
