@@ -76,12 +76,13 @@ int cnri_lua_push_rows(lua_State *L, const cnri_table *t, bool wanted) {
 /* ---- what is seen beside them ---- */
 
 static void push_node(lua_State *L, const cnri_table_node *n) {
-    lua_createtable(L, 0, 9);
+    lua_createtable(L, 0, 10);
     set_text(L, "name", n->name);
     set_text(L, "operator", n->op);
     set_count(L, "out_bytes", n->out_bytes);
     set_count(L, "flops", n->flops);
     set_flag(L, "splits", n->axes != 0);
+    set_count(L, "pieces", (uint64_t)n->pieces);
     set_text(L, "wished", n->wished);
     set_text(L, "forced", n->forced);
     lua_createtable(L, n->n_inputs, 0);

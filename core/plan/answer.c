@@ -25,11 +25,8 @@ static cnr_status wrong(const cnri_planner *p, int32_t node, cnr_error *err, con
 
 /* The axis that was wanted, or the usual one: channels, else the first there is. */
 static int32_t axis_of(uint32_t axes, int32_t wanted) {
-    int32_t axis = wanted >= 0 ? wanted : 1;
-    if (axis < 32 && axes >> axis & 1) return axis;
-    for (axis = 0; wanted < 0 && axis < 32; axis++)
-        if (axes >> axis & 1) return axis;
-    return -1;
+    if (wanted < 0) return cnri_usual_axis(axes);
+    return wanted < 32 && axes >> wanted & 1 ? wanted : -1;
 }
 
 static cnr_status check_split(const cnri_planner *p, int32_t node, cnri_policy_answer *a, cnr_error *err) {

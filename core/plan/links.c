@@ -23,6 +23,7 @@ static cnr_status add_node(cnri_planner *p, cnri_table *t, int32_t node, cnr_err
     to->op = n->view.desc->name;
     to->flops = 2 * cnri_node_macs(&n->view);
     to->axes = cnri_split_axes(p, node);
+    to->pieces = cnri_split_pieces(p, node, cnri_usual_axis(to->axes));
     for (int32_t i = 0; i < n->view.n_outputs; i++) to->out_bytes += cnri_stored_bytes(n->view.outputs[i]);
     if (p->wish[node]) to->wished = p->wish[node]->n_parts > 1 ? "several" : p->wish[node]->parts[0].device;
     to->forced = cnri_question_of(p, node, -1).only;

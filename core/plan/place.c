@@ -96,6 +96,18 @@ uint32_t cnri_split_axes(const cnri_planner *p, int32_t node) {
     return axes;
 }
 
+int32_t cnri_usual_axis(uint32_t axes) {
+    return axes & 2 ? 1 : axes ? __builtin_ctz(axes) : -1;
+}
+
+int64_t cnri_split_pieces(const cnri_planner *p, int32_t node, int32_t axis) {
+    const cnr_node *view = &p->graph->nodes.at[node]->view;
+    cnri_text can = {0};
+    const int64_t step = axis >= 0 ? split_alignment(view, axis, &can) : 0;
+    cnri_text_free(&can);
+    return step > 0 ? (view->outputs[0]->dim[axis] + step - 1) / step : 1;
+}
+
 static cnr_status ranges(cnri_planner *p, int32_t node, const cnri_placement *w, cnri_pick *pick,
                          cnr_error *err) {
     const cnr_node *view = &p->graph->nodes.at[node]->view;

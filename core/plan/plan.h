@@ -129,10 +129,13 @@ typedef struct cnri_table_node {
     const int32_t *inputs; int32_t n_inputs; /* nodes that compute them; -1: none does */
     uint64_t out_bytes, flops;
     uint32_t axes;      /* along which it can be split */
+    int64_t pieces;     /* into which, along the usual one of them (cnri_usual_axis); 1: into none */
     const char *wished; /* where somebody placed it by hand; NULL: nobody did */
     const char *forced; /* the kernel that the options ask for; NULL */
     const char *with;   /* the node that is computed along with; NULL: by itself */
 } cnri_table_node;
+/* Of axes the one that is taken unasked: channels, else the first there is; -1: there is none. */
+int32_t cnri_usual_axis(uint32_t axes);
 typedef struct cnri_table_device {
     const char *name, *cls;
     bool host, wanted; /* wanted: a policy is to see its rows */

@@ -161,6 +161,8 @@ cnr_status cnri_plan_place(cnri_planner *p, cnr_error *err);
 cnr_status cnri_plan_host(cnri_planner *p, int32_t *device, cnr_error *err);
 /* The axes of output 0 along which a node can be split. */
 uint32_t cnri_split_axes(const cnri_planner *p, int32_t node);
+/* How many pieces it may be cut into along that axis. */
+int64_t cnri_split_pieces(const cnri_planner *p, int32_t node, int32_t axis);
 /* Devices and ranges of a node's parts; `parts` gets n_parts entries. */
 cnr_status cnri_plan_parts(cnri_planner *p, int32_t node, cnri_pick *pick, cnr_error *err);
 

@@ -23,12 +23,13 @@ function M.view(b, net, units, options)
   options = options or {}
   for i, layer in ipairs(net) do
     nodes[i] = { name = layer.name, operator = layer.op, inputs = layer.inputs, out_bytes = layer.out_bytes,
-                 flops = layer.flops, splits = layer.size ~= nil and layer.size > 1 }
+                 flops = layer.flops, splits = layer.size ~= nil and layer.size > 1, pieces = layer.size }
   end
   for _, name in ipairs(units) do
     local unit = board.named(b.units, name)
     devices[#devices + 1] = { name = name, host = unit.host and true or false, idle_watts = idle }
     options["split_ns@" .. name] = (unit.split and unit.split.seconds or 0) * 1e9
+    options["launch_ns@" .. name] = (unit.launch or 0) * 1e9
     options["split_joules@" .. name] = unit.split and unit.split.joules or 0
     for _, to in ipairs(units) do
       local other = board.named(b.units, to)

@@ -1,14 +1,19 @@
 -- One device or one division for each layer, for the least EDP, energy or time of the whole net: moving
--- values counts, and the power of what waits. A dynamic programme over the net: a state is where the
--- values lie that are still wanted, and keeps those ways there that no other beats in both time and
--- energy. Of the net on one device alone the same is known, so that what comes out is never expected to
--- be worse.
+-- values counts, and the power of what waits. A search over the net, layer by layer, that runs each way on
+-- queues, one a device, as the devices themselves will: a part begins when its device is free and what it
+-- reads has come. A state is where the values lie that are still wanted, and keeps those ways there that no
+-- other beats in both time and energy; what cannot become better than the best plan known is dropped. Of the
+-- net on one device alone the same is known, so that what comes out is never expected to be worse.
 -- Options: objective ("edp", "energy", "time"; default edp), limit_ms (most time, if any plan keeps to
--- it), split_ns and split_joules (what a part of a divided layer costs beside its share; with "@DEVICE"
--- behind for one device), watts@DEVICE (of the machine while it works, for rows without joules),
--- ns@DEVICE@NODE and joules@DEVICE@NODE (instead of the row's), copy_ns@A@B and byte_ns@A@B (instead of the link's), idle_watts, least_share (0.05).
+-- it), launch_ns (of a layer's time what no share of it saves), split_ns and split_joules (what a part of a
+-- divided layer costs beside its share; each with "@DEVICE" behind for one device), watts@DEVICE (of the
+-- machine while it works, for rows without joules), ns@DEVICE@NODE and joules@DEVICE@NODE (instead of the
+-- row's), copy_ns@A@B and byte_ns@A@B (instead of the link's), byte_joules@A@B, wait_ns (of each copy, beside
+-- that), seconds@DEVICE (of the whole net there: what its layers don't explain is laid on each), idle_watts,
+-- least_share (0.02).
 
-local MOST_WAYS = 1.5e6 -- steps of the programme in all: wider nets keep fewer ways in mind
+local WORK = 1.2e5 -- steps of the search in all: wider nets keep fewer ways in mind
+local SLOPES = { 1 / 16, 1 / 8, 1 / 4, 1 / 2, .7, 1, 1.4, 2, 4, 8, 16 } -- time against energy, in bounds
 
 -- Layers that need of a value only what they make of it, when both are divided along channels.
 local pointwise = { "relu", "sigmoid", "tanh", "clip", "elu", "swish", "add", "mul", "pool", "depthwise",
@@ -51,8 +56,8 @@ local function chain_from(i, n, users, taken)
   return chain
 end
 
--- What the layer takes on the device: its row, and rows of what that leaves out. joules are above idle.
-local function cost_on(best, chain, device, watts, idle)
+-- What the layer takes on the device: its row, and rows of what that leaves out.
+local function cost_on(best, chain, device, watts)
   local least = best[chain[1]] and best[chain[1]][device]
   if not least then return nil end
   local function joules_of(r) return r.joules or watts and watts * r.ns * 1e-9 end
@@ -63,8 +68,7 @@ local function cost_on(best, chain, device, watts, idle)
     ns, joules = ns + more.ns, joules and joules + joules_of(more)
     left[#left + 1] = chain[k]
   end
-  return { row = least.row, left = left, ns = ns, joules = joules and math.max(0, joules - idle * ns * 1e-9),
-           split = least.split and #left == 0 }
+  return { row = least.row, left = left, ns = ns, joules = joules, split = least.split and #left == 0 }
 end
 
 -- Watts of the machine while the device works: of rows without joules.
@@ -92,7 +96,7 @@ local function in_order(layers)
   return order
 end
 
-local function layers_of(rows, seen, idle)
+local function layers_of(rows, seen)
   local best, users, layers, layer_of = least_rows(rows, seen.options), {}, {}, {}
   for i, node in ipairs(seen.nodes) do
     for _, from in ipairs(node.inputs) do
@@ -105,10 +109,11 @@ local function layers_of(rows, seen, idle)
     if not taken[i] and best[i] then
       local most = 1
       for _, least in pairs(best[i]) do most = math.max(most, least.takes) end
-      local layer = { node = node, chain = chain_from(i, most, users, taken), on = {}, inputs = {}, keeps = keeps_to_range(node.operator) }
+      local layer = { node = node, chain = chain_from(i, most, users, taken), on = {}, inputs = {}, keeps = keeps_to_range(node.operator),
+                      pieces = node.splits and node.pieces or node.splits and 1000 or 1 }
       layers[#layers + 1] = layer
       for _, at in ipairs(layer.chain) do taken[at] = #layers end
-      for d, device in ipairs(seen.devices) do layer.on[d] = cost_on(best, layer.chain, device.name, watts_of(seen, device), idle) end
+      for d, device in ipairs(seen.devices) do layer.on[d] = cost_on(best, layer.chain, device.name, watts_of(seen, device)) end
     elseif not taken[i] then
       taken[i] = 0 -- nothing runs it: it costs nothing
     end
@@ -134,7 +139,24 @@ local function layers_of(rows, seen, idle)
   return in_order(layers)
 end
 
--- ---- ways to run a layer: on one device, or divided so that all parts end together ----
+-- What the whole net takes on a device beyond its layers, as calls and waiting, is laid on each of them; joules
+-- are above idle from here on.
+local function spread(layers, seen, idle)
+  for d, device in ipairs(seen.devices) do
+    local whole, sum = seen.options["seconds@" .. device.name], 0
+    for _, layer in ipairs(layers) do sum = sum + (layer.on[d] and layer.on[d].ns or math.huge) end
+    local more = whole and math.max(0, whole * 1e9 - sum) / #layers or 0
+    for _, layer in ipairs(layers) do
+      local cost = layer.on[d]
+      if cost then
+        cost.ns = cost.ns + (more < math.huge and more or 0)
+        cost.joules = cost.joules and math.max(0, cost.joules - idle * cost.ns * 1e-9)
+      end
+    end
+  end
+end
+
+-- ---- ways to run a layer ----
 
 local function subsets(n)
   local list = {}
@@ -143,128 +165,307 @@ local function subsets(n)
     for d = 1, n do
       if mask >> (d - 1) & 1 == 1 then set[#set + 1] = d end
     end
-    if #set > 1 and #set <= 3 then list[#list + 1] = set end
+    if #set <= 3 then list[#list + 1] = set end
   end
+  table.sort(list, function(a, b) return #a < #b end)
   return list
 end
 
--- A part takes fixed + share * rest: shares that make all alike, nil when one would get too little.
-local function balance(costs, fixed, extra, least)
-  local rate, sum = 0, 1
-  for i, cost in ipairs(costs) do
-    local rest = math.max(cost.ns - fixed[i], 1)
-    rate, sum = rate + 1 / rest, sum + (fixed[i] + extra[i]) / rest
-  end
-  local t, shares = sum / rate, {}
-  for i, cost in ipairs(costs) do
-    shares[i] = (t - fixed[i] - extra[i]) / math.max(cost.ns - fixed[i], 1)
-    if shares[i] < least then return nil end
-  end
-  return shares, t
-end
-
-local function ways_of(layer, seen, launch, sets, idle)
-  local ways, options = {}, seen.options
+-- Sets of devices that can run it, each with what its parts cost: fixed and a piece's rate, in ns and
+-- joules above idle.
+local function ways_of(net, layer, seen, sets)
+  local ways, options, last = {}, seen.options, layer == net.layers[#net.layers]
   local function option(name, device) return options[name .. "@" .. device] or options[name] or 0 end
-  for d in ipairs(seen.devices) do
-    local cost = layer.on[d]
-    if cost then ways[#ways + 1] = { set = { d }, shares = { 1 }, t = cost.ns, e = cost.joules or 0, key = "" .. d } end
-  end
-  if not layer.node.splits then return ways end
-  for s, set in ipairs(sets) do
-    local costs, fixed, extra, whole = {}, {}, {}, true
+  for _, set in ipairs(sets) do
+    local way = { set = set, key = table.concat(set, "+"), fixed = {}, rate = {}, joules = {}, watts = {}, after = {}, brings = {} }
     for i, d in ipairs(set) do
-      costs[i] = layer.on[d]
-      whole = whole and costs[i] ~= nil and costs[i].split
-      fixed[i] = whole and math.min(launch[d], costs[i].ns * 0.02) -- a net of few layers shows no launch
-      extra[i] = option("split_ns", seen.devices[d].name)
-    end
-    local shares, t = nil, nil
-    if whole then shares, t = balance(costs, fixed, extra, options.least_share or 0.05) end
-    if shares then
-      local e = 0
-      for i, d in ipairs(set) do
-        local watts = (costs[i].joules or 0) / costs[i].ns
-        e = e + watts * (fixed[i] + shares[i] * (costs[i].ns - fixed[i])) + option("split_joules", seen.devices[d].name)
+      local cost = layer.on[d]
+      if not cost or (#set > 1 and not (cost.split and layer.pieces > 1)) then
+        way = nil
+        break
       end
-      ways[#ways + 1] = { set = set, shares = shares, t = t, e = e, key = "s" .. s }
+      local name = seen.devices[d].name
+      if #set == 1 then
+        way.fixed[1], way.rate[1], way.joules[1], way.watts[1] = cost.ns, 0, cost.joules or 0, 0
+      else
+        local start = math.min(net.launch[d], cost.ns * .9)
+        local watts = (cost.joules or 0) / math.max(cost.ns, 1)
+        way.fixed[i] = start + option("split_ns", name)
+        way.rate[i] = math.max(cost.ns - start, 1) / layer.pieces
+        way.joules[i] = watts * start + option("split_joules", name)
+        way.watts[i] = watts * way.rate[i] -- of a piece
+        local link = last and net.host and not seen.devices[d].host and net.links[d * 64 + net.host]
+        way.after[i] = link and link.fixed or 0 -- what it takes to the program's memory
+        way.brings[i] = link and link.byte * layer.bytes / layer.pieces or 0
+      end
     end
+    if way then ways[#ways + 1] = way end
   end
   return ways
+end
+
+-- Pieces of each part so that all end together, parts beginning at `starts`; nil: one would get too little.
+local function cut(way, starts, pieces, least)
+  local n, fixed, rates, all, sum = #way.set, {}, {}, 0, pieces
+  for i = 1, n do
+    fixed[i], rates[i] = starts[i] + way.fixed[i] + way.after[i], way.rate[i] + way.brings[i]
+    all, sum = all + 1 / rates[i], sum + fixed[i] / rates[i]
+  end
+  local sizes, left = {}, pieces
+  for i = 1, n do
+    local size = (sum / all - fixed[i]) / rates[i]
+    if size < least then return nil end
+    sizes[i] = math.floor(size)
+    left = left - sizes[i]
+  end
+  for _ = 1, left do -- what rounding left over, where it ends first
+    local best, least_stop
+    for i = 1, n do
+      local stop = fixed[i] + (sizes[i] + 1) * rates[i]
+      if not best or stop < least_stop then best, least_stop = i, stop end
+    end
+    sizes[best] = sizes[best] + 1
+  end
+  for i = 1, n do
+    if sizes[i] < 1 then return nil end
+  end
+  return sizes
 end
 
 -- ---- moving ----
 
 local function links_of(seen)
-  local at = {}
-  for d, device in ipairs(seen.devices) do at[device.name] = d end
-  local links = {}
+  local at, links, host = {}, {}, nil
+  for d, device in ipairs(seen.devices) do
+    at[device.name] = d
+    if device.host then host = host or d end
+  end
   for _, link in ipairs(seen.links or {}) do
-    if at[link.from] and at[link.to] then links[at[link.from] * 64 + at[link.to]] = link end
+    if at[link.from] and at[link.to] then
+      links[at[link.from] * 64 + at[link.to]] = { fixed = link.ns_fixed, byte = link.ns_per_byte, joules = 0 }
+    end
   end
   for a, from in ipairs(seen.devices) do
     for b, to in ipairs(seen.devices) do
       local way = "@" .. from.name .. "@" .. to.name
-      local fixed, byte = seen.options["copy_ns" .. way], seen.options["byte_ns" .. way]
-      if fixed and byte then links[a * 64 + b] = { ns_fixed = fixed, ns_per_byte = byte } end
-    end
-  end
-  return function(from, to, bytes)
-    local link = links[from * 64 + to]
-    return link and bytes > 0 and link.ns_fixed + link.ns_per_byte * bytes or 0
-  end
-end
-
-local function alike(a, b)
-  if #a.set ~= #b.set then return false end
-  for i, d in ipairs(a.set) do
-    if d ~= b.set[i] or math.abs(a.shares[i] - b.shares[i]) > 0.02 then return false end
-  end
-  return true
-end
-
--- Time to bring a value to where the way wants it; and where it is then. home: { way = that made it,
--- whole = bits of devices that have all of it }.
-local function bring(home, way, layer, bytes, move)
-  local ns, whole = 0, home.whole
-  for i, d in ipairs(way.set) do
-    local bit = 1 << d
-    local part = layer.keeps and way.shares[i] or 1
-    if whole & bit == 0 then
-      if #home.way.set > 1 and layer.keeps and alike(home.way, way) then part = 0
-      elseif #home.way.set > 1 and home.whole == 0 then
-        for k, from in ipairs(home.way.set) do
-          if from ~= d then ns = ns + move(from, d, bytes * home.way.shares[k] * part) end
-        end
-      else
-        local least = math.huge
-        for from = 1, 62 do
-          if home.whole >> from & 1 == 1 then least = math.min(least, move(from, d, bytes * part)) end
-        end
-        ns = ns + least
+      local link = links[a * 64 + b]
+      if a ~= b and not link then
+        link = { fixed = 0, byte = 0, joules = 0 }
+        links[a * 64 + b] = link
       end
-      if part == 1 then whole = whole | bit end
+      if link then
+        link.fixed, link.byte = seen.options["copy_ns" .. way] or link.fixed, seen.options["byte_ns" .. way] or link.byte
+        link.fixed = link.fixed + (link.fixed > 0 and seen.options.wait_ns or 0)
+        link.joules = seen.options["byte_joules" .. way] or 0
+      end
     end
   end
-  return ns, whole == home.whole and home or { way = home.way, whole = whole }
+  return links, host
 end
 
--- ---- the programme ----
+-- ---- running, on queues ----
 
-local function key_of(homes, live)
+-- free: when each device's queue is; homes: by layer, where its value lies: { whole = { [device] = since },
+-- set, sizes, at: the parts that it was made in, and when they were ready }.
+local function copy_of(state)
+  local free, homes = {}, {}
+  for d, t in ipairs(state.free) do free[d] = t end
+  for v, home in pairs(state.homes) do homes[v] = home end
+  return { t = state.t, e = state.e, free = free, homes = homes }
+end
+
+local function move(net, state, from, to, bytes, since)
+  local devices, links = net.devices, net.links
+  if from == to then return since end
+  local host = net.host
+  if not devices[from].host and not devices[to].host and host then -- through the program's memory
+    return move(net, state, host, to, bytes, move(net, state, from, host, bytes, since))
+  end
+  local link = links[from * 64 + to]
+  local ns = link.fixed + link.byte * bytes
+  if ns <= 0 then return since end
+  local busy = devices[from].host and to or from
+  local stop = math.max(since, state.free[busy]) + ns
+  state.free[busy] = stop
+  state.e = state.e + link.joules * bytes
+  return stop
+end
+
+-- When the device has the pieces from low to high of the value; nil: all of it.
+local function bring(net, state, v, d, low, high)
+  local home, layer = state.homes[v], net.layers[v]
+  local since = home.whole[d]
+  if since then return since end
+  since = 0
+  if home.set then
+    local at = 0
+    for k, from in ipairs(home.set) do
+      local stop = at + home.sizes[k]
+      local part = math.min(stop, high or layer.pieces) - math.max(at, low or 0)
+      if from == d and part > 0 then since = math.max(since, home.at[k])
+      elseif part > 0 then since = math.max(since, move(net, state, from, d, layer.bytes * part / layer.pieces, home.at[k])) end
+      at = stop
+    end
+  else
+    local best
+    for from, at in pairs(home.whole) do
+      if not best or (net.devices[from].host and not net.devices[best].host) or
+         (net.devices[from].host == net.devices[best].host and (at < home.whole[best] or at == home.whole[best] and from < best)) then best = from end
+    end
+    since = move(net, state, best, d, layer.bytes * (high and (high - low) / layer.pieces or 1), home.whole[best])
+  end
+  if high and high - low < layer.pieces then return since end
+  local whole = {}
+  for from, at in pairs(home.whole) do whole[from] = at end
+  whole[d] = since
+  state.homes[v] = { whole = whole, set = home.set, sizes = home.sizes, at = home.at, key = home.key }
+  return since
+end
+
+local NOTHING = { 0, 0, 0, 0 }
+local function alike(set, other)
+  for i, d in ipairs(set) do
+    if d ~= other[i] then return false end
+  end
+  return #set == #other
+end
+
+-- How a layer's parts may be cut where each needs but its own range of what is read: as the input is, or evenly.
+local function cuts_of_range(net, state, layer, way)
+  local input = layer.inputs[1] and state.homes[layer.inputs[1]]
+  if input and input.set and alike(input.set, way.set) and net.layers[layer.inputs[1]].pieces == layer.pieces then
+    return input.sizes
+  end
+  return cut(way, NOTHING, layer.pieces, net.least * layer.pieces)
+end
+
+-- The layer run by the way: a state of its own; nil: it can't be cut so.
+local function run(net, before, k, way)
+  local layer, state, starts, sizes = net.layers[k], copy_of(before), {}, nil
+  local n = #way.set
+  local ranges = n > 1 and layer.keeps
+  if ranges then
+    sizes = cuts_of_range(net, state, layer, way)
+    if not sizes then return nil end
+  end
+  local at = 0
+  for i, d in ipairs(way.set) do
+    local start, stop = 0, ranges and at + sizes[i]
+    for _, v in ipairs(layer.inputs) do
+      local own = ranges and net.layers[v].pieces == layer.pieces
+      start = math.max(start, bring(net, state, v, d, own and at or nil, own and stop or nil))
+    end
+    starts[i], at = start, stop
+  end
+  for i, d in ipairs(way.set) do starts[i] = math.max(starts[i], state.free[d]) end
+  if n > 1 and not sizes then
+    sizes = cut(way, starts, layer.pieces, net.least * layer.pieces)
+    if not sizes then return nil end
+  end
+  local whole, ends = {}, {}
+  for i, d in ipairs(way.set) do
+    local size = sizes and sizes[i] or 0
+    local stop = starts[i] + way.fixed[i] + size * way.rate[i]
+    state.free[d], ends[i] = stop, stop
+    state.e = state.e + way.joules[i] + size * way.watts[i]
+    if stop > state.t then state.t = stop end
+  end
+  local home = { whole = whole, key = way.key }
+  if n == 1 then whole[way.set[1]] = ends[1]
+  else
+    home.set, home.sizes, home.at = way.set, sizes, ends
+    home.key = way.key .. "/" .. table.concat(sizes, "/")
+    if k == #net.layers and net.host then -- the answer is read in the program's memory
+      state.homes[k] = home
+      state.t = math.max(state.t, bring(net, state, k, net.host))
+    end
+  end
+  state.homes[k] = home
+  for _, v in ipairs(layer.inputs) do
+    if net.layers[v].last <= k then state.homes[v] = nil end
+  end
+  state.way, state.sizes, state.before = way, sizes, before
+  return state
+end
+
+-- All layers on that device; nil: it can't run all of them.
+local function run_alone(net, d)
+  local state = net.begin
+  for k in ipairs(net.layers) do
+    local found
+    for _, way in ipairs(net.ways[k]) do
+      if #way.set == 1 and way.set[1] == d then found = way end
+    end
+    state = found and run(net, state, k, found)
+    if not state then return nil end
+  end
+  return state
+end
+
+-- ---- the search ----
+
+local function key_of(state, live)
   local words = {}
-  for i, v in ipairs(live) do words[i] = homes[v].way.key .. ":" .. homes[v].whole end
+  for i, v in ipairs(live) do
+    local home, mask = state.homes[v], 0
+    for d in pairs(home.whole) do mask = mask | 1 << d end
+    words[i] = home.key .. ":" .. mask
+  end
   return table.concat(words, " ")
+end
+
+-- What is left from each layer on takes at least this: corners (t, e) of a polygon that no plan lies
+-- below. Divided layers are bounded by devices that work together without loss.
+local function corners_of(net, scale)
+  local n, lines = #net.layers, {}
+  local function fluid(k, add)
+    for _, way in ipairs(net.ways[k]) do
+      local speed, watts = 0, 0
+      for _, d in ipairs(way.set) do
+        local cost = net.layers[k].on[d]
+        speed = speed + 1 / math.max(cost.ns - net.launch[d], 1e-3)
+        watts = watts + (cost.joules or 0) / math.max(cost.ns, 1e-3)
+      end
+      if #way.set == 1 then add(way.fixed[1], way.joules[1]) else add(1 / speed, watts / speed) end
+    end
+  end
+  for k = n, 1, -1 do
+    local line = { t = math.huge, e = math.huge }
+    for i = 1, #SLOPES do line[i] = math.huge end
+    fluid(k, function(t, e)
+      line.t, line.e = math.min(line.t, t), math.min(line.e, e)
+      for i, slope in ipairs(SLOPES) do line[i] = math.min(line[i], t + slope * scale * e) end
+    end)
+    local after = lines[k + 1]
+    if after then
+      line.t, line.e = line.t + after.t, line.e + after.e
+      for i = 1, #SLOPES do line[i] = line[i] + after[i] end
+    end
+    lines[k] = line
+  end
+  local corners = { [n + 1] = { { 0, 0 } } }
+  for k = 1, n do
+    local line, list = lines[k], {}
+    list[1] = { line.t, math.max(line.e, (line[1] - line.t) / (SLOPES[1] * scale)) }
+    for i = 1, #SLOPES - 1 do
+      local e = (line[i + 1] - line[i]) / ((SLOPES[i + 1] - SLOPES[i]) * scale)
+      list[#list + 1] = { line[i] - SLOPES[i] * scale * e, e }
+    end
+    list[#list + 1] = { line[#SLOPES] - SLOPES[#SLOPES] * scale * line.e, line.e }
+    for _, corner in ipairs(list) do corner[1], corner[2] = math.max(corner[1], line.t), math.max(corner[2], line.e) end
+    corners[k] = list
+  end
+  return corners
 end
 
 -- Those of a state that no other beats in both; thinned to `most`.
 local function front(list, most)
   table.sort(list, function(a, b) if a.t ~= b.t then return a.t < b.t end return a.e < b.e end)
   local kept, least = {}, math.huge
-  for _, label in ipairs(list) do
-    if label.e < least * (1 - 1e-6) then
-      kept[#kept + 1] = label
-      least = label.e
+  for _, state in ipairs(list) do
+    if state.e < least - 1e-9 * math.abs(least) or least == math.huge then
+      kept[#kept + 1] = state
+      least = state.e
     end
   end
   if #kept <= most then return kept end
@@ -273,76 +474,54 @@ local function front(list, most)
   return thin
 end
 
-local function search(layers, ways, seen, value, bound, most_labels)
-  local move, n = links_of(seen), #layers
-  local rest_t, rest_e = { [n + 1] = 0 }, { [n + 1] = 0 }
-  for k = n, 1, -1 do
-    local t, e = math.huge, math.huge
-    for _, way in ipairs(ways[k]) do t, e = math.min(t, way.t), math.min(e, way.e) end
-    rest_t[k], rest_e[k] = rest_t[k + 1] + t, rest_e[k + 1] + e
-  end
-  local labels = { { t = 0, e = 0, homes = {} } }
-  for k, layer in ipairs(layers) do
-    local live = {}
-    for v = 1, k do
-      if layers[v].last > k or v == k then live[#live + 1] = v end
+local function search(net, value, bound, corners, most)
+  local function promise(state, k) -- the least that can come of it
+    local least, from = math.huge, state.t
+    for _, home in pairs(state.homes) do
+      for _, since in ipairs(home.at or {}) do from = math.min(from, since) end
     end
-    local states, order = {}, {}
-    for _, label in ipairs(labels) do
-      for _, way in ipairs(ways[k]) do
-        local moved, homes = 0, {}
-        for v, home in pairs(label.homes) do homes[v] = home end
-        for _, v in ipairs(layer.inputs) do
-          local ns
-          ns, homes[v] = bring(label.homes[v], way, layer, layers[v].bytes, move)
-          moved = moved + ns
-        end
-        local t, e = label.t + moved + way.t, label.e + way.e
-        if value(t + rest_t[k + 1], e + rest_e[k + 1]) <= bound then
-          homes[k] = { way = way, whole = #way.set == 1 and 1 << way.set[1] or 0 }
-          for _, v in ipairs(layer.inputs) do
-            if layers[v].last <= k then homes[v] = nil end
+    for _, corner in ipairs(corners[k + 1]) do
+      least = math.min(least, value(math.max(state.t, from + corner[1]), state.e + corner[2]))
+    end
+    return least
+  end
+  local states = { net.begin }
+  for k in ipairs(net.layers) do
+    local live, groups, order = {}, {}, {}
+    for v = 1, k do
+      if net.layers[v].last > k or v == k then live[#live + 1] = v end
+    end
+    for _, before in ipairs(states) do
+      for _, way in ipairs(net.ways[k]) do
+        local state = run(net, before, k, way)
+        if state then
+          state.promise = promise(state, k)
+          if state.promise < bound then
+            local key = key_of(state, live)
+            if not groups[key] then
+              groups[key] = {}
+              order[#order + 1] = key
+            end
+            table.insert(groups[key], state)
           end
-          local key = key_of(homes, live)
-          if not states[key] then
-            states[key] = {}
-            order[#order + 1] = key
-          end
-          table.insert(states[key], { t = t, e = e, homes = homes, way = way, before = label })
         end
       end
     end
-    labels = {}
-    local each = math.max(3, most_labels // math.max(#order, 1))
+    states = {}
+    local each = math.max(4, 2 * most // math.max(#order, 1))
     for _, key in ipairs(order) do
-      for _, label in ipairs(front(states[key], each)) do labels[#labels + 1] = label end
+      for _, state in ipairs(front(groups[key], each)) do states[#states + 1] = state end
     end
-    if #labels > most_labels then -- a wide net: the most promising
-      table.sort(labels, function(a, b)
-        return value(a.t + rest_t[k + 1], a.e + rest_e[k + 1]) < value(b.t + rest_t[k + 1], b.e + rest_e[k + 1])
-      end)
-      for i = #labels, most_labels + 1, -1 do labels[i] = nil end
+    if #states > most then -- the most promising
+      table.sort(states, function(a, b) return a.promise < b.promise end)
+      for i = #states, most + 1, -1 do states[i] = nil end
     end
   end
   local best
-  for _, label in ipairs(labels) do
-    if not best or value(label.t, label.e) < value(best.t, best.e) then best = label end
+  for _, state in ipairs(states) do
+    if value(state.t, state.e) < (best and value(best.t, best.e) or bound) then best = state end
   end
   return best
-end
-
--- The net on one device: what its layers take there. nil: it can't run all of them.
-local function alone(ways, d)
-  local t, e = 0, 0
-  for _, list in ipairs(ways) do
-    local found
-    for _, way in ipairs(list) do
-      if #way.set == 1 and way.set[1] == d then found = way end
-    end
-    if not found then return nil end
-    t, e = t + found.t, e + found.e
-  end
-  return t, e
 end
 
 local function place(rows, seen)
@@ -365,28 +544,35 @@ local function place(rows, seen)
     local joules = e + idle * t * 1e-9
     return wanted == "energy" and joules or joules * t * 1e-9
   end
-  local layers = layers_of(rows, seen, measured and idle or 0)
-  local launch, ways, sets, n_ways = {}, {}, subsets(math.min(#seen.devices, 6)), 0
+  local net = { layers = layers_of(rows, seen), devices = seen.devices, ways = {}, launch = {}, least = options.least_share or .02,
+                begin = { t = 0, e = 0, free = {}, homes = {} } }
+  local layers, sets, n_ways = net.layers, subsets(math.min(#seen.devices, 6)), 0
+  spread(layers, seen, measured and idle or 0)
+  net.links, net.host = links_of(seen)
   for d in ipairs(seen.devices) do
-    launch[d] = math.huge
-    for _, layer in ipairs(layers) do
-      if layer.on[d] then launch[d] = math.min(launch[d], layer.on[d].ns) end
-    end
+    net.launch[d], net.begin.free[d] = options["launch_ns@" .. seen.devices[d].name] or 0, 0
   end
   for k, layer in ipairs(layers) do
-    ways[k] = ways_of(layer, seen, launch, sets, idle)
-    n_ways = n_ways + #ways[k]
+    net.ways[k] = ways_of(net, layer, seen, sets)
+    n_ways = n_ways + #net.ways[k]
   end
-  local steps, bound, kept = {}, math.huge, nil
+  local steps, bound, kept, scale = {}, math.huge, nil, 1
   for d, device in ipairs(seen.devices) do
-    local t, e = alone(ways, d)
-    if t then
-      steps[#steps + 1] = { device = device.name, seconds = t * 1e-9, joules = measured and e + idle * t * 1e-9 or nil }
-      if value(t, e) < bound then bound, kept = value(t, e), device.name end
+    local state = run_alone(net, d)
+    if state then
+      local joules = state.e + idle * state.t * 1e-9
+      steps[#steps + 1] = { device = device.name, seconds = state.t * 1e-9, joules = measured and joules or nil }
+      if value(state.t, state.e) < bound then
+        bound, kept, scale = value(state.t, state.e) * (1 + 1e-9), device.name, state.t / math.max(joules, 1e-12)
+      end
     end
   end
-  local most = math.max(24, math.min(800, MOST_WAYS // math.max(n_ways, 1)))
-  local best = search(layers, ways, seen, value, bound, most)
+  local corners, best = corners_of(net, scale), nil
+  local most = math.max(24, math.min(1500, WORK // math.max(n_ways, 1)))
+  for _, width in ipairs { math.min(most, 24), most } do -- narrow first: what it finds, the other need not look below
+    best = search(net, value, bound, corners, width) or best
+    if best then bound = value(best.t, best.e) * (1 - 1e-9) end
+  end
   if not best then
     if not kept then return nil, "no plan keeps to the limit of time" end
     local answer = {}
@@ -394,19 +580,19 @@ local function place(rows, seen)
     steps[#steps + 1] = { kept = kept, why = "nothing is expected to be better" }
     return answer, steps
   end
-  local answer, label = {}, best
+  local answer, state = {}, best
   for k = #layers, 1, -1 do
-    local layer, way = layers[k], label.way
-    if #way.set == 1 then
-      local cost = layer.on[way.set[1]]
+    local layer, set = layers[k], state.way.set
+    if #set == 1 then
+      local cost = layer.on[set[1]]
       answer[layer.node.name] = cost.row
-      for _, at in ipairs(cost.left) do answer[seen.nodes[at].name] = seen.devices[way.set[1]].name end
+      for _, at in ipairs(cost.left) do answer[seen.nodes[at].name] = seen.devices[set[1]].name end
     else
       local parts = {}
-      for i, d in ipairs(way.set) do parts[seen.devices[d].name] = way.shares[i] end
+      for i, d in ipairs(set) do parts[seen.devices[d].name] = state.sizes[i] / layer.pieces end
       answer[layer.node.name] = parts
     end
-    label = label.before
+    state = state.before
   end
   steps[#steps + 1] = { objective = wanted, seconds = best.t * 1e-9, joules = measured and best.e + idle * best.t * 1e-9 or nil, alone = kept }
   return answer, steps

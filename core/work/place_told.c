@@ -1,0 +1,168 @@
+/* What a policy is told beside its rows: the net as it was measured on each device, divisions and copies. */
+#include "core/work/place.h"
+#include <math.h>
+
+typedef cnri_place_job job;
+
+static cnr_status no_memory(cnr_error *err) {
+    return cnri_fail(err, CNR_E_MEMORY, "place", "out of memory");
+}
+
+const cnr_step_timing *cnri_place_step_of(const cnr_timing *t, const char *node,
+                                          const char *device) {
+    for (int32_t i = 0; i < t->n_steps; i++)
+        if (!t->steps[i].from && strcmp(t->steps[i].node, node) == 0 &&
+            strcmp(t->steps[i].device, device) == 0)
+            return &t->steps[i];
+    return NULL;
+}
+
+static cnr_status tell(job *j, const char *what, const char *device, const char *node, double value,
+                       cnr_error *err) {
+    char number[40];
+    if (!(value >= 0)) return CNR_OK; /* not known */
+    cnri_print_double(number, sizeof number, value);
+    char **slot = cnri_push(&j->words);
+    if (slot)
+        *slot = cnri_format("%s%s%s%s%s=%s", what, device ? "@" : "", device ? device : "",
+                            node ? "@" : "", node ? node : "", number);
+    return slot && *slot ? CNR_OK : no_memory(err);
+}
+
+static cnr_status tell_device(job *j, int32_t d, cnr_error *err) {
+    const cnri_place_row *row = &j->out->alone.at[d];
+    const char *name = j->names[d];
+    cnr_status status = tell(j, "seconds", name, NULL, row->seconds, err);
+    if (!status) status = tell(j, "joules", name, NULL, row->joules, err);
+    if (!status) status = tell(j, "watts", name, NULL, row->watts, err);
+    for (int32_t i = 0; i < j->alone[d].n_steps && !status; i++) {
+        const cnr_step_timing *s = &j->alone[d].steps[i];
+        if (s->from || strcmp(s->device, name) != 0) continue;
+        status = tell(j, "ns", name, s->node, s->ms * 1e6, err);
+        if (!status) status = tell(j, "joules", name, s->node, s->joules, err);
+    }
+    return status;
+}
+
+/* ---- what a division costs ---- */
+
+/* A part of a layer: what its device takes for all of it, the part's share, and what it took beyond that. */
+typedef struct part { double whole_ns, share, more_ns, more_joules, watts; } part;
+
+static bool read_part(const job *j, const cnr_step_timing *s, int32_t d, part *out) {
+    if (s->from || strcmp(s->device, j->names[d]) != 0) return false;
+    const cnr_step_timing *whole = cnri_place_step_of(&j->alone[d], s->node, j->names[d]);
+    if (!whole || whole->flops <= 0 || s->flops <= 0 || s->flops > 0.99 * whole->flops) return false;
+    const cnr_energy *e = j->divided.energy;
+    const double idle = e && e->idle_watts > 0 ? e->idle_watts : 0, share = s->flops / whole->flops;
+    const double joules = whole->joules - idle * whole->ms * 1e-3;
+    *out = (part){whole->ms * 1e6, share, (s->ms - share * whole->ms) * 1e6, NAN,
+                  joules / (whole->ms * 1e-3)};
+    if (e) out->more_joules = s->joules - idle * s->ms * 1e-3 - share * joules;
+    return true;
+}
+
+/* Of a layer's time what no share of it saves: the median slope between any two parts, by what they leave. */
+static double launch_of(const part *parts, int32_t n, double *room) {
+    int32_t pairs = 0;
+    double least = INFINITY;
+    for (int32_t i = 0; i < n; i++) {
+        least = fmin(least, parts[i].whole_ns);
+        for (int32_t k = 0; k < i; k++) {
+            const double apart = parts[k].share - parts[i].share;
+            if (fabs(apart) > 0.05) room[pairs++] = (parts[i].more_ns - parts[k].more_ns) / apart;
+        }
+    }
+    return pairs ? fmin(fmax(0, cnri_median(room, pairs)), least) : 0;
+}
+
+static cnr_status tell_division(job *j, int32_t d, cnr_error *err) {
+    enum { MOST = 512 };
+    const cnr_timing *t = &j->divided;
+    part *parts = cnri_alloc(MOST * sizeof *parts);
+    double *room = cnri_alloc((size_t)MOST * MOST / 2 * sizeof *room);
+    int32_t n = 0, m = 0;
+    for (int32_t i = 0; i < t->n_steps && parts && n < MOST; i++)
+        n += read_part(j, &t->steps[i], d, &parts[n]);
+    cnr_status status = parts && room ? CNR_OK : no_memory(err);
+    if (!status && n) {
+        const double launch = launch_of(parts, n, room);
+        for (int32_t i = 0; i < n; i++) room[i] = parts[i].more_ns - launch * (1 - parts[i].share);
+        status = tell(j, "launch_ns", j->names[d], NULL, launch, err);
+        if (!status)
+            status = tell(j, "split_ns", j->names[d], NULL, fmax(0, cnri_median(room, n)), err);
+        for (int32_t i = 0; i < n; i++) {
+            const double launched = parts[i].watts * launch * 1e-9 * (1 - parts[i].share);
+            if (isfinite(parts[i].more_joules)) room[m++] = parts[i].more_joules - launched;
+        }
+    }
+    if (!status && m)
+        status = tell(j, "split_joules", j->names[d], NULL, fmax(0, cnri_median(room, m)), err);
+    cnri_free(parts);
+    cnri_free(room);
+    return status;
+}
+
+/* What the divided net took beyond its steps, as devices wait for each other: of each copy. */
+static cnr_status tell_waits(job *j, cnr_error *err) {
+    const cnr_timing *t = &j->divided;
+    double ms = 0, most = 0;
+    int32_t copies = 0;
+    const char *node = "";
+    for (int32_t i = 0; i < t->n_steps; i++) {
+        const cnr_step_timing *s = &t->steps[i];
+        if (s->from) {
+            copies++;
+            ms += s->ms;
+            continue;
+        }
+        if (strcmp(node, s->node) != 0) {
+            ms += most; /* parts of a node run at once */
+            most = 0;
+        }
+        node = s->node;
+        most = fmax(most, s->ms);
+    }
+    const double more = (t->ms_median - ms - most) * 1e6;
+    return copies && more > 0 ? tell(j, "wait_ns", NULL, NULL, more / copies, err) : CNR_OK;
+}
+
+/* ---- links ---- */
+
+/* "copy_ns@A@B" of any copy, and "byte_ns@A@B" of each byte in it. */
+static cnr_status tell_links(job *j, cnr_error *err) {
+    enum { FEW = CNRI_TUNING_BYTES_LESS, MANY = CNRI_TUNING_BYTES_MORE };
+    const cnr_device *open[CNRI_PLACE_DEVICES];
+    cnr_status status = CNR_OK;
+    for (int32_t i = 0; i < j->n && !status; i++)
+        status = cnri_device_open(&j->model->rt->devices, j->names[i], &open[i], err);
+    for (int32_t a = 0; a < j->n; a++)
+        for (int32_t b = 0; b < j->n && !status; b++) {
+            double less, more;
+            if (a == b) continue;
+            status = cnri_copy_ns(open[a], open[b], FEW, &less, err);
+            if (!status) status = cnri_copy_ns(open[a], open[b], MANY, &more, err);
+            const double byte = status ? 0 : fmax(0, (more - less) / (MANY - FEW));
+            if (!status) status = tell(j, "byte_ns", j->names[a], j->names[b], byte, err);
+            if (!status)
+                status = tell(j, "copy_ns", j->names[a], j->names[b], fmax(0, less - byte * FEW), err);
+        }
+    return status;
+}
+
+cnr_status cnri_place_tell(job *j, cnr_error *err) {
+    const cnr_energy *e = j->alone[0].energy;
+    cnr_status status = e && e->source ? tell(j, "idle_watts", NULL, NULL, e->idle_watts, err) : CNR_OK;
+    for (int32_t d = 0; d < j->n && !status; d++) status = tell_device(j, d, err);
+    if (!status) status = tell_links(j, err);
+    for (int32_t d = 0; d < j->n && !status && j->divided.n_steps; d++)
+        status = tell_division(j, d, err);
+    if (!status && j->divided.n_steps) status = tell_waits(j, err);
+    for (const char *const *at = j->o->settings; at && *at && !status; at++) { /* the last word */
+        char **slot = cnri_push(&j->words);
+        if (!slot || !(*slot = cnri_strdup(*at))) status = no_memory(err);
+    }
+    if (!status && !cnri_push(&j->words)) status = no_memory(err); /* the NULL behind them */
+    return status;
+}
+
