@@ -3,6 +3,7 @@
 -- in every time and in joules, so that nothing is lost; bounds drop what cannot beat the best known.
 -- Shares no code with place/best.lua, whose judge it is; lib/placement.lua runs the same plans one by one.
 local board = require "lib.board"
+local nets = require "boards.nets"
 local M = {}
 
 local PAIR = { .4, .55, .7, .8, .88, .94, 1, 1.06, 1.13, 1.25, 1.4, 1.8, 2.5 } -- the first one's share over the even one
@@ -192,6 +193,31 @@ local function beats(a, b)
     if x[i] > y[i] * (1 + 1e-12) then return false end
   end
   return true
+end
+
+-- A net of so many layers, drawn by a seed.
+function M.drawn_net(seed, layers)
+  local list, side, maps = {}, 64, 3
+  for i = 1, layers do
+    local kind = (seed * 7 + i * 3) % 5
+    local l
+    if kind == 4 and side > 4 then
+      l = nets.pool(maps, side)
+      side = side // 2
+      l.out_bytes, l.keeps = 4 * maps * side * side, true
+    elseif i == layers then
+      l = nets.dense(maps * side * side, 100)
+      l.out_bytes = 400
+    else
+      local out = 16 << (kind % 4)
+      l = nets.conv(maps, side, out, side, kind % 2 == 0 and 3 or 1, 1)
+      maps = out
+      l.out_bytes = 4 * maps * side * side
+    end
+    l.name, l.inputs = "l" .. i, { i - 1 }
+    list[i] = l
+  end
+  return list
 end
 
 -- units: names; bound: an EDP that a plan is known to have. Returns the least (the bound, if nothing is

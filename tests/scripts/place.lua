@@ -1,7 +1,6 @@
 -- Policies of scripts/place on rows that are made up: what the algorithms choose is worked out by hand,
 -- and best.lua is held against the true optimum of small nets. Words: how many boards, how many layers.
-local board = require "lib.board"
-local nets = require "boards.nets"
+local optimum = require "lib.optimum"
 local P = require "lib.placement"
 local policy = {}
 for _, name in ipairs { "best", "edp_set", "split", "greedy", "fastest", "least_energy", "cnndroid" } do
@@ -79,101 +78,13 @@ end
 
 -- ---- drawn boards: best.lua against the true optimum ----
 
-local function net_of(seed, layers)
-  local list, side, maps = {}, 64, 3
-  for i = 1, layers do
-    local kind = (seed * 7 + i * 3) % 5
-    local l
-    if kind == 4 and side > 4 then
-      l = nets.pool(maps, side)
-      side = side // 2
-      l.out_bytes, l.keeps = 4 * maps * side * side, true
-    elseif i == layers then
-      l = nets.dense(maps * side * side, 100)
-      l.out_bytes = 400
-    else
-      local out = 16 << (kind % 4)
-      l = nets.conv(maps, side, out, side, kind % 2 == 0 and 3 or 1, 1)
-      maps = out
-      l.out_bytes = 4 * maps * side * side
-    end
-    l.name, l.inputs = "l" .. i, { i - 1 }
-    list[i] = l
-  end
-  return list
-end
-
--- Ways of a layer that could be the best: each device, and sets of them that end together or nearly so.
-local function ways_of(b, layer, units)
-  local list = {}
-  for _, u in ipairs(units) do list[#list + 1] = { { unit = u, from = 0, to = layer.size } } end
-  local function divide(set, tilt)
-    local shares, sum = {}, 0
-    for i, u in ipairs(set) do
-      shares[i] = 1 / board.seconds(b, board.named(b.units, u), layer) * (i == 1 and tilt or 1)
-      sum = sum + shares[i]
-    end
-    local parts, at = {}, 0
-    for i in ipairs(set) do shares[i] = shares[i] / sum end
-    for i, size in ipairs(board.ranges(shares, layer.size)) do
-      if size > 0 then parts[#parts + 1] = { unit = set[i], from = at, to = at + size } end
-      at = at + size
-    end
-    if #parts == #set then list[#list + 1] = parts end
-  end
-  for i = 1, #units do
-    for k = i + 1, #units do
-      for _, tilt in ipairs { .7, 1, 1.4 } do divide({ units[i], units[k] }, tilt) end
-      for m = k + 1, #units do divide({ units[i], units[k], units[m] }, 1) end
-    end
-  end
-  return list
-end
-
--- All of them, but for what can't win: time and energy only grow.
-local function optimum(b, net, units, bound)
-  local ways, rest_t, rest_e = {}, { [#net + 1] = 0 }, { [#net + 1] = 0 }
-  for i, layer in ipairs(net) do ways[i] = ways_of(b, layer, units) end
-  local idle = board.idle_watts(b)
-  for i = #net, 1, -1 do
-    local t, e = math.huge, math.huge
-    for _, way in ipairs(ways[i]) do
-      local one, sum = 0, 0
-      for _, part in ipairs(way) do
-        local work = { op = net[i].op, flops = net[i].flops, bytes = net[i].bytes, share = (part.to - part.from) / net[i].size }
-        local seconds, joules = board.work(b, board.named(b.units, part.unit), work, #way > 1)
-        one, sum = math.max(one, seconds), sum + joules
-      end
-      t, e = math.min(t, one), math.min(e, sum)
-    end
-    rest_t[i], rest_e[i] = rest_t[i + 1] + t, rest_e[i + 1] + e
-  end
-  local plan, prefix, best = {}, {}, bound
-  local function try(i)
-    if i > #net then
-      local t, e = P.run(b, net, plan)
-      best = math.min(best, t * e)
-      return
-    end
-    prefix[i] = net[i]
-    for _, way in ipairs(ways[i]) do
-      plan[i] = way
-      local t, e = P.run(b, prefix, plan)
-      if (t + rest_t[i + 1]) * (e + rest_e[i + 1] + idle * rest_t[i + 1]) < best then try(i + 1) end
-    end
-    prefix[i], plan[i] = nil, nil
-  end
-  try(1)
-  return best
-end
-
 return function(args)
   by_hand()
   local boards, layers = tonumber(args[1] or 8), tonumber(args[2] or 4)
   local most, sum, worse, against, single = 0, 0, 0, 0, 0
   for seed = 1, boards do
     local b = require "boards.drawn" { seed = seed }
-    local net = net_of(seed, 2 + seed % (layers - 1))
+    local net = optimum.drawn_net(seed, 2 + seed % (layers - 1))
     local units = {}
     for i, u in ipairs(b.units) do units[i] = u.name end
     local function take(name)
@@ -184,7 +95,7 @@ return function(args)
     for _, u in ipairs(units) do alone = math.min(alone, (P.judge(b, net, {}, u))) end
     local planned = take "best"
     local edp = math.min(planned, alone) -- its plan is measured once, and one device kept where it wins
-    local truth = optimum(b, net, units, edp * (1 + 1e-9))
+    local truth = optimum.find(b, net, units, edp * (1 + 1e-9))
     local gap = edp / truth - 1
     if gap > .01 then print(string.format("# board %d, %d layers: %.3f%% above", seed, #net, gap * 100)) end
     most, sum = math.max(most, gap), sum + gap
