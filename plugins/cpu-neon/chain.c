@@ -38,6 +38,7 @@ int32_t neon_chain_accepts(const cnr_node *node, int32_t rank, const int64_t *di
 }
 
 void neon_chain_plan(const cnr_node *node, neon_chain *chain) {
+    chain->first = 0;
     chain->n = (int32_t)cnr_min(node->n_epilogue, NEON_MAX_CHAIN);
     for (int32_t i = 0; i < chain->n; i++) {
         chain->link[i] = neon_link_of(node->epilogue[i]->node);
@@ -69,7 +70,7 @@ void neon_link_unary(const neon_link *link, const cnr_node *node, const float *x
 
 void neon_chain_run(const neon_chain *chain, const cnr_node *node, float *x, int64_t first,
                     int64_t n) {
-    for (int32_t i = 0; i < chain->n; i++) {
+    for (int32_t i = chain->first; i < chain->n; i++) {
         const neon_link *link = &chain->link[i];
         const float *y = link->operand < 0
                              ? NULL : (const float *)node->inputs[link->operand]->data + first;

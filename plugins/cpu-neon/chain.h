@@ -27,7 +27,7 @@ typedef struct neon_link {
 } neon_link;
 
 typedef struct neon_chain {
-    int32_t n;
+    int32_t first, n; /* links [first, n) are run */
     neon_link link[NEON_MAX_CHAIN];
 } neon_chain;
 

@@ -19,6 +19,7 @@
     X(neon_softmax)               \
     X(neon_conv_depthwise)        \
     X(neon_conv_gemm)             \
+    X(neon_conv_blocked)          \
     X(neon_global_average_pool)   \
     X(neon_global_max_pool)       \
     X(neon_batch_normalization)   \

@@ -4,6 +4,7 @@
 #include "ukernel.h"
 
 #include <math.h>
+#include <string.h>
 
 #if defined(__AVX2__)
 #include <immintrin.h>
@@ -617,6 +618,8 @@ static void adam(float *restrict x, float *restrict mean, float *restrict square
     }
 }
 
+#include "blocked.h"
+
 const neon_ukernels NEON_PASTE(neon_ukernels_, NEON_ISA) = {
     .name = NEON_TEXT(NEON_ISA),
     .vl = VL,
@@ -624,6 +627,10 @@ const neon_ukernels NEON_PASTE(neon_ukernels_, NEON_ISA) = {
     .nr = NV * VL,
     .dot_m = DOT_M,
     .dot_n = DOT_N,
+    .block = BLOCK,
+    .tile_columns = TILE_COLUMNS,
+    .tile_vectors = TILE_VECTORS,
+    .conv_tile = conv_tile,
     .sgemm = sgemm,
     .sdot = sdot,
     .pack_taps = pack_taps,

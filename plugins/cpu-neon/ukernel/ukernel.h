@@ -38,10 +38,40 @@ typedef struct neon_sgd { float momentum, decay, along, down; } neon_sgd;
 /* x -= rate mean / (sqrt(square * fill) + epsilon) */
 typedef struct neon_adam { float beta1, rest1, beta2, rest2, decay, rate, fill, epsilon; } neon_adam;
 
+/* What ends a result, on its way out of the registers. */
+typedef enum neon_bound_kind {
+    NEON_BOUND_NONE,
+    NEON_BOUND_RELU,
+    NEON_BOUND_LEAKY, /* low: the slope */
+    NEON_BOUND_CLIP
+} neon_bound_kind;
+typedef struct neon_bound { neon_bound_kind kind; float low, high; } neon_bound;
+
+/* Output columns by vectors of output channels, in blocks: y = bound(start + sum + operand). */
+typedef struct neon_conv_tile {
+    int64_t n, vectors;  /* at most tile_columns by tile_vectors */
+    const float *x;      /* of the first column */
+    int64_t x_column;    /* floats from a column to the next */
+    const int64_t *run;  /* floats from x to each run of */
+    int64_t runs, count; /* `count` input channels side by side */
+    const float *weight; /* [runs][count][vectors][vl] */
+    const float *bias;   /* [vectors][vl] */
+    int more;            /* y holds the start, not the bias */
+    float *y;
+    int64_t y_column;
+    const int64_t *low, *high; /* floats from y to each half of each vector; high -1: none */
+    const float *operand;      /* laid out like y; NULL: none */
+    neon_bound bound;
+} neon_conv_tile;
+
 typedef struct neon_ukernels {
     const char *name; /* "avx512" */
     int32_t vl, mr, nr;
     int32_t dot_m, dot_n;
+    int32_t block; /* channels, in the layout with blocks; twice or half of vl, or vl */
+    int32_t tile_columns, tile_vectors;
+
+    void (*conv_tile)(const neon_conv_tile *tile);
 
     /* c[m][n] = bias (NULL: 0), or c when `add`, + the product of a panel of A (rows m <= mr of it)
      * and one of B (n <= nr). */

@@ -1,0 +1,377 @@
+/* conv on channels in blocks, the vector along output channels, directly from the input or from strips
+ * of it that were padded. Reads any layout, plain too. */
+#include "blocked.h"
+
+/* Weights: [group][unit][k][its vectors][vl], a unit being tile_vectors of output channels, or what is
+ * left of them; k: [input channels by WEIGHT_RUN][tap][channel of the run], whatever the layout is. */
+#define WEIGHT_RUN 8
+/* Of k: the weights of a unit that stay in the first-level cache. */
+#define MOST_K 256
+/* Floats of a padded strip, and of the input of a task that needs none: second-level and first. */
+#define STRIP_LIMIT ((int64_t)128 << 10)
+#define DIRECT_LIMIT ((int64_t)16 << 10)
+/* Less work than this is not worth a task of its own. */
+#define TASK_FLOPS 1e6
+
+typedef struct blocked_conv {
+    neon_ending end;
+    cnr_window w;                 /* of 3 axes, the first of which is 1 */
+    int64_t group, icg, ocg, cin, cout, in_plane, out_plane; /* planes: positions */
+    int64_t in_block, out_block;
+    int32_t copied;
+    int64_t rows, columns, tile;  /* of the output, as they are worked on; a tile's columns at most */
+    int64_t row_step, column_step; /* input floats from one to the next */
+    int64_t pitch, strip_plane;   /* positions of a padded strip */
+    int64_t vectors, units, unit_k; /* of a group; floats of a whole unit's weights */
+    int64_t strip, strips, chunk, chunks; /* rows of a strip, units of a chunk */
+    int64_t room;                 /* floats a thread */
+    int64_t k, runs, count;
+    int64_t run[];
+} blocked_conv;
+
+/* ---- whether ---- */
+
+static int two_axes(const cnr_window *w) {
+    return w->spatial < 3;
+}
+
+static int64_t groups_of(const cnr_node *node) { return cnr_max(1, cnr_attr_int(node, "group")); }
+
+static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+    (void)device;
+    cnr_window w;
+    const cnr_tensor *x = cnr_own_input(node, 0), *weight = cnr_own_input(node, 1);
+    if (!x || !weight || !neon_all_f32(node)) return cnr_refuse(out, NEON_WANTS_F32);
+    if (!cnr_is_constant(weight)) return cnr_refuse(out, "constant weights are wanted");
+    if ((out->why = neon_conv_window(node, x, weight, &w))) return CNR_OK;
+    if (!two_axes(&w)) return cnr_refuse(out, "one or two spatial axes are wanted");
+    const int64_t group = groups_of(node), ocg = weight->dim[0] / group, icg = weight->dim[1];
+    int64_t dim[CNR_MAX_RANK] = {x->dim[0], weight->dim[0]};
+    memcpy(dim + 2, w.out, (size_t)w.spatial * sizeof dim[0]);
+    const int32_t to = neon_block_of(x->rank, dim);
+    if (!to || (group > 1 && ocg % to)) return cnr_refuse(out, "no block divides the outputs");
+    if (group > 1 && ocg < neon_uk->vl) return cnr_refuse(out, "groups fill no vector");
+    int32_t from = out->in_block[0];
+    if (from > 1 && (icg % from || from % 4)) from = 0;
+    neon_blocked_take(node, out, 600, from, to);
+    out->epilogue = neon_chain_accepts(node, x->rank, dim);
+    out->prepared = 1 << 1;
+    return CNR_OK;
+}
+
+/* ---- weights ---- */
+
+static int64_t vectors_of(int64_t ocg) { return cnr_div_up(ocg, neon_uk->vl); }
+
+static int64_t packed_group(const cnr_tensor *weight, int64_t ocg) {
+    return vectors_of(ocg) * neon_uk->vl * cnr_span(weight, 1, weight->rank);
+}
+
+static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
+                               cnr_error *err) {
+    (void)device;
+    (void)err;
+    const cnr_tensor *weight = node->inputs[1];
+    const int64_t group = groups_of(node);
+    out->bytes = (uint64_t)(group * packed_group(weight, weight->dim[0] / group)) * sizeof(float);
+    return CNR_OK;
+}
+
+/* Weights of output channels [first, first + n) as n columns, `width` wide. */
+static void pack_unit(const float *w, int64_t icg, int64_t taps, int64_t n, int64_t width,
+                      float *out) {
+    for (int64_t c0 = 0; c0 < icg; c0 += WEIGHT_RUN)
+        for (int64_t t = 0; t < taps; t++)
+            for (int64_t c = c0; c < cnr_min(icg, c0 + WEIGHT_RUN); c++, out += width)
+                for (int64_t o = 0; o < width; o++)
+                    out[o] = o < n ? w[(o * icg + c) * taps + t] : 0.0f;
+}
+
+static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
+                          cnr_error *err) {
+    (void)device;
+    (void)err;
+    const cnr_tensor *weight = node->inputs[1];
+    const int64_t group = groups_of(node), ocg = weight->dim[0] / group, icg = weight->dim[1];
+    const int64_t k = cnr_span(weight, 1, weight->rank), unit = neon_uk->tile_vectors * neon_uk->vl;
+    for (int64_t g = 0; g < group; g++) {
+        float *to = (float *)blob + g * packed_group(weight, ocg);
+        for (int64_t o = 0; o < ocg; o += unit) {
+            const int64_t width = cnr_min(unit, cnr_round_up(ocg - o, neon_uk->vl));
+            pack_unit(neon_floats(weight) + (g * ocg + o) * k, icg, k / icg, cnr_min(unit, ocg - o),
+                      width, to);
+            to += width * k;
+        }
+    }
+    return CNR_OK;
+}
+
+/* ---- plan ---- */
+
+/* All windows lie within the input. */
+static int inside(const cnr_window *w) {
+    for (int i = 1; i < 3; i++)
+        if (w->pad_begin[i] != 0 ||
+            (w->out[i] - 1) * w->stride[i] + (w->kernel[i] - 1) * w->dilation[i] >= w->in[i])
+            return 0;
+    return 1;
+}
+
+/* Where the runs of input channels are, from an output position's first. */
+static void plan_runs(blocked_conv *s) {
+    const int64_t plane = s->copied ? s->strip_plane : s->in_plane, b = s->in_block;
+    const int64_t pitch = s->copied ? s->pitch : s->w.in[2];
+    s->runs = 0;
+    for (int64_t c0 = 0; c0 < s->icg; c0 += WEIGHT_RUN)
+        for (int64_t y = 0; y < s->w.kernel[1]; y++)
+            for (int64_t x = 0; x < s->w.kernel[2]; x++)
+                for (int64_t c = c0; c < cnr_min(s->icg, c0 + WEIGHT_RUN); c += s->count)
+                    s->run[s->runs++] = (c / b * plane + y * s->w.dilation[1] * pitch +
+                                         x * s->w.dilation[2]) * b + c % b;
+}
+
+/* Strips of rows that the caches hold, chunks of units: enough of them for the threads. */
+static void plan_tasks(blocked_conv *s, int64_t images, int32_t threads) {
+    const cnr_window *w = &s->w;
+    const int64_t reach = (w->kernel[1] - 1) * w->dilation[1];
+    const int64_t row = s->copied ? s->icg * s->pitch : s->icg * s->columns * w->stride[2];
+    int64_t most = (s->copied ? STRIP_LIMIT : DIRECT_LIMIT) / cnr_max(1, row);
+    if (s->copied) most -= reach;
+    most = cnr_max(1, most / w->stride[1]);
+    const double flops = 2.0 * (double)s->k * (double)s->out_plane * (double)s->cout * (double)images;
+    const int64_t wanted = threads < 2 ? 1 : cnr_min(8 * threads, (int64_t)(flops / TASK_FLOPS));
+    s->strips = cnr_max(1, cnr_div_up(s->rows, most));
+    const int64_t have = cnr_max(1, s->strips * images * s->group);
+    s->chunks = cnr_max(1, cnr_min(s->units, cnr_div_up(wanted, have)));
+    if (have * s->chunks < wanted)
+        s->strips = cnr_min(s->rows, s->strips * cnr_div_up(wanted, have * s->chunks));
+    s->strip = cnr_max(1, cnr_div_up(s->rows, cnr_max(1, s->strips)));
+    s->strips = cnr_div_up(s->rows, s->strip);
+    s->chunk = cnr_div_up(s->units, s->chunks);
+    s->chunks = cnr_div_up(s->units, s->chunk);
+}
+
+static void plan_geometry(blocked_conv *s) {
+    const cnr_window *w = &s->w;
+    s->copied = !inside(w);
+    s->rows = w->out[1];
+    s->columns = w->out[2];
+    s->row_step = w->stride[1] * w->in[2] * s->in_block;
+    s->column_step = w->stride[2] * s->in_block;
+    if (!s->copied && neon_pointwise(w)) { /* a plane is one row: cut as tiles like it */
+        const int64_t n = s->out_plane, tiles = cnr_div_up(n, neon_uk->tile_columns);
+        s->columns = cnr_max(1, cnr_div_up(n, cnr_max(1, tiles)));
+        s->rows = cnr_div_up(n, s->columns);
+        s->row_step = s->columns * s->in_block;
+    }
+    s->pitch = cnr_max(0, (w->out[2] - 1) * w->stride[2]) + (w->kernel[2] - 1) * w->dilation[2] + 1;
+    const int64_t tiles = cnr_max(1, cnr_div_up(s->columns, neon_uk->tile_columns));
+    s->tile = cnr_max(1, cnr_div_up(s->columns, tiles));
+}
+
+static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
+                       void **state, cnr_error *err) {
+    cnr_window w;
+    const cnr_tensor *x = node->inputs[0], *weight = node->inputs[1];
+    const char *why = neon_conv_window(node, x, weight, &w);
+    if (why) return neon_host->fail(err, CNR_E_SHAPE, node->name, "%s", why);
+    const int64_t k = cnr_span(weight, 1, weight->rank);
+    blocked_conv *s = cnr_state(neon_host, node, sizeof *s + (size_t)k * sizeof s->run[0], err);
+    if (!s) return CNR_E_MEMORY;
+    neon_ending_plan(node, &s->end);
+    s->w = cnr_window_three(&w);
+    s->group = groups_of(node);
+    s->cin = x->dim[1];
+    s->cout = weight->dim[0];
+    s->icg = weight->dim[1];
+    s->ocg = s->cout / s->group;
+    s->in_block = neon_block_in(x);
+    s->out_block = neon_block_in(node->outputs[0]);
+    s->in_plane = s->w.in[1] * s->w.in[2];
+    s->out_plane = s->w.out[1] * s->w.out[2];
+    s->count = cnr_min(s->in_block, WEIGHT_RUN);
+    s->k = k;
+    s->vectors = vectors_of(s->ocg);
+    s->units = cnr_div_up(s->vectors, neon_uk->tile_vectors);
+    s->unit_k = k * neon_uk->tile_vectors * neon_uk->vl;
+    plan_geometry(s);
+    plan_tasks(s, x->dim[0], device->concurrency);
+    if (s->copied) {
+        s->strip_plane = s->pitch * ((s->strip - 1) * s->w.stride[1] +
+                                     (s->w.kernel[1] - 1) * s->w.dilation[1] + 1);
+        s->row_step = s->w.stride[1] * s->pitch * s->in_block;
+        s->room = cnr_round_up(16 + s->icg * s->strip_plane, 16);
+    }
+    plan_runs(s);
+    workspace->bytes = (uint64_t)(s->room * device->concurrency) * sizeof(float);
+    *state = s;
+    return CNR_OK;
+}
+
+/* ---- run ---- */
+
+typedef struct blocked_job {
+    const blocked_conv *s;
+    const cnr_run *run;
+    const float *x, *weight, *bias, *operand;
+    float *y;
+} blocked_job;
+
+/* Rows of the input that output rows [row, row + strip) see, with their padding. */
+static void copy_strip(const blocked_conv *s, const float *x, int64_t row, float *out) {
+    const cnr_window *w = &s->w;
+    const int64_t b = s->in_block, top = row * w->stride[1] - w->pad_begin[1];
+    const int64_t high = s->strip_plane / s->pitch;
+    const int64_t begin = cnr_min(s->pitch, cnr_max(0, w->pad_begin[2]));
+    const int64_t end = cnr_max(begin, cnr_min(s->pitch, w->in[2] + w->pad_begin[2]));
+    const size_t left = (size_t)(begin * b) * sizeof *x, middle = (size_t)((end - begin) * b) * sizeof *x;
+    const size_t right = (size_t)((s->pitch - end) * b) * sizeof *x;
+    for (int64_t q = 0; q < s->icg / b; q++, x += s->in_plane * b)
+        for (int64_t r = 0; r < high; r++, out += s->pitch * b) {
+            const int64_t y = top + r;
+            if (y < 0 || y >= w->in[1]) {
+                memset(out, 0, (size_t)(s->pitch * b) * sizeof *out);
+                continue;
+            }
+            memset(out, 0, left);
+            memcpy(out + begin * b, x + (y * w->in[2] + begin - w->pad_begin[2]) * b, middle);
+            memset(out + end * b, 0, right);
+        }
+}
+
+/* Floats from a group's first element of y to its channel c; -1: there is none. */
+static int64_t channel_at(const blocked_conv *s, int64_t c) {
+    return c >= s->ocg ? -1 : c / s->out_block * s->out_plane * s->out_block + c % s->out_block;
+}
+
+/* What of a unit's tiles does not change from one to the next, for k from k0 on. */
+typedef struct unit {
+    neon_conv_tile tile;
+    _Alignas(64) float bias[64];
+    int64_t low[4], high[4];
+} unit;
+
+static void begin_unit(const blocked_job *job, int64_t group, int64_t u, unit *out) {
+    const blocked_conv *s = job->s;
+    const int64_t vl = neon_uk->vl, most = neon_uk->tile_vectors, first = u * most * vl;
+    neon_conv_tile *t = &out->tile;
+    *t = (neon_conv_tile){.vectors = cnr_min(most, s->vectors - u * most), .count = s->count,
+                          .x_column = s->column_step, .y_column = s->out_block, .bias = out->bias,
+                          .low = out->low, .high = out->high};
+    for (int64_t v = 0; v < t->vectors; v++) {
+        out->low[v] = channel_at(s, first + v * vl);
+        out->high[v] = channel_at(s, first + v * vl + vl / 2);
+    }
+    for (int64_t i = 0; i < t->vectors * vl; i++)
+        out->bias[i] = job->bias && first + i < s->ocg ? job->bias[group * s->ocg + first + i] : 0.0f;
+}
+
+/* Rows [row0, row1) of a unit, for k of runs [r0, r1). */
+static void unit_rows(const blocked_job *job, neon_conv_tile *t, const float *x, int64_t y_at,
+                      int64_t row0, int64_t row1) {
+    const blocked_conv *s = job->s;
+    for (int64_t row = row0; row < row1; row++) {
+        const float *from = x + (s->copied ? row - row0 : row) * s->row_step;
+        const int64_t first = row * s->columns;
+        const int64_t columns = cnr_min(s->columns, s->out_plane - first);
+        for (int64_t j = 0; j < columns; j += s->tile) {
+            const int64_t at = y_at + (first + j) * s->out_block;
+            t->n = cnr_min(s->tile, columns - j);
+            t->x = from + j * s->column_step;
+            t->y = job->y + at;
+            if (t->operand) t->operand = job->operand + at;
+            neon_uk->conv_tile(t);
+        }
+    }
+}
+
+/* The links that are left, on the rows of each block of the unit. */
+static void end_unit(const blocked_job *job, const unit *u, int64_t y_at, int64_t row0, int64_t row1) {
+    const blocked_conv *s = job->s;
+    const int64_t b = s->out_block;
+    const int64_t first = row0 * s->columns;
+    const int64_t n = (cnr_min(s->out_plane, row1 * s->columns) - first) * b;
+    for (int64_t v = 0; v < 2 * u->tile.vectors; v++) {
+        const int64_t at = v % 2 ? u->high[v / 2] : u->low[v / 2];
+        if (at < 0 || at / (s->out_plane * b) * (s->out_plane * b) != at) continue; /* inside a block */
+        neon_chain_run(&s->end.rest, job->run->node, job->y + y_at + at + first * b,
+                       y_at + at + first * b, n);
+    }
+}
+
+static void rows_of_chunk(const blocked_job *job, const float *x, int64_t group, int64_t y_at,
+                          int64_t chunk, int64_t row0, int64_t row1) {
+    const blocked_conv *s = job->s;
+    const int64_t u1 = cnr_min(s->units, (chunk + 1) * s->chunk);
+    const int64_t step = MOST_K / s->count;
+    const float *weight = job->weight + group * s->vectors * neon_uk->vl * s->k;
+    for (int64_t r = 0; r < s->runs || r == 0; r += step)
+        for (int64_t i = chunk * s->chunk; i < u1; i++) {
+            unit u;
+            begin_unit(job, group, i, &u);
+            u.tile.run = s->run + r;
+            u.tile.runs = cnr_min(step, s->runs - r);
+            u.tile.more = r > 0;
+            u.tile.weight = weight + i * s->unit_k + r * s->count * u.tile.vectors * neon_uk->vl;
+            const int last = r + step >= s->runs;
+            if (last) {
+                u.tile.bound = s->end.bound;
+                u.tile.operand = job->operand;
+            }
+            unit_rows(job, &u.tile, x, y_at, row0, row1);
+            if (last && s->end.rest.first < s->end.rest.n) end_unit(job, &u, y_at, row0, row1);
+        }
+}
+
+static void one_task(void *arg, int64_t i, int32_t thread) {
+    const blocked_job *job = arg;
+    const blocked_conv *s = job->s;
+    const int64_t chunk = i % s->chunks, strip = i / s->chunks % s->strips;
+    const int64_t group = i / s->chunks / s->strips % s->group;
+    const int64_t image = i / s->chunks / s->strips / s->group;
+    const int64_t row0 = strip * s->strip, row1 = cnr_min(s->rows, row0 + s->strip);
+    const float *x = job->x + (image * s->cin + group * s->icg) * s->in_plane;
+    if (cnr_cancelled(job->run->stream)) return;
+    if (s->copied) { /* the strip that this thread made last may be the one */
+        float *room = (float *)job->run->workspace_data + thread * s->room;
+        const int64_t which = i / s->chunks;
+        int64_t have;
+        memcpy(&have, room, sizeof have);
+        if (have != which) copy_strip(s, x, row0, room + 16);
+        memcpy(room, &which, sizeof which);
+        x = room + 16;
+    }
+    rows_of_chunk(job, x, group, (image * s->cout + group * s->ocg) * s->out_plane, chunk, row0, row1);
+}
+
+static cnr_status run(const cnr_run *run, cnr_error *err) {
+    const blocked_conv *s = run->state;
+    const int64_t none = -1, images = run->node->inputs[0]->dim[0];
+    (void)err;
+    const blocked_job job = {
+        .s = s, .run = run,
+        .x = neon_floats(run->node->inputs[0]),
+        .weight = run->blob_data,
+        .bias = neon_floats(cnr_own_input(run->node, 2)),
+        .operand = s->end.operand < 0 ? NULL : neon_floats(run->node->inputs[s->end.operand]),
+        .y = run->outputs[0]->data,
+    };
+    for (int32_t t = 0; s->copied && t < run->stream->device->concurrency; t++)
+        memcpy((float *)run->workspace_data + t * s->room, &none, sizeof none);
+    cnr_parallel(run->stream, images * s->group * s->strips * s->chunks, one_task, (void *)&job);
+    return CNR_OK;
+}
+
+const cnr_kernel neon_conv_blocked = {
+    .size = sizeof(cnr_kernel),
+    .version = 1,
+    .name = "conv_f32_blocked",
+    .op = "conv",
+    .device = "cpu-neon",
+    .accepts = accepts,
+    .prepare_size = prepare_size,
+    .prepare = prepare,
+    .plan = plan,
+    .unplan = neon_free_state,
+    .run = run,
+};

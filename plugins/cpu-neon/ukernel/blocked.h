@@ -1,0 +1,152 @@
+/* Microkernels on channels in blocks (N C/b H W b), the vector along the channels; template.h
+ * includes this. A block holds one vector or several, or, on the widest vectors, half of one. */
+
+#if VL == 16
+#define TILE_COLUMNS 14
+#define TILE_VECTORS 2
+#elif NEON_REGISTERS == 32
+#define TILE_COLUMNS 6
+#define TILE_VECTORS 4
+#else
+#define TILE_COLUMNS 6
+#define TILE_VECTORS 2
+#endif
+#define BLOCK (VL > 8 ? VL : 8)
+
+/* ---- convolution: the sum in registers; how it begins and ends, in memory of the tile's own ---- */
+
+/* Columns of one vector of y, or of what is laid out like it; `high` NULL: half a vector. */
+static void read_columns(const float *low, const float *high, int64_t step, int64_t n, float *to) {
+    for (int64_t j = 0; j < n; j++, low += step, to += VL) {
+        memcpy(to, low, VL * 2);
+        if (high) memcpy(to + VL / 2, high + j * step, VL * 2);
+        else memset(to + VL / 2, 0, VL * 2);
+    }
+}
+
+static void write_columns(float *low, float *high, int64_t step, int64_t n, const float *from) {
+    for (int64_t j = 0; j < n; j++, low += step, from += VL) {
+        memcpy(low, from, VL * 2);
+        if (high) memcpy(high + j * step, from + VL / 2, VL * 2);
+    }
+}
+
+/* Offset -1: no channels there. */
+#define AT(base, offset) ((offset) < 0 ? NULL : (base) + (offset))
+
+INLINE vec bounded(const neon_bound b, vec x) {
+    switch (b.kind) {
+    case NEON_BOUND_RELU: return choose(x > splat(0.0f), x, splat(0.0f));
+    case NEON_BOUND_LEAKY: return choose(x < splat(0.0f), x * splat(b.low), x);
+    case NEON_BOUND_CLIP:
+        x = choose(x < splat(b.low), splat(b.low), x);
+        return choose(x > splat(b.high), splat(b.high), x);
+    default: return x;
+    }
+}
+
+INLINE void store_bounded(const neon_conv_tile *t, float *y, const float *operand, const float *sum,
+                          const neon_bound_kind kind) {
+    const neon_bound b = {kind, t->bound.low, t->bound.high};
+    for (int64_t j = 0; j < t->n; j++, sum += VL, y += t->y_column) {
+        vec x = load(sum);
+        if (operand) x += load(operand + j * t->y_column);
+        store(y, bounded(b, x));
+    }
+}
+
+/* One vector's columns, from where the sum is to y. */
+static void finish_vector(const neon_conv_tile *t, int64_t v, float *sum) {
+    float *low = t->y + t->low[v], *high = AT(t->y, t->high[v]), room[TILE_COLUMNS * VL];
+    if (high == low + VL / 2) {
+        const float *operand = t->operand ? t->operand + t->low[v] : NULL;
+        switch (t->bound.kind) {
+        case NEON_BOUND_RELU: store_bounded(t, low, operand, sum, NEON_BOUND_RELU); return;
+        case NEON_BOUND_LEAKY: store_bounded(t, low, operand, sum, NEON_BOUND_LEAKY); return;
+        case NEON_BOUND_CLIP: store_bounded(t, low, operand, sum, NEON_BOUND_CLIP); return;
+        default: store_bounded(t, low, operand, sum, NEON_BOUND_NONE); return;
+        }
+    }
+    if (t->operand) {
+        read_columns(t->operand + t->low[v], AT(t->operand, t->high[v]), t->y_column, t->n, room);
+        for (int64_t i = 0; i < t->n * VL; i++) sum[i] += room[i];
+    }
+    for (int64_t i = 0; i < t->n * VL; i += VL) store(sum + i, bounded(t->bound, load(sum + i)));
+    write_columns(low, high, t->y_column, t->n, sum);
+}
+
+INLINE void conv_sum(const neon_conv_tile *t, float *sum, const int n, const int nv,
+                     const int64_t column) {
+    vec acc[TILE_COLUMNS][TILE_VECTORS];
+    UNROLL(14)
+    for (int j = 0; j < n; j++) {
+        UNROLL(4)
+        for (int v = 0; v < nv; v++)
+            acc[j][v] = load(t->more ? sum + (v * n + j) * VL : t->bias + v * VL);
+    }
+    const float *w = t->weight;
+    for (int64_t r = 0; r < t->runs; r++) {
+        const float *x = t->x + t->run[r];
+        for (int64_t i = t->count; i > 0; i--, x++, w += nv * VL) {
+            vec k[TILE_VECTORS];
+            UNROLL(4)
+            for (int v = 0; v < nv; v++) k[v] = load(w + v * VL);
+            UNROLL(14)
+            for (int j = 0; j < n; j++) {
+                const vec value = splat(x[j * column]);
+                UNROLL(4)
+                for (int v = 0; v < nv; v++) acc[j][v] = fuse(value, k[v], acc[j][v]);
+            }
+        }
+    }
+    UNROLL(14)
+    for (int j = 0; j < n; j++) {
+        UNROLL(4)
+        for (int v = 0; v < nv; v++) store(sum + (v * n + j) * VL, acc[j][v]);
+    }
+}
+
+#define CONV_TILE(n, nv, column) case (n) * 8 + (nv): conv_sum(t, sum, n, nv, column); return;
+#define CONV_TILES_(n, column) CONV_TILE(n, 1, column) CONV_TILE(n, 2, column)
+#if TILE_VECTORS == 4
+#define CONV_TILES(n, column)                                                                \
+    CONV_TILES_(n, column) CONV_TILE(n, 3, column) CONV_TILE(n, 4, column)
+#else
+#define CONV_TILES(n, column) CONV_TILES_(n, column)
+#endif
+#if TILE_COLUMNS == 14
+#define CONV_MORE(c)                                                                         \
+    CONV_TILES(7, c) CONV_TILES(8, c) CONV_TILES(9, c) CONV_TILES(10, c) CONV_TILES(11, c)   \
+    CONV_TILES(12, c) CONV_TILES(13, c) CONV_TILES(14, c)
+#else
+#define CONV_MORE(c)
+#endif
+/* Constant distances become displacements; all others take registers. */
+#define CONV_TILE_FOR(name, c)                                                               \
+    static void name(const neon_conv_tile *t, float *sum) {                                              \
+        switch (t->n * 8 + t->vectors) {                                                     \
+            CONV_TILES(1, c) CONV_TILES(2, c) CONV_TILES(3, c) CONV_TILES(4, c)              \
+            CONV_TILES(5, c) CONV_TILES(6, c) CONV_MORE(c)                                   \
+        default: return;                                                                     \
+        }                                                                                    \
+    }
+
+CONV_TILE_FOR(conv_sum_1, BLOCK)
+CONV_TILE_FOR(conv_sum_2, 2 * BLOCK)
+#if BLOCK == 16
+CONV_TILE_FOR(conv_sum_8, 8)
+#endif
+CONV_TILE_FOR(conv_sum_any, t->x_column)
+
+static void conv_tile(const neon_conv_tile *t) {
+    _Alignas(64) float sum[TILE_VECTORS * TILE_COLUMNS * VL];
+    for (int64_t v = 0; v < t->vectors && t->more; v++)
+        read_columns(t->y + t->low[v], AT(t->y, t->high[v]), t->y_column, t->n, sum + v * t->n * VL);
+    if (t->x_column == BLOCK) conv_sum_1(t, sum);
+    else if (t->x_column == 2 * BLOCK) conv_sum_2(t, sum);
+#if BLOCK == 16
+    else if (t->x_column == 8) conv_sum_8(t, sum);
+#endif
+    else conv_sum_any(t, sum);
+    for (int64_t v = 0; v < t->vectors; v++) finish_vector(t, v, sum + v * t->n * VL);
+}
