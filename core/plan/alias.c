@@ -62,11 +62,23 @@ static const cnr_alias *find_alias(const cnr_alias *a, int32_t n, int32_t kind, 
     return NULL;
 }
 
+/* Channel blocks are where they would be in the whole: all of its elements, or whole blocks of the one
+ * sample. */
+static bool blocks_agree(const cnri_home *part, const cnri_home *whole, uint64_t elements) {
+    const cnr_tensor *a = &part->type, *b = &whole->type;
+    if (part->block_of != whole->block_of) return false;
+    if (!part->block_of || (elements == 0 && cnr_same_shape(a, b))) return true;
+    if (a->rank != b->rank || b->dim[0] != 1) return false;
+    for (int32_t i = 0; i < a->rank; i++)
+        if (i != 1 && a->dim[i] != b->dim[i]) return false;
+    return elements % (uint64_t)(part->block_of * cnr_span(a, 2, a->rank)) == 0;
+}
+
 static bool fits_inside(const cnr_plan *plan, int32_t part, int32_t whole, uint64_t elements,
                         uint64_t *bytes) {
     if (!shareable(plan, part) || !shareable(plan, whole)) return false;
     const cnri_home *a = &plan->homes.at[part], *b = &plan->homes.at[whole];
-    return a->memory_class == b->memory_class && !a->block_of && !b->block_of &&
+    return a->memory_class == b->memory_class && blocks_agree(a, b, elements) &&
            a->type.dtype == b->type.dtype && byte_offset(plan, a, elements, bytes) &&
            *bytes <= b->bytes && a->bytes <= b->bytes - *bytes;
 }

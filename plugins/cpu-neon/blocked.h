@@ -8,12 +8,10 @@
 
 #include "support.h"
 
+/* The block of so many channels, wherever they have planes; 0: none. */
+int32_t neon_channel_block(int64_t channels);
 /* The block of a value of this shape; 0: it is plain. */
 int32_t neon_block_of(int32_t rank, const int64_t *dim);
-/* 1 for plain. */
-static inline int64_t neon_block(int32_t block) { return block > 1 ? block : 1; }
-static inline int64_t neon_block_in(const cnr_tensor *t) { return neon_block(t->block); }
-
 /* Takes the node with one result; operands of its chain come as the result goes. */
 void neon_blocked_take(const cnr_node *node, cnr_accept *out, int32_t score, int32_t in_block,
                        int32_t out_block);
@@ -27,5 +25,10 @@ typedef struct neon_ending {
     neon_chain rest;
 } neon_ending;
 void neon_ending_plan(const cnr_node *node, neon_ending *out);
+/* The same without the operand, for kernels whose store takes none. */
+void neon_bound_plan(const cnr_node *node, neon_ending *out);
+
+/* What of a window over planes does not change from one to the next; of one or two axes. */
+void neon_plane_of(const cnr_window *w, int64_t block, neon_plane *out);
 
 #endif

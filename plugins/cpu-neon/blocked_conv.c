@@ -48,12 +48,12 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     const int64_t group = groups_of(node), ocg = weight->dim[0] / group, icg = weight->dim[1];
     int64_t dim[CNR_MAX_RANK] = {x->dim[0], weight->dim[0]};
     memcpy(dim + 2, w.out, (size_t)w.spatial * sizeof dim[0]);
-    const int32_t to = neon_block_of(x->rank, dim);
+    const int32_t to = neon_channel_block(weight->dim[0]);
     if (!to || (group > 1 && ocg % to)) return cnr_refuse(out, "no block divides the outputs");
     if (group > 1 && ocg < neon_uk->vl) return cnr_refuse(out, "groups fill no vector");
     int32_t from = out->in_block[0];
     if (from > 1 && (icg % from || from % 4)) from = 0;
-    neon_blocked_take(node, out, 600, from, to);
+    neon_blocked_take(node, out, 600, from, neon_block_of(x->rank, dim));
     out->epilogue = neon_chain_accepts(node, x->rank, dim);
     out->prepared = 1 << 1;
     return CNR_OK;
@@ -185,10 +185,11 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     s->cout = weight->dim[0];
     s->icg = weight->dim[1];
     s->ocg = s->cout / s->group;
-    s->in_block = neon_block_in(x);
-    s->out_block = neon_block_in(node->outputs[0]);
     s->in_plane = s->w.in[1] * s->w.in[2];
     s->out_plane = s->w.out[1] * s->w.out[2];
+    /* planes of one position are the same bytes in any block */
+    s->in_block = x->block > 1 ? x->block : s->in_plane == 1 && s->icg % WEIGHT_RUN == 0 ? WEIGHT_RUN : 1;
+    s->out_block = neon_channel_block(s->cout);
     s->count = cnr_min(s->in_block, WEIGHT_RUN);
     s->k = k;
     s->vectors = vectors_of(s->ocg);

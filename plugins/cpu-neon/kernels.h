@@ -20,6 +20,13 @@
     X(neon_conv_depthwise)        \
     X(neon_conv_gemm)             \
     X(neon_conv_blocked)          \
+    X(neon_conv_blocked_depthwise) \
+    X(neon_max_pool_blocked)      \
+    X(neon_average_pool_blocked)  \
+    X(neon_global_average_pool_blocked) \
+    X(neon_global_max_pool_blocked) \
+    X(neon_concat_blocked)        \
+    X(neon_channelwise_blocked)   \
     X(neon_global_average_pool)   \
     X(neon_global_max_pool)       \
     X(neon_batch_normalization)   \

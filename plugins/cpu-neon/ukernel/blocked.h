@@ -150,3 +150,81 @@ static void conv_tile(const neon_conv_tile *t) {
     else conv_sum_any(t, sum);
     for (int64_t v = 0; v < t->vectors; v++) finish_vector(t, v, sum + v * t->n * VL);
 }
+
+/* ---- sliding windows, the vector along channels ---- */
+
+/* The taps of output row or column `at` that lie within the input. */
+static void taps_within(const neon_plane *p, int axis, int64_t at, int64_t *begin, int64_t *end) {
+    const int64_t first = at * p->stride[axis] - p->pad[axis], d = p->dilation[axis];
+    const int64_t left = p->in[axis] - first;
+    *begin = first < 0 ? (-first + d - 1) / d : 0;
+    *end = left <= 0 ? 0 : (left + d - 1) / d;
+    if (*end > p->kernel[axis]) *end = p->kernel[axis];
+    if (*end < *begin) *end = *begin;
+}
+
+#define LANES VL
+#define VEC vec
+#define VEC_U vec_u
+#define IVEC ivec
+#define FUSE fuse
+#include "plane.h"
+#if VL == 16 /* blocks of half a vector */
+typedef float half __attribute__((vector_size(32)));
+typedef float half_u __attribute__((vector_size(32), aligned(4), may_alias));
+typedef int32_t ihalf __attribute__((vector_size(32)));
+#undef LANES
+#undef VEC
+#undef VEC_U
+#undef IVEC
+#undef FUSE
+#define LANES 8
+#define VEC half
+#define VEC_U half_u
+#define IVEC ihalf
+#define FUSE(a, b, c) ((half)_mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c)))
+#include "plane.h"
+#endif
+
+/* Lanes of a block, a vector at a time. */
+static void plane(neon_window_kind kind, const neon_plane *job) {
+    neon_plane p = *job;
+#if VL == 16
+    if (p.block == 8) {
+        NEON_PASTE(plane_of_, 8)(kind, &p);
+        return;
+    }
+#endif
+    for (int64_t l = 0; l < p.block; l += VL) {
+        NEON_PASTE(plane_of_, VL)(kind, &p);
+        p.x += VL;
+        p.y += VL;
+        if (p.weight) p.weight += VL;
+        if (p.start) p.start += VL;
+    }
+}
+
+static void whole_plane(neon_window_kind kind, const float *x, int64_t block, int64_t n,
+                        float scale, float *y) {
+#if VL == 16
+    if (block == 8) {
+        NEON_PASTE(whole_plane_, 8)(kind, x, block, n, scale, y);
+        return;
+    }
+#endif
+    for (int64_t l = 0; l < block; l += VL)
+        NEON_PASTE(whole_plane_, VL)(kind, x + l, block, n, scale, y + l);
+}
+
+static void affine_block(const float *x, const float *scale, const float *shift, int64_t block,
+                         int64_t n, float *out) {
+#if VL == 16
+    if (block == 8) {
+        NEON_PASTE(affine_block_, 8)(x, scale, shift, block, n, out);
+        return;
+    }
+#endif
+    for (int64_t l = 0; l < block; l += VL)
+        NEON_PASTE(affine_block_, VL)(x + l, scale ? scale + l : NULL, shift ? shift + l : NULL,
+                                      block, n, out + l);
+}

@@ -64,6 +64,19 @@ typedef struct neon_conv_tile {
     neon_bound bound;
 } neon_conv_tile;
 
+/* A window over the plane of one block of channels: [0] rows, [1] columns. */
+typedef struct neon_plane {
+    const float *x;
+    float *y;
+    int64_t block, in[2], kernel[2], stride[2], dilation[2], pad[2];
+    int64_t out_wide;
+    int64_t whole0, whole1;     /* columns that have all taps within the input */
+    int64_t row0, row1;         /* rows to compute */
+    const float *weight, *start; /* FMA: [tap][block]; [block] */
+    const float *scale;         /* SUM: one an output position */
+    neon_bound bound;
+} neon_plane;
+
 typedef struct neon_ukernels {
     const char *name; /* "avx512" */
     int32_t vl, mr, nr;
@@ -72,6 +85,13 @@ typedef struct neon_ukernels {
     int32_t tile_columns, tile_vectors;
 
     void (*conv_tile)(const neon_conv_tile *tile);
+    /* out = x * scale[channel] + shift[channel] at n positions; a NULL is 1 or 0; out may be x */
+    void (*affine_block)(const float *x, const float *scale, const float *shift, int64_t block,
+                         int64_t n, float *out);
+    void (*plane)(neon_window_kind kind, const neon_plane *job);
+    /* y[block] = scale * the sum, or the largest, of n positions */
+    void (*whole_plane)(neon_window_kind kind, const float *x, int64_t block, int64_t n, float scale,
+                        float *y);
 
     /* c[m][n] = bias (NULL: 0), or c when `add`, + the product of a panel of A (rows m <= mr of it)
      * and one of B (n <= nr). */

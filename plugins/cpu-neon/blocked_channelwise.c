@@ -1,0 +1,82 @@
+/* add and mul of a value in blocks and one number a channel (squeeze-and-excite's gate). */
+#include "blocked.h"
+
+typedef struct channelwise_state {
+    neon_chain chain;
+    neon_link_kind kind;
+    int32_t each;   /* the operand of the output's shape; the other has planes of one position */
+    int64_t step;   /* floats of the other from one image to the next: 0, all images have the same */
+    int64_t block, plane, channels;
+} channelwise_state;
+
+/* One number a channel, for each image or for all. */
+static int by_channel(const cnr_tensor *t, const cnr_tensor *y) {
+    const int32_t lead = y->rank - t->rank;
+    if (lead < 0 || lead > 1 || cnr_count(t) == 1 || cnr_span(t, 2 - lead, t->rank) != 1) return 0;
+    return t->dim[1 - lead] == y->dim[1] &&
+           (lead || t->dim[0] == 1 || t->dim[0] == y->dim[0]);
+}
+
+static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+    const cnr_tensor *y = node->outputs[0];
+    const neon_link_kind kind = neon_link_of(node).kind;
+    (void)device;
+    if (kind != NEON_LINK_ADD && kind != NEON_LINK_MUL)
+        return cnr_refuse(out, "add or mul is wanted");
+    if (node->n_outputs != 1 || cnr_own_inputs(node) != 2 || !node->inputs[0] || !node->inputs[1] ||
+        !neon_all_f32(node))
+        return cnr_refuse(out, NEON_WANTS_F32);
+    for (int32_t each = 0; each < 2; each++) {
+        const int32_t block = out->in_block[each];
+        if (block < cnr_min(8, neon_uk->vl) || block > 16 || y->rank < 3) continue;
+        if (!cnr_same_shape(node->inputs[each], y) || !by_channel(node->inputs[!each], y)) continue;
+        neon_blocked_take(node, out, 600, 0, block);
+        out->in_block[each] = block;
+        out->epilogue = neon_chain_accepts(node, y->rank, y->dim);
+        return CNR_OK;
+    }
+    return cnr_refuse(out, "channels in blocks are wanted, and a number for each");
+}
+
+static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
+                       void **state, cnr_error *err) {
+    const cnr_tensor *y = node->outputs[0];
+    (void)device;
+    (void)workspace;
+    channelwise_state *s = cnr_state(neon_host, node, sizeof *s, err);
+    if (!s) return CNR_E_MEMORY;
+    neon_chain_plan(node, &s->chain);
+    s->kind = neon_link_of(node).kind;
+    s->each = !cnr_same_shape(node->inputs[0], y);
+    const cnr_tensor *other = node->inputs[!s->each];
+    s->step = other->rank == y->rank && other->dim[0] > 1 ? y->dim[1] : 0;
+    s->block = cnr_max(1, y->block);
+    s->channels = y->dim[1];
+    s->plane = cnr_span(y, 2, y->rank);
+    *state = s;
+    return CNR_OK;
+}
+
+static void one_plane(void *arg, int64_t i, int32_t thread) {
+    const cnr_run *run = arg;
+    const channelwise_state *s = run->state;
+    const int64_t blocks = s->channels / s->block, n = s->plane * s->block, first = i * n;
+    const float *by = neon_floats(run->node->inputs[!s->each]) + i / blocks * s->step +
+                      i % blocks * s->block;
+    float *y = (float *)run->outputs[0]->data + first;
+    (void)thread;
+    const int mul = s->kind == NEON_LINK_MUL;
+    neon_uk->affine_block(neon_floats(run->node->inputs[s->each]) + first, mul ? by : NULL,
+                          mul ? NULL : by, s->block, s->plane, y);
+    neon_chain_run(&s->chain, run->node, y, first, n);
+}
+
+static cnr_status run(const cnr_run *run, cnr_error *err) {
+    const channelwise_state *s = run->state;
+    (void)err;
+    cnr_parallel(run->stream, run->outputs[0]->dim[0] * (s->channels / s->block), one_plane,
+                 (void *)run);
+    return CNR_OK;
+}
+
+NEON_KERNEL(neon_channelwise_blocked, "channelwise_f32_blocked", CNR_ANY_OP, plan, neon_free_state);

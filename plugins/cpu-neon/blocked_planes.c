@@ -1,0 +1,106 @@
+/* Windows over the planes of channel blocks: what depthwise convolution and poolings share. */
+#include "blocked_planes.h"
+#include "pool.h"
+
+/* Elementary steps that are worth a task of their own. */
+#define TASK_STEPS ((int64_t)1 << 18)
+
+typedef struct planes_state {
+    neon_plane plane;
+    neon_ending end;
+    neon_window_kind kind;
+    int64_t channels, block, in, out, taps; /* in, out: positions of a plane */
+    int64_t strip, strips, together;        /* rows of a strip; planes of a task */
+    float scale[];
+} planes_state;
+
+static void plan_tasks(planes_state *s, int64_t images, int32_t threads) {
+    const int64_t planes = images * (s->channels / s->block), rows = s->plane.row1;
+    const int64_t steps = s->out * s->block * s->taps; /* of a plane */
+    const int64_t wanted = threads < 2 ? 1 : cnr_min(8 * threads, planes * steps / TASK_STEPS);
+    s->together = cnr_max(1, planes / cnr_max(1, wanted));
+    s->strips = planes < wanted ? cnr_min(rows, cnr_div_up(wanted, cnr_max(1, planes))) : 1;
+    s->strip = cnr_max(1, cnr_div_up(rows, cnr_max(1, s->strips)));
+    s->strips = cnr_div_up(rows, s->strip);
+}
+
+/* The average's factors, as the plain kernel has them. */
+static cnr_status plan_scale(const cnr_node *node, const cnr_window *w, float *scale,
+                             cnr_error *err) {
+    neon_padded *pad = neon_padded_new(w);
+    if (!pad) return neon_host->fail(err, CNR_E_MEMORY, node->name, "no memory for a plan");
+    neon_pool_scale(pad, cnr_attr_int(node, "count_include_pad") != 0, scale);
+    neon_host->free(pad);
+    return CNR_OK;
+}
+
+cnr_status neon_planes_plan(const cnr_device *device, const cnr_node *node, const cnr_window *w,
+                            neon_window_kind kind, void **state, cnr_error *err) {
+    const cnr_tensor *x = node->inputs[0];
+    const int64_t out = neon_outputs(w), scales = kind == NEON_WINDOW_SUM ? out : 0;
+    planes_state *s =
+        cnr_state(neon_host, node, sizeof *s + (size_t)scales * sizeof s->scale[0], err);
+    if (!s) return CNR_E_MEMORY;
+    const cnr_status status = scales ? plan_scale(node, w, s->scale, err) : CNR_OK;
+    if (status) {
+        neon_host->free(s);
+        return status;
+    }
+    s->kind = kind;
+    s->channels = x->dim[1];
+    s->block = neon_channel_block(s->channels);
+    if (x->block > 1) s->block = x->block;
+    neon_plane_of(w, s->block, &s->plane);
+    neon_bound_plan(node, &s->end);
+    s->plane.bound = s->end.bound;
+    s->in = s->plane.in[0] * s->plane.in[1];
+    s->out = out;
+    s->taps = s->plane.kernel[0] * s->plane.kernel[1];
+    plan_tasks(s, x->dim[0], device->concurrency);
+    *state = s;
+    return CNR_OK;
+}
+
+typedef struct planes_job {
+    const planes_state *s;
+    const cnr_run *run;
+    const float *x, *weight, *bias;
+    float *y;
+} planes_job;
+
+static void one_plane(const planes_job *job, int64_t i, int64_t row0, int64_t row1) {
+    static const float zero[16];
+    const planes_state *s = job->s;
+    const int64_t q = i % (s->channels / s->block), first = i * s->out * s->block;
+    neon_plane p = s->plane;
+    p.x = job->x + i * s->in * s->block;
+    p.y = job->y + first;
+    p.row0 = row0;
+    p.row1 = row1;
+    p.scale = s->scale;
+    p.weight = job->weight ? job->weight + q * s->taps * s->block : NULL;
+    p.start = job->bias ? job->bias + q * s->block : zero;
+    neon_uk->plane(s->kind, &p);
+    if (s->end.rest.first >= s->end.rest.n) return;
+    const int64_t at = row0 * p.out_wide * s->block, end = row1 * p.out_wide * s->block;
+    neon_chain_run(&s->end.rest, job->run->node, p.y + at, first + at, end - at);
+}
+
+static void one_task(void *arg, int64_t i, int32_t thread) {
+    const planes_job *job = arg;
+    const planes_state *s = job->s;
+    const int64_t planes = job->run->node->inputs[0]->dim[0] * (s->channels / s->block);
+    const int64_t row0 = i % s->strips * s->strip, row1 = cnr_min(s->plane.row1, row0 + s->strip);
+    const int64_t first = i / s->strips * s->together;
+    (void)thread;
+    if (cnr_cancelled(job->run->stream)) return;
+    for (int64_t p = first; p < cnr_min(planes, first + s->together); p++)
+        one_plane(job, p, row0, row1);
+}
+
+void neon_planes_run(const cnr_run *run, const float *weight, const float *bias) {
+    const planes_state *s = run->state;
+    const int64_t planes = run->node->inputs[0]->dim[0] * (s->channels / s->block);
+    planes_job job = {s, run, neon_floats(run->node->inputs[0]), weight, bias, run->outputs[0]->data};
+    cnr_parallel(run->stream, cnr_div_up(planes, s->together) * s->strips, one_task, &job);
+}

@@ -1,0 +1,13 @@
+/* Windows over the planes of channel blocks: what depthwise convolution and poolings share. */
+#ifndef NEON_BLOCKED_PLANES_H
+#define NEON_BLOCKED_PLANES_H
+
+#include "blocked.h"
+
+/* The state that neon_planes_run expects; neon_free_state frees it. */
+cnr_status neon_planes_plan(const cnr_device *device, const cnr_node *node, const cnr_window *w,
+                            neon_window_kind kind, void **state, cnr_error *err);
+/* FMA: weight [block][tap][channel], bias or NULL. */
+void neon_planes_run(const cnr_run *run, const float *weight, const float *bias);
+
+#endif

@@ -1,0 +1,143 @@
+/* Sliding windows over planes of channel blocks, as wide as VEC; blocked.h includes this once for each
+ * width that a block may have. */
+
+#define INTO(name) NEON_PASTE(name, LANES)
+
+INLINE VEC INTO(lanes_)(const float *p) { return *(const VEC_U *)p; }
+INLINE VEC INTO(all_)(float x) { return x - (VEC){0}; }
+INLINE VEC INTO(either_)(IVEC mask, VEC a, VEC b) {
+    return (VEC)(((IVEC)a & mask) | ((IVEC)b & ~mask));
+}
+
+INLINE VEC INTO(take_)(neon_window_kind kind, VEC acc, VEC x, VEC w) {
+    if (kind == NEON_WINDOW_FMA) return FUSE(x, w, acc);
+    if (kind == NEON_WINDOW_SUM) return acc + x;
+    return INTO(either_)((acc >= x) | (acc != acc), acc, x); /* NaN wins */
+}
+
+INLINE VEC INTO(limit_)(const neon_bound b, VEC x) {
+    const VEC low = INTO(all_)(b.low), high = INTO(all_)(b.high), zero = {0};
+    if (b.kind == NEON_BOUND_RELU) return INTO(either_)(x > zero, x, zero);
+    if (b.kind == NEON_BOUND_LEAKY) return INTO(either_)(x < zero, x * low, x);
+    if (b.kind != NEON_BOUND_CLIP) return x;
+    x = INTO(either_)(x < low, low, x);
+    return INTO(either_)(x > high, high, x);
+}
+
+/* What of the taps lies within the input. */
+#ifndef PLANE_TAPS
+#define PLANE_TAPS
+typedef struct tap_range { int64_t y0, y1, x0, x1; } tap_range;
+#endif
+
+/* Output columns [c, c + n) of row r, of which all have these taps. */
+INLINE void INTO(columns_)(neon_window_kind kind, const neon_plane *p, int64_t r, int64_t c,
+                           const tap_range taps, const int n) {
+    const int64_t b = p->block, step = p->stride[1] * b;
+    const float *x = p->x + ((r * p->stride[0] - p->pad[0]) * p->in[1] + c * p->stride[1] -
+                             p->pad[1]) * b;
+    const VEC start = kind == NEON_WINDOW_FMA ? INTO(lanes_)(p->start)
+                                              : INTO(all_)(kind == NEON_WINDOW_MAX ? -INFINITY : 0.0f);
+    VEC acc[8];
+    UNROLL(8)
+    for (int j = 0; j < n; j++) acc[j] = start;
+    for (int64_t ky = taps.y0; ky < taps.y1; ky++)
+        for (int64_t kx = taps.x0; kx < taps.x1; kx++) {
+            const float *at = x + (ky * p->dilation[0] * p->in[1] + kx * p->dilation[1]) * b;
+            const VEC w = kind == NEON_WINDOW_FMA
+                              ? INTO(lanes_)(p->weight + (ky * p->kernel[1] + kx) * b) : start;
+            UNROLL(8)
+            for (int j = 0; j < n; j++)
+                acc[j] = INTO(take_)(kind, acc[j], INTO(lanes_)(at + j * step), w);
+        }
+    float *y = p->y + (r * p->out_wide + c) * b;
+    UNROLL(8)
+    for (int j = 0; j < n; j++) {
+        if (kind == NEON_WINDOW_SUM) acc[j] *= INTO(all_)(p->scale[r * p->out_wide + c + j]);
+        *(VEC_U *)(y + j * b) = INTO(limit_)(p->bound, acc[j]);
+    }
+}
+
+/* Columns [c, end) that have all taps of a row, in steps that differ little. */
+INLINE void INTO(stretch_)(neon_window_kind kind, const neon_plane *p, int64_t r, int64_t c,
+                           int64_t end, const tap_range taps) {
+    const int64_t steps = (end - c + 7) / 8;
+    const int64_t most = steps ? (end - c + steps - 1) / steps : 0;
+    for (int64_t n; c < end; c += n) {
+        n = end - c < most ? end - c : most;
+        switch (n) {
+        case 8: INTO(columns_)(kind, p, r, c, taps, 8); break;
+        case 7: INTO(columns_)(kind, p, r, c, taps, 7); break;
+        case 6: INTO(columns_)(kind, p, r, c, taps, 6); break;
+        case 5: INTO(columns_)(kind, p, r, c, taps, 5); break;
+        case 4: INTO(columns_)(kind, p, r, c, taps, 4); break;
+        case 3: INTO(columns_)(kind, p, r, c, taps, 3); break;
+        case 2: INTO(columns_)(kind, p, r, c, taps, 2); break;
+        default: INTO(columns_)(kind, p, r, c, taps, 1); break;
+        }
+    }
+}
+
+INLINE void INTO(plane_)(neon_window_kind kind, const neon_plane *p) {
+    for (int64_t r = p->row0; r < p->row1; r++) {
+        tap_range t;
+        taps_within(p, 0, r, &t.y0, &t.y1);
+        for (int64_t c = 0; c < p->whole0; c++) {
+            taps_within(p, 1, c, &t.x0, &t.x1);
+            INTO(columns_)(kind, p, r, c, t, 1);
+        }
+        t.x0 = 0;
+        t.x1 = p->kernel[1];
+        INTO(stretch_)(kind, p, r, p->whole0, p->whole1, t);
+        for (int64_t c = p->whole1; c < p->out_wide; c++) {
+            taps_within(p, 1, c, &t.x0, &t.x1);
+            INTO(columns_)(kind, p, r, c, t, 1);
+        }
+    }
+}
+
+static void INTO(plane_of_)(neon_window_kind kind, const neon_plane *p) {
+    if (kind == NEON_WINDOW_FMA) INTO(plane_)(NEON_WINDOW_FMA, p);
+    else if (kind == NEON_WINDOW_SUM) INTO(plane_)(NEON_WINDOW_SUM, p);
+    else INTO(plane_)(NEON_WINDOW_MAX, p);
+}
+
+/* The sum, or the largest, of n positions; four at a time. */
+static void INTO(whole_plane_)(neon_window_kind kind, const float *x, int64_t b, int64_t n,
+                               float scale, float *y) {
+    const VEC start = INTO(all_)(kind == NEON_WINDOW_MAX ? -INFINITY : 0.0f);
+    VEC acc[4] = {start, start, start, start};
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4, x += 4 * b) {
+        UNROLL(4)
+        for (int j = 0; j < 4; j++)
+            acc[j] = kind == NEON_WINDOW_MAX
+                         ? INTO(take_)(NEON_WINDOW_MAX, acc[j], INTO(lanes_)(x + j * b), start)
+                         : acc[j] + INTO(lanes_)(x + j * b);
+    }
+    for (; i < n; i++, x += b)
+        acc[0] = kind == NEON_WINDOW_MAX
+                     ? INTO(take_)(NEON_WINDOW_MAX, acc[0], INTO(lanes_)(x), start)
+                     : acc[0] + INTO(lanes_)(x);
+    UNROLL(2)
+    for (int half = 2; half >= 1; half /= 2)
+        for (int j = 0; j < half; j++)
+            acc[j] = kind == NEON_WINDOW_MAX
+                         ? INTO(take_)(NEON_WINDOW_MAX, acc[j], acc[j + half], start)
+                         : acc[j] + acc[j + half];
+    *(VEC_U *)y = acc[0] * INTO(all_)(scale);
+}
+
+static void INTO(affine_block_)(const float *x, const float *scale, const float *shift, int64_t b,
+                                int64_t n, float *out) {
+    const VEC m = scale ? INTO(lanes_)(scale) : INTO(all_)(1.0f);
+    const VEC a = shift ? INTO(lanes_)(shift) : INTO(all_)(0.0f);
+    if (!shift) /* -0 stays what it is */
+        for (int64_t i = 0; i < n; i++) *(VEC_U *)(out + i * b) = INTO(lanes_)(x + i * b) * m;
+    else if (!scale)
+        for (int64_t i = 0; i < n; i++) *(VEC_U *)(out + i * b) = INTO(lanes_)(x + i * b) + a;
+    else
+        for (int64_t i = 0; i < n; i++) *(VEC_U *)(out + i * b) = FUSE(INTO(lanes_)(x + i * b), m, a);
+}
+
+#undef INTO
