@@ -1,0 +1,214 @@
+/* The stored form, compressed: each of its parts by itself, since their statistics differ, and bytes of a
+ * like place in their numbers side by side.
+ *
+ *   coded_header | csr_header | table | row lengths, indices, values: a frame of zstd each
+ *
+ * Every size but the frames' follows from the header; none may unpack to more than MOST times the bytes
+ * that are there, so that a small file cannot ask for much memory. */
+#include "sparse.h"
+
+#ifdef CSR_ZSTD
+#include <zstd.h>
+#endif
+
+enum { FRAMES = 3, MOST = 64 };
+/* More literals than matches are in such data: the level that looks for few matches packs best. */
+enum { LEVEL = 1 };
+
+typedef struct coded_header {
+    uint32_t magic, reserved;
+    uint64_t frame[FRAMES]; /* bytes */
+} coded_header;
+
+#define CODED_MAGIC 0x5a525343u /* "CSRZ" */
+
+/* The parts that are packed: where they are in the plain form, and how wide their numbers are. */
+typedef struct part { uint64_t at, bytes, width; } part;
+
+static void parts_of(const csr_header *h, part *out) {
+    const csr_parts p = csr_parts_of(h);
+    const uint64_t first = sizeof *h + p.table;
+    out[0] = (part){first, p.row_begin, 4};
+    out[1] = (part){first + p.row_begin, h->indices * h->index_bytes, h->index_bytes};
+    out[2] = (part){first + p.row_begin + p.index, h->entries * h->block * csr_value_bytes(h),
+                    csr_value_bytes(h)};
+}
+
+int csr_is_coded(const void *data, uint64_t bytes) {
+    uint32_t magic = 0;
+    if (data && bytes >= sizeof magic) memcpy(&magic, data, sizeof magic);
+    return magic == CODED_MAGIC;
+}
+
+csr_header csr_header_of(const void *data) {
+    csr_header h;
+    if (!csr_is_coded(data, sizeof(uint32_t))) return csr_view(data).head;
+    memcpy(&h, (const char *)data + sizeof(coded_header), sizeof h);
+    return h;
+}
+
+/* Byte i of all numbers, then byte i + 1 of all; and back. */
+static void spread(const uint8_t *from, uint64_t bytes, uint64_t width, uint8_t *to) {
+    const uint64_t n = bytes / width;
+    for (uint64_t b = 0; b < width; b++)
+        for (uint64_t i = 0; i < n; i++) to[b * n + i] = from[i * width + b];
+}
+static void gather(const uint8_t *from, uint64_t bytes, uint64_t width, uint8_t *to) {
+    const uint64_t n = bytes / width;
+    for (uint64_t b = 0; b < width; b++)
+        for (uint64_t i = 0; i < n; i++) to[i * width + b] = from[b * n + i];
+}
+
+/* Row pointers as lengths, which are small; and back. */
+static void to_lengths(uint32_t *row, uint64_t n) {
+    for (uint64_t i = n; i-- > 1;) row[i] -= row[i - 1];
+}
+static void to_pointers(uint32_t *row, uint64_t n) {
+    for (uint64_t i = 1; i < n; i++) row[i] += row[i - 1];
+}
+
+#ifdef CSR_ZSTD
+
+static cnr_status no_memory(cnr_error *err) {
+    return csr_host->fail(err, CNR_E_MEMORY, "sparse-csr", "out of memory");
+}
+
+/* One frame of each part, behind one another; *n bytes of `out` are used. */
+static cnr_status pack(const uint8_t *plain, const csr_header *h, coded_header *head, uint8_t *out,
+                       uint64_t room, uint64_t *n, uint8_t *scratch, cnr_error *err) {
+    part p[FRAMES];
+    parts_of(h, p);
+    for (int i = 0; i < FRAMES; i++) {
+        uint8_t *lengths = scratch + p[i].bytes;
+        memcpy(lengths, plain + p[i].at, p[i].bytes);
+        if (i == 0) to_lengths((uint32_t *)(void *)lengths, p[i].bytes / 4);
+        spread(lengths, p[i].bytes, p[i].width, scratch);
+        const size_t made = ZSTD_compress(out + *n, room - *n, scratch, p[i].bytes, LEVEL);
+        if (ZSTD_isError(made))
+            return csr_host->fail(err, CNR_E_MEMORY, "sparse-csr", "zstd: %s", ZSTD_getErrorName(made));
+        head->frame[i] = made;
+        *n += made;
+    }
+    return CNR_OK;
+}
+
+static uint64_t largest(const csr_header *h) {
+    part p[FRAMES];
+    uint64_t most = 0;
+    parts_of(h, p);
+    for (int i = 0; i < FRAMES; i++)
+        if (p[i].bytes > most) most = p[i].bytes;
+    return (most + 7) / 8 * 8;
+}
+
+cnr_status csr_code(const void *plain, uint64_t bytes, void **out, uint64_t *coded, cnr_error *err) {
+    const csr_matrix m = csr_view(plain);
+    coded_header head = {.magic = CODED_MAGIC};
+    const uint64_t fixed = sizeof m.head + csr_parts_of(&m.head).table;
+    const uint64_t room = sizeof head + fixed + ZSTD_compressBound(bytes) + FRAMES * 1024;
+    uint8_t *to = (uint8_t *)csr_host->alloc(room);
+    uint8_t *scratch = (uint8_t *)csr_host->alloc(2 * largest(&m.head) + 8);
+    uint64_t n = sizeof head + fixed;
+    cnr_status status = to && scratch ? CNR_OK : no_memory(err);
+    if (!status) status = pack((const uint8_t *)plain, &m.head, &head, to, room, &n, scratch, err);
+    csr_host->free(scratch);
+    if (status) {
+        csr_host->free(to);
+        return status;
+    }
+    memcpy(to, &head, sizeof head);
+    memcpy(to + sizeof head, plain, fixed);
+    if (n >= bytes || bytes / MOST > n) {
+        memcpy(to, plain, bytes); /* there is room: zstd's bound is above the size */
+        n = bytes;
+    }
+    *out = to;
+    *coded = n;
+    return CNR_OK;
+}
+
+static const char *unpack(const uint8_t *from, const coded_header *head, const csr_header *h,
+                          uint8_t *plain, uint8_t *scratch) {
+    part p[FRAMES];
+    parts_of(h, p);
+    for (int i = 0; i < FRAMES; i++) {
+        const size_t made = ZSTD_decompress(scratch, p[i].bytes, from, head->frame[i]);
+        if (ZSTD_isError(made) || made != p[i].bytes) return "a compressed part is damaged";
+        gather(scratch, p[i].bytes, p[i].width, plain + p[i].at);
+        if (i == 0) to_pointers((uint32_t *)(void *)(plain + p[i].at), p[i].bytes / 4);
+        from += head->frame[i];
+    }
+    return NULL;
+}
+
+/* The plain bytes of a coded tensor, which the caller frees; *wrong says what is damaged. */
+static cnr_status uncode(const cnr_tensor *t, void **out, uint64_t *bytes, const char **wrong,
+                         cnr_error *err) {
+    coded_header head;
+    csr_header h;
+    *wrong = "the compressed header is damaged";
+    if (t->bytes < sizeof head + sizeof h) return CNR_OK;
+    memcpy(&head, t->data, sizeof head);
+    memcpy(&h, (const char *)t->data + sizeof head, sizeof h);
+    if (head.reserved != 0) return CNR_OK;
+    if ((*wrong = csr_header_fault(&h, t)) != NULL) return CNR_OK;
+    const csr_parts p = csr_parts_of(&h);
+    const uint64_t fixed = sizeof h + p.table;
+    uint64_t left = t->bytes - sizeof head;
+    *wrong = "its compressed parts do not fit its size";
+    if (left < fixed || p.all / MOST > t->bytes) return CNR_OK;
+    left -= fixed;
+    for (int i = 0; i < FRAMES; i++) {
+        if (head.frame[i] > left) return CNR_OK;
+        left -= head.frame[i];
+    }
+    if (left != 0) return CNR_OK;
+    uint8_t *plain = (uint8_t *)csr_host->alloc(p.all);
+    uint8_t *scratch = (uint8_t *)csr_host->alloc(largest(&h) + 8);
+    if (plain && scratch) {
+        memset(plain, 0, p.all);
+        memcpy(plain, (const char *)t->data + sizeof head, fixed);
+        *wrong = unpack((const uint8_t *)t->data + sizeof head + fixed, &head, &h, plain, scratch);
+    }
+    csr_host->free(scratch);
+    *out = plain;
+    *bytes = p.all;
+    return plain && scratch ? CNR_OK : no_memory(err);
+}
+
+#else
+
+cnr_status csr_code(const void *plain, uint64_t bytes, void **out, uint64_t *coded, cnr_error *err) {
+    (void)plain, (void)bytes, (void)out, (void)coded;
+    return csr_host->fail(err, CNR_E_UNSUPPORTED, "sparse-csr", "was built without zstd");
+}
+
+static cnr_status uncode(const cnr_tensor *t, void **out, uint64_t *bytes, const char **wrong,
+                         cnr_error *err) {
+    (void)t, (void)out, (void)bytes, (void)wrong;
+    (void)spread, (void)gather, (void)to_lengths, (void)to_pointers, (void)parts_of;
+    return csr_host->fail(err, CNR_E_UNSUPPORTED, "sparse-csr",
+                          "is compressed by zstd, which this plugin was built without");
+}
+
+#endif
+
+cnr_status csr_open(const cnr_tensor *t, int judge, csr_matrix *out, void **own, cnr_error *err) {
+    const char *wrong = NULL;
+    cnr_status status = CNR_OK;
+    cnr_tensor plain = *t;
+    *own = NULL;
+    if (csr_is_coded(t->data, t->bytes)) {
+        status = uncode(t, own, &plain.bytes, &wrong, err);
+        plain.data = *own;
+    }
+    if (!status && !wrong && judge) wrong = csr_check(&plain);
+    if (!status && wrong) status = csr_host->fail(err, CNR_E_FORMAT, "sparse-csr", "%s", wrong);
+    if (!status) {
+        *out = csr_view(plain.data);
+        return CNR_OK;
+    }
+    csr_host->free(*own);
+    *own = NULL;
+    return status;
+}

@@ -1,0 +1,42 @@
+/* The microkernels for any processor: NEON on Arm, SSE2 on x86-64, by the compiler's vectors. */
+#include <cnnrun/tensor.h>
+
+#include "ukernel.h"
+
+#define CSR_ISA generic
+#define CSR_VL 4
+#if defined(__aarch64__)
+#define CSR_WIDE_1 8
+#define CSR_WIDE_4 6
+#else
+#define CSR_WIDE_1 8
+#define CSR_WIDE_4 2
+#endif
+
+static inline float f16_to_f32(uint16_t h) {
+#if defined(__aarch64__)
+    __fp16 half;
+    __builtin_memcpy(&half, &h, sizeof half);
+    return (float)half;
+#else
+    return cnr_f16_to_f32(h);
+#endif
+}
+
+#define CSR_SLICE_STATE uint32_t index[16] = {0}
+#define CSR_SLICE_STEP(x, gap, step, wide)                                                       \
+    float g[16];                                                                                 \
+    for (int l = 0; l < 16; l++) {                                                               \
+        index[l] += (wide) ? ((const uint16_t *)(gap))[(step) * 16 + l]                          \
+                           : ((const uint8_t *)(gap))[(step) * 16 + l];                          \
+        g[l] = (x)[index[l]];                                                                    \
+    }
+#define CSR_SLICE_SUM(r, value, at, type)                                                        \
+    for (int l = 0; l < 16; l++)                                                                 \
+        sums[r][l] += g[l] * ((type) == CSR_VALUE_F32   ? ((const float *)(value))[(at) + l]     \
+                              : (type) == CSR_VALUE_F16 ? f16_to_f32(((const uint16_t *)(value))[(at) + l]) \
+                                                        : (float)((const int8_t *)(value))[(at) + l])
+#define CSR_SLICE_SUMS float sums[4][16] = {{0}}
+#define CSR_SLICE_STORE(r, out)                                                                  \
+    for (int l = 0; l < 16; l++) (out)[l] = sums[r][l]
+#include "template.h"
