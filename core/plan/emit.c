@@ -72,7 +72,8 @@ static cnr_status part_inputs(cnri_planner *p, int32_t node, const cnri_candidat
         in[i] = -1;
         if (v < 0) continue;
         if (cnri_is_weight(p->graph, v)) {
-            if (c->dense && pick->view.node.inputs[i]->encoding) status = cnri_plan_twin(p, v, &v, err);
+            if (c->dense && pick->view.node.inputs[i]->encoding)
+                status = cnri_plan_twin_read(p, v, &v, err);
             if (status) return status;
             if (i < 32 && (c->prepared >> i & 1)) { /* only prepare reads it, on the host */
                 status = cnri_plan_home(p, v, c->device, 0, 0, true, &in[i], err);

@@ -259,6 +259,7 @@ typedef struct cnri_step {
 /* A dense copy of an encoded weight, for kernels that cannot read the encoding. */
 typedef struct cnri_twin {
     cnr_value encoded, dense;
+    bool decoded; /* its data is there: room alone is enough to ask kernels by */
     bool kept; /* read while running, so decoded as long as the plan lives; else only to prepare */
 } cnri_twin;
 
@@ -304,6 +305,11 @@ cnr_status cnri_plan_make_on(const cnr_graph *graph, const cnri_device_set *set,
                              cnr_plan **out, cnr_error *err);
 void cnri_plan_free(cnr_plan *plan);
 uint64_t cnri_node_macs(const cnr_node *node); /* 0: its operator does not say */
+/* The part of the multiplications that are done where weights are read as they are stored. */
+double cnri_stored_part(const cnr_node *node);
+/* Of a kernel's step, of its node alone, whatever is fused behind it; of a split one the part that the
+ * step computes. as_stored: only by the numbers that an encoded weight has. */
+double cnri_step_macs(const cnr_plan *plan, const cnri_step *s, bool as_stored);
 /* Learned weights of a node's ports that `seen` (by value) does not hold yet; marks them there. */
 uint64_t cnri_node_params(const cnr_graph *g, int32_t node, bool *seen);
 /* In training a plan writes to its variables: the values as they are now, on the host. */

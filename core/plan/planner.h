@@ -173,6 +173,8 @@ cnri_view cnri_view_of(const cnri_planner *p, const cnri_chain *chain, int32_t n
 /* Makes the twins that a dense view needs. */
 cnr_status cnri_chain_decode(cnri_planner *p, cnri_chain *chain, cnr_error *err);
 cnr_status cnri_plan_twin(cnri_planner *p, cnr_value encoded, cnr_value *dense, cnr_error *err);
+/* The same, with its data there: before anything but `accepts` sees it. */
+cnr_status cnri_plan_twin_read(cnri_planner *p, cnr_value encoded, cnr_value *dense, cnr_error *err);
 
 /* candidates.c: fills p->rows. `key`: of the record; "": times do not count. */
 cnr_status cnri_candidates_make(cnri_planner *p, cnri_chain *chain, const cnri_question *q,

@@ -23,6 +23,26 @@ uint64_t cnri_node_macs(const cnr_node *node) {
     return cost.macs;
 }
 
+double cnri_stored_part(const cnr_node *node) {
+    double part = 1;
+    for (int32_t i = 0; i < node->n_inputs; i++) {
+        const cnr_tensor *t = node->inputs[i];
+        const int64_t n = t && t->encoding && t->data ? cnr_count(t) : 0;
+        const cnr_encoding *e = n > 0 ? cnri_find(CNR_KIND_ENCODING, cnri_name(t->encoding)) : NULL;
+        if (e && CNRI_HAS(e, numbers)) part *= (double)e->numbers(t) / (double)n;
+    }
+    return part;
+}
+
+double cnri_step_macs(const cnr_plan *plan, const cnri_step *s, bool as_stored) {
+    if (s->kind != CNRI_STEP_KERNEL) return 0;
+    double macs = (double)cnri_node_macs(&plan->graph->nodes.at[s->node]->view);
+    if (as_stored) macs *= cnri_stored_part(&s->view);
+    if (s->range_axis < 0 || s->view.outputs[0]->dim[s->range_axis] <= 0) return macs;
+    return macs * (double)(s->range_end - s->range_begin) /
+           (double)s->view.outputs[0]->dim[s->range_axis];
+}
+
 static bool is_weight(const cnr_graph *g, cnr_value v) {
     return v >= 0 && g->values.at[v].producer < 0 && !g->values.at[v].is_input;
 }

@@ -103,10 +103,11 @@ static const char *encodings_text(const cnri_view *v, const cnri_candidate *c) {
     return "";
 }
 
-static void count_work(const cnri_view *v, const cnr_node *own, cnri_table_row *row) {
+static void count_work(const cnri_view *v, const cnr_node *own, bool as_stored, cnri_table_row *row) {
     for (int32_t i = 0; i < v->n_in; i++) row->bytes += cnri_stored_bytes(v->node.inputs[i]);
     for (int32_t i = 0; i < v->n_out; i++) row->bytes += cnri_stored_bytes(v->node.outputs[i]);
-    row->flops = 2 * cnri_node_macs(own);
+    const double part = as_stored ? cnri_stored_part(&v->node) : 1;
+    row->flops = 2 * (uint64_t)(part * (double)cnri_node_macs(own));
     for (int32_t i = 0; i < v->n_chain; i++) row->flops += 2 * cnri_node_macs(v->node.epilogue[i]->node);
 }
 
@@ -160,7 +161,7 @@ static cnr_status add_row(tabling *g, const cnri_chain *chain, const cnri_candid
                                   cnri_layout(c, CNRI_OUT_CLASS));
     if (!row->layout_in || !row->layout_out) return cnri_no_memory(err);
     const cnr_node *own = &g->p->graph->nodes.at[chain->node]->view;
-    count_work(&v, own, row);
+    count_work(&v, own, !c->dense, row);
     if (row->cost.rest > 0) row->cost.joules *= 1 - row->cost.rest / row->cost.ns;
     row->cost.ns -= row->cost.rest;
     row->guess = guess_ns(g->p, own, d, row);

@@ -127,7 +127,9 @@ cnr_status cnri_chain_decode(cnri_planner *p, cnri_chain *c, cnr_error *err) {
     return CNR_OK;
 }
 
-/* A constant with the decoded data of an encoded one; made once. */
+/* A constant with the decoded data of an encoded one; made once. What only saves room is decoded at once.
+ * Else most are never read: a kernel for the encoding is taken, and to decode large weights takes as long
+ * as to read them. */
 cnr_status cnri_plan_twin(cnri_planner *p, cnr_value encoded, cnr_value *dense, cnr_error *err) {
     for (int32_t i = 0; i < p->plan->twins.n; i++)
         if (p->plan->twins.at[i].encoded == encoded) {
@@ -146,11 +148,13 @@ cnr_status cnri_plan_twin(cnri_planner *p, cnr_value encoded, cnr_value *dense, 
     if (type.bytes == UINT64_MAX)
         return cnri_fail(err, CNR_E_LIMIT, value->name, "is too large when decoded");
     if (!(type.data = cnri_alloc((size_t)type.bytes + 1))) return cnri_no_memory(err);
-    cnr_status status = how->decode(value->type, type.data, err);
+    const bool stored = CNRI_HAS(how, flags) && (how->flags & CNR_ENCODING_STORED);
+    cnr_status status = stored ? how->decode(value->type, type.data, err) : CNR_OK;
     char *label = status ? NULL : cnri_format("%s (dense)", value->name ? value->name : "");
     cnri_twin *twin = label ? cnri_push(&p->plan->twins) : NULL;
     if (twin) {
         twin->encoded = encoded;
+        twin->decoded = stored;
         *dense = twin->dense = cnri_graph_borrow(p->graph, label, &type);
         if (twin->dense < 0) {
             p->plan->twins.n--;
@@ -160,4 +164,17 @@ cnr_status cnri_plan_twin(cnri_planner *p, cnr_value encoded, cnr_value *dense, 
     cnri_free(label);
     if (!twin) cnri_free(type.data);
     return status ? status : twin ? CNR_OK : cnri_no_memory(err);
+}
+
+cnr_status cnri_plan_twin_read(cnri_planner *p, cnr_value encoded, cnr_value *dense, cnr_error *err) {
+    cnr_status status = cnri_plan_twin(p, encoded, dense, err);
+    for (int32_t i = 0; i < p->plan->twins.n && !status; i++) {
+        cnri_twin *twin = &p->plan->twins.at[i];
+        if (twin->encoded != encoded || twin->decoded) continue;
+        const cnr_tensor *from = p->graph->values.at[encoded].type;
+        const cnr_encoding *how = cnri_find(CNR_KIND_ENCODING, cnri_name(from->encoding));
+        status = how->decode(from, p->graph->values.at[*dense].type->data, err);
+        twin->decoded = !status;
+    }
+    return status;
 }

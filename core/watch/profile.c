@@ -54,16 +54,6 @@ cnri_step_time cnri_profile_of(const cnri_profile *p, int32_t step) {
 
 /* ---- rows ---- */
 
-/* Of the node alone, whatever is fused behind it; of a split one the part that the step computes. */
-static double macs_of(const cnr_plan *plan, const cnri_step *s) {
-    cnr_cost cost = {0, 0};
-    if (s->kind != CNRI_STEP_KERNEL || !CNRI_HAS(s->view.desc, cost)) return 0;
-    s->view.desc->cost(&plan->graph->nodes.at[s->node]->view, &cost);
-    if (s->range_axis < 0 || s->view.outputs[0]->dim[s->range_axis] <= 0) return (double)cost.macs;
-    return (double)cost.macs * (double)(s->range_end - s->range_begin) /
-           (double)s->view.outputs[0]->dim[s->range_axis];
-}
-
 void cnri_profile_row(const cnri_profile *p, int32_t step, cnr_step_timing *out) {
     const cnri_step *s = &p->plan->steps.at[step];
     const cnri_step_time *t = &p->steps[step].time;
@@ -71,7 +61,7 @@ void cnri_profile_row(const cnri_profile *p, int32_t step, cnr_step_timing *out)
     *out = (cnr_step_timing){.size = sizeof *out, .step = step, .node = names.node, .op = names.op,
                              .kernel = names.kernel, .device = names.device,
                              .ms_min = (double)t->least_ns * 1e-6, .joules = NAN,
-                             .flops = 2 * macs_of(p->plan, s)};
+                             .flops = 2 * cnri_step_macs(p->plan, s, true)};
     if (t->runs) out->ms = (double)t->total_ns * 1e-6 / (double)t->runs;
     cnri_transfer_row moved;
     if (!cnri_step_transfer(p->plan, step, &moved)) return;

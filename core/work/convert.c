@@ -1,6 +1,7 @@
 /* Nets in other forms: weights in another encoding, files of other formats. */
 #include "core/work/work.h"
 #include <fnmatch.h>
+#include <math.h>
 
 typedef struct job {
     const cnri_encode_options *o;
@@ -47,51 +48,98 @@ static bool wanted(const job *c, const cnr_graph *g, cnr_value value) {
     return used;
 }
 
-static cnr_status encode_value(job *c, cnri_value *v, cnr_error *err) {
+static void take_data(cnri_value *v, const cnr_encoding *encoding, void *data, uint64_t bytes) {
+    if (!v->borrowed) cnri_free(v->type->data);
+    v->borrowed = false;
+    v->seal = NULL;
+    v->type->data = data;
+    v->type->bytes = bytes;
+    v->type->encoding = cnri_intern(encoding->name);
+}
+
+static const char *layer_of(const cnr_graph *g, cnr_value value) {
+    for (int32_t i = 0; i < g->nodes.n; i++)
+        for (int32_t p = 0; p < g->nodes.at[i]->view.n_inputs; p++)
+            if (g->nodes.at[i]->in[p] == value) return g->nodes.at[i]->name;
+    return "";
+}
+
+/* What it comes to; done only where it takes fewer bytes, or the layer was asked for by its name. */
+static cnr_status encode_value(job *c, const cnr_graph *g, cnr_value value, cnr_error *err) {
+    const cnr_encoding *encoding = c->o->encoding;
     const cnr_attr *const *settings = c->o->settings;
-    const int64_t before = cnri_alloc_failures();
+    cnri_value *v = &g->values.at[value];
+    cnri_encoded_layer *layer = &c->out->layers[c->out->n_layers];
+    const int64_t failed = cnri_alloc_failures();
     uint64_t bytes = 0;
-    cnr_tensor *t = v->type;
-    cnr_status status = c->o->encoding->encode_size(t, settings, &bytes, err);
+    cnr_status status = encoding->encode_size(v->type, settings, &bytes, err);
     if (status) return status;
+    *layer = (cnri_encoded_layer){.layer = layer_of(g, value), .weight = v->name, .after = bytes,
+                                  .before = cnr_dense_bytes(v->type), .kept = NAN};
+    layer->encoded = c->o->layers || bytes < layer->before;
+    layer->pays = bytes < layer->before ? "bytes" : "nothing";
+    c->out->n_layers++;
+    if (!layer->encoded) return cnri_alloc_verdict(failed, CNR_OK, v->name, err);
     status = cnri_value_sound(v, err);
     if (status) return status;
     void *data = bytes < SIZE_MAX ? cnri_alloc(bytes ? (size_t)bytes : 1) : NULL;
     if (!data) return cnri_fail(err, CNR_E_MEMORY, v->name, "out of memory");
-    status = c->o->encoding->encode(t, settings, data, bytes, err);
+    status = encoding->encode(v->type, settings, data, bytes, err);
     if (status) {
         cnri_free(data);
         return status;
     }
     c->out->encoded++;
-    c->out->before += cnr_dense_bytes(t);
+    c->out->before += layer->before;
     c->out->after += bytes;
-    if (!v->borrowed) cnri_free(t->data);
-    v->borrowed = false;
-    v->seal = NULL;
-    t->data = data;
-    t->bytes = bytes;
-    t->encoding = cnri_intern(c->o->encoding->name);
-    return cnri_alloc_verdict(before, CNR_OK, v->name, err);
+    take_data(v, encoding, data, bytes);
+    if (CNRI_HAS(encoding, numbers) && cnr_count(v->type) > 0)
+        layer->kept = (double)encoding->numbers(v->type) / (double)cnr_count(v->type);
+    return cnri_alloc_verdict(failed, CNR_OK, v->name, err);
 }
 
 cnr_status cnri_encode_weights(cnr_graph *g, const cnri_encode_options *options, cnri_encoded *out,
                                cnr_error *err) {
     job c = {options, out};
-    *out = (cnri_encoded){0};
+    *out = (cnri_encoded){.layers = cnri_alloc_zero(((size_t)g->values.n + 1) * sizeof *out->layers)};
+    if (!out->layers) return cnri_fail(err, CNR_E_MEMORY, g->name, "out of memory");
     for (cnr_value i = 0; i < g->values.n; i++) {
-        cnri_value *v = &g->values.at[i];
+        const cnri_value *v = &g->values.at[i];
         if (v->producer >= 0 || v->is_input || !v->type->data || v->type->encoding ||
             !wanted(&c, g, i))
             continue;
-        const cnr_status status = encode_value(&c, v, err);
+        const cnr_status status = encode_value(&c, g, i, err);
         if (status) return status;
     }
-    if (out->encoded) return CNR_OK;
+    if (out->n_layers) return CNR_OK;
     return cnri_fail(err, CNR_E_NOT_FOUND, options->encoding->name,
                      "no layer%s%s has weights that a kernel reads as %s",
                      options->layers ? " named like " : "", options->layers ? options->layers : "",
                      options->encoding->name);
+}
+
+/* The kernel of the layer's step, if it reads something as it is stored. */
+static const char *reader(const cnr_plan *plan, const char *layer) {
+    for (int32_t i = 0; i < plan->steps.n; i++) {
+        const cnri_step *s = &plan->steps.at[i];
+        if (s->kind != CNRI_STEP_KERNEL || !s->kernel || strcmp(s->view.name, layer) != 0) continue;
+        for (int32_t p = 0; p < s->view.n_inputs; p++)
+            if (s->view.inputs[p] && s->view.inputs[p]->encoding) return s->kernel->name;
+    }
+    return NULL;
+}
+
+void cnri_encoded_judge(cnri_encoded *e, const cnr_plan *plan) {
+    for (int32_t i = 0; i < e->n_layers; i++) {
+        cnri_encoded_layer *l = &e->layers[i];
+        l->kernel = l->encoded ? reader(plan, l->layer) : NULL;
+        if (l->kernel) l->pays = l->after < l->before ? "bytes and time" : "time";
+    }
+}
+
+void cnri_encoded_free(cnri_encoded *e) {
+    cnri_free(e->layers);
+    *e = (cnri_encoded){0};
 }
 
 /* ---- in other formats ---- */

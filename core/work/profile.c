@@ -177,12 +177,11 @@ static cnr_status measure(job *j, cnr_error *err) {
 
 static double flops_of(const cnr_plan *plan) {
     double macs = 0;
-    for (int32_t i = 0; i < plan->graph->nodes.n; i++) {
-        const cnr_node *node = &plan->graph->nodes.at[i]->view;
-        cnr_cost cost = {0, 0};
-        if (CNRI_HAS(node->desc, cost)) node->desc->cost(node, &cost);
-        macs += (double)cost.macs;
-    }
+    for (int32_t i = 0; i < plan->graph->nodes.n; i++)
+        macs += (double)cnri_node_macs(&plan->graph->nodes.at[i]->view);
+    for (int32_t i = 0; i < plan->steps.n; i++)
+        macs -= cnri_step_macs(plan, &plan->steps.at[i], false) -
+                cnri_step_macs(plan, &plan->steps.at[i], true);
     return 2 * macs;
 }
 

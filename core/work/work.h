@@ -289,12 +289,27 @@ cnr_status cnri_compare_models(cnr_runtime *rt, const char *path,
 typedef struct cnri_encode_options {
     const cnr_encoding *encoding;
     const cnr_attr *const *settings; /* resolved, in the order of the encoding's schema */
-    const char *layers;    /* a pattern of names: only those; NULL: all */
+    const char *layers;    /* a pattern of names: only those; NULL: all where it takes fewer bytes */
 } cnri_encode_options;
-typedef struct cnri_encoded { int32_t encoded; uint64_t before, after; } cnri_encoded; /* bytes */
-/* The weights that some kernel reads so. CNR_E_NOT_FOUND: there are none. */
+typedef struct cnri_encoded_layer {
+    const char *layer, *weight; /* the graph's */
+    uint64_t before, after; /* bytes: dense, in the encoding */
+    double kept;        /* of the numbers, those that are stored; NAN: the encoding does not say */
+    bool encoded;       /* false: it would take no fewer bytes */
+    const char *kernel; /* that reads it as it is stored; NULL: none, it is decoded first */
+    const char *pays;   /* "bytes", "bytes and time", "nothing" ... */
+} cnri_encoded_layer;
+typedef struct cnri_encoded {
+    int32_t encoded, n_layers;
+    uint64_t before, after; /* of those that were encoded */
+    cnri_encoded_layer *layers;
+} cnri_encoded;
+/* The weights that some kernel reads so; to be freed in any event. CNR_E_NOT_FOUND: there are none. */
 cnr_status cnri_encode_weights(cnr_graph *g, const cnri_encode_options *options, cnri_encoded *out,
                                cnr_error *err);
+/* Finds which kernels a plan of the graph takes for them, and with that whether time is saved. */
+void cnri_encoded_judge(cnri_encoded *e, const cnr_plan *plan);
+void cnri_encoded_free(cnri_encoded *e);
 /* By the exporter that knows the name best. */
 cnr_status cnri_export(cnr_graph *g, const char *path, cnr_error *err);
 

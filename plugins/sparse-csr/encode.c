@@ -232,6 +232,11 @@ static cnr_status decode(const cnr_tensor *t, void *dense, cnr_error *err) {
     return CNR_OK;
 }
 
+static uint64_t numbers(const cnr_tensor *t) {
+    const csr_header h = csr_header_of(t->data);
+    return h.entries * h.block;
+}
+
 const cnr_encoding csr_encoding = {
     .size = sizeof(cnr_encoding),
     .version = 2,
@@ -244,4 +249,5 @@ const cnr_encoding csr_encoding = {
     .encode = encode,
     .check = check,
     .decode = decode,
+    .numbers = numbers,
 };

@@ -42,7 +42,8 @@ double csr_tiles_ns(const cnr_device *device, const csr_header *h, int64_t colum
 }
 
 double csr_dense_ns(const cnr_device *device, double macs, double bytes) {
-    const double read = bytes / 15 / (device->concurrency > 1 ? 2 : 1);
+    const double rate = bytes > 2e6 ? 15 : 50; /* from memory, from a cache */
+    const double read = bytes / rate / (device->concurrency > 1 ? 2 : 1);
     const double multiplied = scaled(device, macs * 0.013);
     return 1000 + (read > multiplied ? read : multiplied);
 }

@@ -21,8 +21,24 @@ a=$(wc -c <"$dir/tenth.cnr"); b=$(wc -c <scripts/nets/lenet5.cnr)
 [ "$a" -lt $((b / 2)) ]; ok $? "$a bytes instead of $b"
 "$build/cnnrun" show "$dir/tenth.cnr" --json | grep '"node":"ip1"' >"$dir/ip1"
 grep -q '"kernel":"dense_f32_csr' "$dir/ip1"; ok $? "its own kernel runs the layer"
-convert none sparse-csr:keep=0.1 'conv*'
-[ $? -ne 0 ] && grep -q 'no layer named like conv\*' "$dir/err"; ok $? "a layer that no kernel reads so is refused"
+convert none sparse-csr:keep=0.1 'pool*'
+[ $? -ne 0 ] && grep -q 'no layer named like pool\*' "$dir/err"; ok $? "a layer that no kernel reads so is refused"
+# Without names each layer is asked whether it pays, and that is told.
+"$build/cnnrun" convert "$net" -o "$dir/all.cnr" --encode sparse-csr --json >"$dir/all" 2>"$dir/err"
+[ $? -eq 0 ] && [ "$(grep -c '"encoded":false.*"pays":"nothing"' "$dir/all")" -eq 4 ] &&
+    grep -q ' 0 weights' "$dir/err"; ok $? "a dense net: no layer pays, and none is encoded"
+"$build/cnnrun" convert "$net" -o "$dir/all.cnr" --encode sparse-csr:keep=0.1,values=f16,code=zstd --json \
+    >"$dir/all" 2>/dev/null
+grep -q '"layer":"ip1".*"kept":0.1,.*"kernel":"dense_f32_csr","pays":"bytes and time"' "$dir/all"
+ok $? "a pruned layer pays in bytes and time, and its kernel is told"
+work() { # kernel: millions of operations that its profile counts for ip1
+    "$build/cnnrun" bench "$dir/all.cnr" --runs 50 --profile --device cpu --json --kernel ip1=$1 2>/dev/null |
+        sed -n 's/.*"node":"ip1".*"kernel":"'$1'".*"ms":\([0-9.e-]*\),.*"gflops":\([0-9.e-]*\).*/\1 \2/p' |
+        awk '{printf "%.2f", $1 * $2}'
+}
+sparse=$(work dense_f32_csr); dense=$(work dense_f32_dot)
+awk "BEGIN {exit !(${sparse:-0} > 0.06 && ${sparse:-0} < 0.10 && ${dense:-0} > 0.7 && ${dense:-0} < 0.9)}"
+ok $? "what is multiplied is counted: $sparse million operations sparse, $dense with the dense kernel forced"
 convert none sparse-csr:keep=2 'ip1*'
 [ $? -ne 0 ] && grep -q keep "$dir/err" && [ ! -e "$dir/none.cnr" ]; ok $? "a share above 1 is refused"
 
