@@ -228,6 +228,7 @@ typedef struct cnri_writer {
 } cnri_writer;
 cnr_status cnri_write_begin(cnri_writer *w, const char *path, uint32_t flags, cnr_error *err);
 cnr_status cnri_write(cnri_writer *w, const void *data, uint64_t bytes, cnr_error *err);
+cnr_status cnri_write_seek(cnri_writer *w, uint64_t offset, cnr_error *err);
 cnr_status cnri_write_commit(cnri_writer *w, cnr_error *err);
 void cnri_write_abandon(cnri_writer *w);
 /* Before work begins: `path` can be written, and none of the words names the same file, itself or

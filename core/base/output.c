@@ -258,6 +258,11 @@ cnr_status cnri_write(cnri_writer *w, const void *data, uint64_t bytes, cnr_erro
     return cnri_fail_errno(err, w->path, "can't be written");
 }
 
+cnr_status cnri_write_seek(cnri_writer *w, uint64_t offset, cnr_error *err) {
+    if (offset <= INT64_MAX && fseeko(w->file, (off_t)offset, SEEK_SET) == 0) return CNR_OK;
+    return cnri_fail_errno(err, w->path, "can't be written");
+}
+
 /* Makes the rename itself last; file systems that cannot are no reason to fail. */
 static void sync_directory(const char *path) {
     char *directory = cnri_path_dir(path);

@@ -2,18 +2,23 @@
 #include "core/cli/cli.h"
 #include "core/lua/script.h"
 #include <glob.h>
+#include <math.h>
 #include <unistd.h>
 
 enum { BAR = 30, WIDEST = 40 };
 
 typedef struct run {
-    int64_t top;
+    int64_t top, every;
+    double from, to;
     const char *output; /* of scripts */
     bool energy;
 } run;
 
 static const cnri_option options[] = {
     CNRI_OPTION(run, top, "--top", "K", "how many answers a picture (5)", .min = 1, .max = 1e6),
+    CNRI_OPTION(run, every, "--every", "N", "each Nth frame of a video, or picture (1)", .min = 1, .max = 1e9),
+    CNRI_OPTION(run, from, "--from", "SECONDS", "of a video: from then on", .min = 0, .max = 1e9),
+    CNRI_OPTION(run, to, "--to", "SECONDS", "and up to then", .min = 0, .max = 1e9),
     CNRI_OPTION(run, output, "--output", "DIR", "a folder that a script may write to; it is made"),
     CNRI_OPTION(run, energy, "--energy", NULL, "what the pictures took, where there is a meter")};
 
@@ -125,6 +130,7 @@ static cnr_status tell(const cnri_call *call, const cnri_recognised *a, cnr_erro
     }
     cnri_json_begin(&j);
     cnri_json_text(&j, "input", a->picture);
+    if (!isnan(a->seconds)) cnri_json_real(&j, "seconds", a->seconds);
     cnri_json_real(&j, "ms", a->ms);
     if (a->classes) json_top(&j, call->model, a);
     const cnr_status status = outputs(call->model, a, &j, err);
@@ -190,12 +196,15 @@ static cnr_status run_pictures(cnri_call *call, void *values, cnr_error *err) {
     for (int32_t i = call->rest; i < call->operands.n && !status; i++)
         if (!add_operand(call->operands.at[i], &pictures, &found))
             status = cnri_fail(err, CNR_E_MEMORY, "pictures", "out of memory");
+    const cnr_choice choice = {.size = sizeof choice, .every = (int32_t)r->every,
+                               .from_ns = (uint64_t)(r->from * 1e9 + 0.5),
+                               .to_ns = (uint64_t)(r->to * 1e9 + 0.5)};
     hearing h = {.call = call};
     observer.arg = &h;
     if (!status) status = cnri_energy_around(call->rt, r->energy, &observer, &region, err);
     if (!status)
-        status = cnri_recognise(call->model, pictures.at, pictures.n, (int32_t)r->top, &observer,
-                                err);
+        status = cnri_recognise(call->model, pictures.at, pictures.n, &choice, (int32_t)r->top,
+                                &observer, err);
     status = cnri_energy_close(region, status, h.told, &energy, err);
     if (energy) status = tell_energy(call, energy, h.told, err);
     cnri_vec_free(&pictures);
@@ -270,14 +279,14 @@ static const char *wrong(const cnri_call *call, const void *values) {
 
 const cnri_command cnri_cmd_run = {
     .name = "run", .operands = "NET PICTURE...",
-    .summary = "Runs a net on pictures and prints the best classes of each. The word run may be\n"
+    .summary = "Runs a net on pictures, or each frame of a video, and prints the best classes. The word run may be\n"
                "left out. Directories, globs and label lists stand for the pictures in them.\n"
                "A script that returns a function is run instead: cnnrun SCRIPT.lua WORDS...",
-    .details = "JSON, a line a picture: {\"input\", \"ms\", \"top\": [{\"index\", \"label\", "
+    .details = "JSON, a line a picture: {\"input\", of a video \"seconds\", \"ms\", \"top\": [{\"index\", \"label\", "
                "\"score\"}]};\nother outputs as \"outputs\": [{\"name\", \"dims\", \"lowest\", "
                "\"highest\", \"average\"}].\n"
                "With --energy a line follows that tells a picture's, then one a domain.",
-    CNRI_OPTIONS(options), CNRI_VALUES(run, .top = 5),
+    CNRI_OPTIONS(options), CNRI_VALUES(run, .top = 5, .every = 1),
     .min_operands = 2, .max_operands = -1,
     .takes = CNRI_NETS | CNRI_PICTURES, .opens = CNRI_OPENS_MODEL,
     .leads = leads, .wrong = wrong, .run = run_pictures,

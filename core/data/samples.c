@@ -61,6 +61,22 @@ cnr_status cnri_samples_open(const char *spec, const char *split, cnri_samples *
     return status;
 }
 
+cnr_status cnri_samples_choose(cnri_samples *s, const cnr_choice *span, cnr_error *err) {
+    if (span->every <= 1 && !span->from_ns && !span->to_ns) return CNR_OK;
+    if (span->to_ns && span->to_ns <= span->from_ns)
+        return cnri_fail(err, CNR_E_ARG, s->source->name, "the span ends before it begins");
+    if (CNRI_HAS(s->source, choose)) return s->source->choose(s->state, span, &s->info, err);
+    if (span->from_ns || span->to_ns)
+        return cnri_fail(err, CNR_E_ARG, s->source->name, "these samples have no times to choose by");
+    s->every = span->every;
+    if (s->info.count > 0) s->info.count = (s->info.count + s->every - 1) / s->every;
+    return CNR_OK;
+}
+
+bool cnri_samples_ended(const cnri_samples *s, cnr_status status) {
+    return s->info.count < 0 && status == CNR_E_NOT_FOUND;
+}
+
 /* What a plugin hands over is checked once, here. */
 static cnr_status check(const cnri_samples *s, cnr_sample *sample, cnr_error *err) {
     const cnr_tensor *t = &sample->picture;
@@ -84,7 +100,8 @@ cnr_status cnri_samples_read(cnri_samples *s, int64_t index, cnr_sample *out, cn
         return cnri_fail(err, CNR_E_ARG, s->source->name, "there is no sample %lld",
                          (long long)index);
     const int64_t before = cnri_alloc_failures();
-    cnr_status status = s->source->read(s->state, index, out, err);
+    const int64_t at = s->every > 1 ? index * s->every : index;
+    cnr_status status = s->source->read(s->state, at, out, err);
     status = cnri_alloc_verdict(before, status, s->source->name, err);
     if (status) {
         cnri_free(out->picture.data);
@@ -165,6 +182,14 @@ cnr_status cnr_writer_open(cnr_runtime *rt, const char *spec, cnr_writer **out, 
     return status;
 }
 
+cnr_status cnr_writer_from(cnr_writer *w, const char *spec, uint64_t from_ns, uint64_t to_ns,
+                           cnr_error *err) {
+    const cnr_status status = cnri_given(err, "writer", w, "spec", spec, NULL);
+    const cnr_choice span = {.size = sizeof span, .from_ns = from_ns, .to_ns = to_ns};
+    if (status || !CNRI_HAS(w->source, write_from)) return status;
+    return cnri_told(err, w->source->write_from(w->state, spec, &span, err), spec, w->source->name);
+}
+
 cnr_status cnr_writer_put(cnr_writer *w, const cnr_tensor *picture, const char *name,
                           uint64_t time_ns, cnr_error *err) {
     cnr_status status = cnri_given(err, "writer", w, "picture", picture, NULL);
@@ -175,7 +200,8 @@ cnr_status cnr_writer_put(cnr_writer *w, const cnr_tensor *picture, const char *
         picture->dim[1] < 1 || (picture->dim[2] != 1 && picture->dim[2] != 3))
         return cnri_fail(err, CNR_E_SHAPE, "picture", "want u8, H W C with 1 or 3 channels");
     cnr_sample sample = {.size = sizeof sample, .label = -1, .picture = *picture,
-                         .time_ns = time_ns};
+                         .time_ns = time_ns == CNR_NO_TIME ? 0 : time_ns,
+                         .is_timed = time_ns != CNR_NO_TIME};
     if (name) snprintf(sample.name, sizeof sample.name, "%s", name);
     w->status = cnri_told(&w->why, w->source->write_next(w->state, &sample, &w->why),
                           w->source->name, "writing");

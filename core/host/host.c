@@ -52,6 +52,11 @@ static cnr_status output_write(cnr_output *output, const void *data, uint64_t by
     return cnri_write(&output->writer, data, bytes, err);
 }
 
+static cnr_status output_seek(cnr_output *output, uint64_t offset, cnr_error *err) {
+    const cnr_status missing = cnri_given(err, "output", output, NULL);
+    return missing ? missing : cnri_write_seek(&output->writer, offset, err);
+}
+
 static cnr_status output_end(cnr_output *output, int32_t status, cnr_error *err) {
     if (!output) return (cnr_status)status;
     if (status) cnri_write_abandon(&output->writer);
@@ -160,6 +165,7 @@ cnr_host cnri_host = {
     .board_count = cnri_board_count,
     .board_number = cnri_board_number,
     .board_text = cnri_board_text,
+    .output_seek = output_seek,
 };
 
 cnr_host *cnri_host_mutable(void) {

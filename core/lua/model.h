@@ -72,6 +72,7 @@ extern const cnri_lua_key cnri_prepare_keys[];
 /* ---- object.c: c.object(name, options) ---- */
 int cnri_lua_object(lua_State *L);
 int cnri_lua_writer(lua_State *L);
+extern const cnri_lua_key cnri_samples_keys[], cnri_writer_keys[]; /* samples.c */
 /* gauges.c */
 int cnri_lua_gauges(lua_State *L);
 /* govern.c, governor.c */

@@ -51,12 +51,29 @@ void cnri_lua_check_split(lua_State *L, const char *split) {
     }
 }
 
+typedef struct choice { int64_t every; double from, to; } choice;
+
+const cnri_lua_key cnri_samples_keys[] = {
+    CNRI_WHOLE("every: each so-manyth (1)", choice, every, 1, INT32_MAX),
+    CNRI_REAL("from: seconds, of what has times", choice, from, 0, 1e9),
+    CNRI_REAL("to: seconds; what is taken before that", choice, to, 0, 1e9),
+    {0}};
+
+static uint64_t to_ns(double seconds) { return (uint64_t)(seconds * 1e9 + 0.5); }
+
 int cnri_lua_samples(lua_State *L) {
+    cnr_error err = CNR_ERROR_INIT;
+    choice which = {.every = 1};
     cnri_lua_experiment(L);
     const char *spec = luaL_checkstring(L, 1), *split = luaL_optstring(L, 2, NULL);
+    lua_settop(L, 3);
+    cnri_lua_take(L, 3, cnri_samples_keys, &which);
     cnri_lua_check_split(L, split);
     cnri_lua_check_spec(L, spec);
-    open_source(L, spec, split);
+    cnri_lua_source *s = open_source(L, spec, split);
+    const cnr_choice wanted = {.size = sizeof wanted, .every = (int32_t)which.every,
+                               .from_ns = to_ns(which.from), .to_ns = to_ns(which.to)};
+    if (cnri_samples_choose(&s->samples, &wanted, &err)) return cnri_script_raise(L, &err);
     return 1;
 }
 
@@ -74,8 +91,8 @@ static int close_source(lua_State *L) {
     return 0;
 }
 
-/* Reads sample `index` and pushes its picture. */
-static void push_picture(lua_State *L, cnri_lua_source *s, int64_t index, cnr_sample *sample) {
+/* Reads sample `index` and pushes its picture. False: the stream has ended before it. */
+static bool push_picture(lua_State *L, cnri_lua_source *s, int64_t index, cnr_sample *sample) {
     cnr_error err = CNR_ERROR_INIT;
     void **held = cnri_lua_push_holder(L);
     *sample = (cnr_sample){.size = sizeof *sample};
@@ -83,27 +100,32 @@ static void push_picture(lua_State *L, cnri_lua_source *s, int64_t index, cnr_sa
     const cnr_status status = cnri_samples_read(&s->samples, index, sample, &err);
     cnri_script_return(L, left);
     *held = sample->picture.data;
+    if (cnri_samples_ended(&s->samples, status)) return false;
     if (status) cnri_script_raise(L, &err);
+    /* who takes what comes, for as long as it comes, is no loop that never ends */
+    if (s->samples.info.count < 0) cnri_script_refill(L);
     const cnr_tensor *from = &sample->picture;
     cnr_tensor *t = cnri_lua_push_tensor(L, from->dtype, from->rank, from->dim);
     memcpy(t->data, from->data, (size_t)t->bytes);
     cnri_free(*held);
     *held = NULL;
     lua_remove(L, -2);
+    return true;
 }
 
-/* samples:at(i): picture, label (nil without one), name, seconds (nil where no time is told) */
+/* samples:at(i): picture, label (nil without one), name, seconds (nil where no time is told); nothing
+ * behind a stream's end */
 static int sample_at(lua_State *L) {
     cnr_sample sample;
     cnri_lua_source *s = source_at(L, 1);
     const lua_Integer i = luaL_checkinteger(L, 2);
     const int64_t n = s->samples.info.count;
     if (i < 1 || (n >= 0 && i > n)) return luaL_error(L, "there is no sample %I", (LUAI_UACINT)i);
-    push_picture(L, s, i - 1, &sample);
+    if (!push_picture(L, s, i - 1, &sample)) return 0;
     if (sample.label >= 0) lua_pushinteger(L, sample.label);
     else lua_pushnil(L);
     lua_pushstring(L, sample.name);
-    if (sample.time_ns) lua_pushnumber(L, (double)sample.time_ns * 1e-9);
+    if (sample.time_ns || sample.is_timed) lua_pushnumber(L, (double)sample.time_ns / 1e9);
     else lua_pushnil(L);
     return 4;
 }
@@ -118,6 +140,11 @@ static int classes(lua_State *L) {
     return 1;
 }
 
+static int is_live(lua_State *L) {
+    lua_pushboolean(L, source_at(L, 1)->samples.info.is_live);
+    return 1;
+}
+
 /* Upvalues: the samples, how many at most. The control variable counts. */
 static int next_sample(lua_State *L) {
     cnri_lua_source *s = source_at(L, lua_upvalueindex(1));
@@ -127,7 +154,7 @@ static int next_sample(lua_State *L) {
     lua_settop(L, 0);
     lua_pushvalue(L, lua_upvalueindex(1));
     lua_pushinteger(L, i);
-    sample_at(L);
+    if (sample_at(L) == 0) return 0;
     lua_pushinteger(L, i);
     lua_insert(L, -5);
     return 5;
@@ -149,7 +176,8 @@ int cnri_lua_picture(lua_State *L) {
     cnri_lua_experiment(L);
     const char *path = luaL_checkstring(L, 1);
     cnri_lua_check_file(L, path, false);
-    push_picture(L, open_source(L, path, NULL), 0, &sample);
+    if (!push_picture(L, open_source(L, path, NULL), 0, &sample))
+        return luaL_error(L, "%s: no picture is in it", path);
     return 1;
 }
 
@@ -165,16 +193,30 @@ static writer *writer_at(lua_State *L) {
     return w;
 }
 
+typedef struct origin { const char *from; double start, stop; } origin;
+
+const cnri_lua_key cnri_writer_keys[] = {
+    CNRI_TEXT("from: the video that the pictures are made of; its sound and times are kept", origin, from),
+    CNRI_REAL("start: seconds there at which the pictures begin (0)", origin, start, 0, 1e9),
+    CNRI_REAL("stop: seconds there at which they end", origin, stop, 0, 1e9),
+    {0}};
+
 int cnri_lua_writer(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
+    origin o = {0};
     cnri_lua_experiment(L);
     const char *spec = luaL_checkstring(L, 1);
+    lua_settop(L, 2);
+    cnri_lua_take(L, 2, cnri_writer_keys, &o);
     cnri_lua_check_file(L, spec, true);
+    if (o.from) cnri_lua_check_spec(L, o.from);
     writer *w = lua_newuserdatauv(L, sizeof *w, 0);
     w->at = NULL;
     luaL_setmetatable(L, WRITER_TYPE);
     const uint64_t left = cnri_script_leave();
-    const cnr_status status = cnr_writer_open(cnri_script_of(L)->rt, spec, &w->at, &err);
+    cnr_status status = cnr_writer_open(cnri_script_of(L)->rt, spec, &w->at, &err);
+    if (!status && o.from)
+        status = cnr_writer_from(w->at, o.from, to_ns(o.start), to_ns(o.stop), &err);
     cnri_script_return(L, left);
     return status ? cnri_script_raise(L, &err) : 1;
 }
@@ -184,18 +226,19 @@ static int write_picture(lua_State *L) {
     const writer *w = writer_at(L);
     const cnr_tensor *t = cnri_lua_tensor_at(L, 2);
     const char *name = NULL;
-    double seconds = 0;
+    double seconds = -1;
     lua_settop(L, 3);
     if (!lua_isnil(L, 3)) {
         luaL_checktype(L, 3, LUA_TTABLE);
         lua_getfield(L, 3, "name");
         name = luaL_optstring(L, -1, NULL);
         lua_getfield(L, 3, "time");
-        seconds = luaL_optnumber(L, -1, 0);
-        luaL_argcheck(L, seconds >= 0 && seconds < 1e9, 3, "want time = seconds");
+        seconds = luaL_optnumber(L, -1, -1);
+        luaL_argcheck(L, seconds == -1 || (seconds >= 0 && seconds < 1e9), 3, "want time = seconds");
     }
     const uint64_t left = cnri_script_leave();
-    const cnr_status status = cnr_writer_put(w->at, t, name, (uint64_t)(seconds * 1e9 + 0.5), &err);
+    const cnr_status status =
+        cnr_writer_put(w->at, t, name, seconds < 0 ? CNR_NO_TIME : to_ns(seconds), &err);
     cnri_script_return(L, left);
     return status ? cnri_script_raise(L, &err) : 0;
 }
@@ -224,6 +267,7 @@ const cnri_lua_row cnri_samples_methods[] = {
     {"each(most?: integer)", each,
      "fun(): integer, cnnrun.Tensor, integer?, string, number?",
      "for i, picture, label, name, seconds in samples:each() do", NULL},
+    {"live()", is_live, "boolean", "a camera or a stream: what is not taken in time is lost", NULL},
     {"classes()", classes, "integer", "how many classes are told apart, 0 without labels", NULL},
     {0}};
 

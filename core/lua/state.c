@@ -94,6 +94,11 @@ void cnri_script_again(cnri_script *s, int64_t instructions, uint64_t cpu_limit_
     lua_sethook(s->L, hook, LUA_MASKCOUNT, HOOK_EVERY);
 }
 
+void cnri_script_refill(lua_State *L) {
+    cnri_script *s = cnri_script_of(L);
+    if (s->experiment && !s->stopped) s->budget = CNRI_MAIN_INSTRUCTIONS;
+}
+
 void cnri_script_charge(lua_State *L, int64_t n) {
     cnri_script *s = cnri_script_of(L);
     if (s->trust) return;

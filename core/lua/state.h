@@ -62,6 +62,8 @@ cnr_status cnri_script_guard(cnri_script *s, lua_CFunction f, void *arg, int res
 int cnri_script_raise(lua_State *L, const cnr_error *err);
 /* `n` instructions' worth of work is about to be done in C. Raises when the budget is used up. */
 void cnri_script_charge(lua_State *L, int64_t n);
+/* A new budget for an experiment that works on what comes from outside, for as long as it does. */
+void cnri_script_refill(lua_State *L);
 /* Around calls that may take long: their processor time is not the script's. */
 uint64_t cnri_script_leave(void);
 void cnri_script_return(lua_State *L, uint64_t left);

@@ -1,10 +1,12 @@
 /* What a net says of pictures, one behind the other. */
 #include "core/work/work.h"
+#include <math.h>
 
 enum { MOST_CLASSES = 1 << 20 }; /* more scores than that are a picture, or a map */
 
 typedef struct job {
     const cnr_observer *observer;
+    const cnr_choice *choice;
     cnri_runner runner;
     cnr_top *top; /* room for `room` */
     int32_t room;
@@ -26,7 +28,9 @@ static cnr_status judge(job *j, cnri_recognised *a, cnr_error *err) {
 }
 
 static cnr_status run_sample(job *j, const cnr_sample *sample, cnr_error *err) {
-    cnri_recognised a = {.picture = sample->name, .top = j->top};
+    const bool timed = sample->is_timed || sample->time_ns;
+    cnri_recognised a = {.picture = sample->name, .top = j->top,
+                         .seconds = timed ? (double)sample->time_ns / 1e9 : (double)NAN};
     uint64_t ns = 0;
     cnr_status status = cnri_runner_shape(&j->runner, 1, &sample->picture, err);
     if (!status) status = cnri_runner_put(&j->runner, 0, &sample->picture, err);
@@ -53,14 +57,19 @@ static cnr_status run_spec(job *j, const char *spec, cnr_error *err) {
     cnri_samples samples;
     cnr_error why = CNR_ERROR_INIT;
     if (cnri_samples_open(spec, "eval", &samples, &why)) return passed_over(j, spec, &why, err);
+    if (cnri_samples_choose(&samples, j->choice, &why)) {
+        cnri_samples_close(&samples);
+        return cnri_fail(err, why.code, why.where, "%s", why.text);
+    }
     const int64_t n = samples.info.count; /* below 0: until there is none */
     cnr_status status = CNR_OK;
     for (int64_t i = 0; !status && (n < 0 || i < n); i++) {
         cnr_sample sample;
         why = (cnr_error)CNR_ERROR_INIT;
         if (cnri_samples_read(&samples, i, &sample, &why)) {
-            if (n < 0 && why.code == CNR_E_NOT_FOUND) break;
+            if (cnri_samples_ended(&samples, why.code)) break;
             status = passed_over(j, spec, &why, err);
+            if (n < 0) break; /* a stream that failed goes on failing */
             continue;
         }
         status = run_sample(j, &sample, err);
@@ -70,9 +79,10 @@ static cnr_status run_spec(job *j, const char *spec, cnr_error *err) {
     return status;
 }
 
-cnr_status cnri_recognise(cnr_model *model, const char *const *specs, int32_t n, int32_t top,
-                          const cnr_observer *observer, cnr_error *err) {
-    job j = {.observer = observer, .room = top};
+cnr_status cnri_recognise(cnr_model *model, const char *const *specs, int32_t n,
+                          const cnr_choice *choice, int32_t top, const cnr_observer *observer,
+                          cnr_error *err) {
+    job j = {.observer = observer, .choice = choice, .room = top};
     cnr_status status = cnri_runner_open(&j.runner, model, observer, err);
     j.top = cnri_alloc((size_t)top * sizeof *j.top + 1);
     if (!status && !j.top) status = cnri_fail(err, CNR_E_MEMORY, "scores", "out of memory");

@@ -76,6 +76,7 @@ cnri_extent cnri_extent_of(const cnr_tensor *t);
 /* ---- recognise.c ---- */
 typedef struct cnri_recognised { /* of CNRI_EVENT_PICTURE */
     const char *picture;
+    double seconds;        /* of a video; NaN: there are no times */
     const cnr_error *err;  /* why it could not be read; NULL: it was */
     double ms;
     bool classes, shares;  /* output 0 is scores of classes, which are parts of 1 */
@@ -84,9 +85,9 @@ typedef struct cnri_recognised { /* of CNRI_EVENT_PICTURE */
     cnr_session *session;  /* with all outputs */
 } cnri_recognised;
 enum { CNRI_EVENT_PICTURE = 1001 };
-/* Tells an answer for each picture of each spec, with up to `top` classes. */
-cnr_status cnri_recognise(cnr_model *model, const char *const *specs, int32_t n, int32_t top,
-                          const cnr_observer *observer, cnr_error *err);
+/* Tells an answer for each picture of each spec that is chosen, with up to `top` classes. */
+cnr_status cnri_recognise(cnr_model *model, const char *const *specs, int32_t n,
+                          const cnr_choice *choice, int32_t top, const cnr_observer *observer, cnr_error *err);
 
 /* ---- evaluate.c ---- */
 /* As cnr_evaluate, on samples that are open; `data` names them in messages. */

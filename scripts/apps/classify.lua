@@ -9,7 +9,8 @@ local pictures = require "lib.pictures"
 local spec = {
   usage = "classify MODEL PICTURE... [options]",
   about = "Says what pictures show, and writes it on them. MODEL is a file of a net, or a description " ..
-          "and its weights with a comma between. PICTURE is a file, a folder or a pattern.",
+          "and its weights with a comma between. PICTURE is a file, a folder, a pattern, a video, a " ..
+          "camera (/dev/video0) or a stream (rtsp://...).",
   flags = {
     { "--top COUNT", "how many classes (3)" },
     { "--background COUNT", "so many classes in front of the labels' first are none of them (0)" },
@@ -49,7 +50,7 @@ return app.main(spec, function(options)
     if shifted < 0 then name = "none of these" end
     return (name or "class " .. class):match("^[^,]+")
   end
-  return function(name, picture)
+  return function(name, picture, about)
     local scores = net:run((net.model:prepare(picture, how)))[1]
     check(#scores)
     local best, part, lines = scores:topk(options.top or 3), parts(scores), {}
@@ -59,9 +60,10 @@ return app.main(spec, function(options)
       for i, line in ipairs(lines) do
         classes[i] = { class = line[3], label = line[1], score = line[2] }
       end
-      print(json.encode({ picture = name, classes = classes }, 7))
+      print(json.encode({ picture = name, frame = about and about.frame,
+                          seconds = about and about.seconds, classes = classes }, 7))
     else
-      print(name)
+      print(pictures.title(name, about))
       for _, line in ipairs(lines) do print(("  %5.1f%%  %s"):format(line[2] * 100, line[1])) end
     end
     return function(tile) return draw.caption(picture, lines, tile) end, pictures.stem(name)

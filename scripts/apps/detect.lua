@@ -11,7 +11,8 @@ local spec = {
   usage = "detect MODEL PICTURE... [options]",
   about = "Finds things in pictures: prints a box for each, and draws them. MODEL is a file of a net, " ..
           "a description and its weights with a comma between (yolo.cfg,yolo.weights), or a folder " ..
-          "with MTCNN's three nets. PICTURE is a file, a folder or a pattern.",
+          "with MTCNN's three nets. PICTURE is a file, a folder, a pattern, a video, a camera " ..
+          "(/dev/video0) or a stream (rtsp://...).",
   flags = {
     { "--score NUMBER", "at least this score (the family's)" },
     { "--overlap NUMBER", "boxes of a class share at most this part (the family's)" },
@@ -31,7 +32,7 @@ local spec = {
 
 local function rounded(v) return tonumber(("%.1f"):format(v)) end
 
-local function as_object(name, shape, list, find)
+local function as_object(name, shape, list, find, about)
   local found = { n = #list }
   for i, b in ipairs(list) do
     local points
@@ -44,11 +45,12 @@ local function as_object(name, shape, list, find)
     found[i] = { class = b.class, label = find:label(b.class), score = b.score, points = points,
                  box = { rounded(b.x0), rounded(b.y0), rounded(b.x1), rounded(b.y1) } }
   end
-  return { picture = name, width = shape[2], height = shape[1], boxes = found }
+  return { picture = name, frame = about and about.frame, seconds = about and about.seconds,
+           width = shape[2], height = shape[1], boxes = found }
 end
 
-local function show(name, shape, list, find)
-  print(("%s  %d x %d, %d found"):format(name, shape[2], shape[1], #list))
+local function show(name, shape, list, find, about)
+  print(("%s  %d x %d, %d found"):format(pictures.title(name, about), shape[2], shape[1], #list))
   for _, b in ipairs(list) do
     print(("  %-16s %.2f  %6.0f %6.0f %6.0f %6.0f"):format(find:label(b.class), b.score, b.x0, b.y0,
                                                          b.x1, b.y1))
@@ -65,10 +67,10 @@ end
 return app.main(spec, function(options)
   local find = detector.open(options[1], options)
   if options.labels then find.names = labels.read(options.labels) end
-  return function(name, picture)
+  return function(name, picture, about)
     local shape, found = picture:shape(), find:find(picture)
-    if options.json then print(json.encode(as_object(name, shape, found, find), 7))
-    else show(name, shape, found, find) end
+    if options.json then print(json.encode(as_object(name, shape, found, find, about), 7))
+    else show(name, shape, found, find, about) end
     local function text(b)
       local label, score = find:label(b.class), ("%d%%"):format((b.score * 100 + .5) // 1)
       return label .. " " .. score, has_one_class(found) and score or label

@@ -2,7 +2,8 @@
 -- in to drawings out.
 --
 --   return app.main({ usage = ..., about = ..., flags = {...} }, function(options)
---     return function(name, picture)   -- prints what it sees
+--     return function(name, picture, about)   -- prints what it sees; about = { frame, seconds } of a
+--                                             -- video's
 --       return function(tile) ... end, "title"   -- draws it: on its own, or as a contact sheet's tile
 --     end
 --   end)
@@ -13,11 +14,15 @@ local pictures = require "lib.pictures"
 local M = {}
 
 local before = {
-  { "-o, --output PATH", "draw: a .png for one picture, a folder for several" },
+  { "-o, --output PATH", "draw: a .png for one picture, an .mp4 (.mkv, .webm, .avi, .gif) for a video, " ..
+                         "a folder for several" },
   { "--contact FILE", "all drawn pictures, small, on one sheet" },
-  { "--json", "one object a picture, a line each" },
+  { "--json", "one object a picture or frame, a line each" },
   { "-q, --quiet", "no progress" },
   { "--labels FILE", "names of the classes, one a line" },
+  { "--every COUNT", "each so-manyth frame or picture (1)" },
+  { "--from NUMBER", "of a video: from that second on" },
+  { "--to NUMBER", "and up to that one" },
 }
 
 local after = {
@@ -53,13 +58,23 @@ local function work(options, open)
     c.output(options.output, table.unpack(inputs)) -- a folder's are looked at one by one
   end
   local look = open(options)
-  local list = pictures.list({ table.unpack(options, 2) })
-  local place = drawing and options.output and pictures.places(options.output, #list)
+  local list = pictures.list({ table.unpack(options, 2) },
+                             { every = math.max(1, options.every or 1), from = options.from, to = options.to })
+  local place = drawing and options.output and pictures.places(options.output, list)
   local sheet = drawing and options.contact and draw.sheet()
-  local failed = pictures.each(list, options.quiet, function(name, picture)
-    local drawn, title = look(name, picture)
-    if place then drawn():save(place(name)) end
-    if sheet then sheet:add(drawn(draw.tile), title) end
+  local path, film
+  local failed = pictures.each(list, options.quiet, function(name, picture, about)
+    local drawn, title = look(name, picture, about)
+    if film then film:write(drawn(draw.size(picture)), { time = about.seconds })
+    elseif place then drawn():save(path) end
+    if sheet and not about then sheet:add(drawn(draw.tile), title) end
+  end, function(entry)
+    path = place and place(entry)
+    film = path and entry.frames and
+           c.writer(path, { from = entry.name, start = options.from, stop = options.to })
+  end, function()
+    if film then film:close() end
+    film = nil
   end)
   if sheet then sheet:picture():save(options.contact) end
   return math.max(code, failed)

@@ -204,6 +204,15 @@ function M.boxes(picture, list, text, tile)
   return canvas:pixels()
 end
 
+-- As large as the picture itself, for M.boxes and M.caption.
+function M.size(picture)
+  local shape = picture:shape()
+  return { height = shape[1], width = shape[2] }
+end
+
+-- The frame of a video with its boxes.
+function M.frame(picture, list, text) return M.boxes(picture, list, text, M.size(picture)) end
+
 -- The text, cut where it gets wider than `room`; and its extent.
 local function shortened(canvas, text, size, room)
   local extent, whole = canvas:extent(text, size), text

@@ -1,4 +1,4 @@
--- The pictures that words of the command line name: files, folders, patterns in quotes.
+-- The pictures that words of the command line name: files, folders, patterns in quotes, videos.
 local c = require "cnnrun"
 local args = require "lib.args"
 local M = {}
@@ -6,36 +6,51 @@ local M = {}
 -- The word in front of them is no picture.
 function M.refuse(model)
   local ending = model:lower():match("%.(%w+)$")
-  if ending == "png" or ending == "jpg" or ending == "jpeg" then
+  if ending == "png" or ending == "jpg" or ending == "jpeg" or M.is_video(model) then
     error("the model comes first; " .. model .. " is a picture", 0)
   end
 end
 
--- A list of { name =, read = function() return tensor end }; what cannot be found fails when it
--- is read.
-function M.list(words)
+local kinds = {} -- containers that videos are written to, and read from
+for kind in ("mp4 m4v mov mkv webm avi gif"):gmatch "%w+" do kinds[kind] = true end
+
+-- Whether a path names a video, by its ending.
+function M.is_video(path) return kinds[(path:lower():match("%.(%w+)$"))] or false end
+
+-- A list of { name =, read = function() return tensor end }, a video's with `frames`, its samples;
+-- what cannot be found fails when it is read. `choice`: which of them, as c.samples takes it.
+function M.list(words, choice)
   local list = {}
   for _, word in ipairs(words) do
-    if c.exists(word) == "file" then
-      list[#list + 1] = { name = word, read = function() return c.picture(word) end }
-    else
-      local good, samples = pcall(c.samples, word)
-      if not good then
-        local why = samples
-        list[#list + 1], samples = { name = word, read = function() error(why, 0) end }, {}
-      end
-      for i = 1, math.max(0, #samples) do
-        local entry = { name = word .. " #" .. i }
-        entry.read = function() -- a folder's names are known when they are read
-          local picture, _, name = samples:at(i)
-          entry.name = name
-          return picture
-        end
-        list[#list + 1] = entry
-      end
+    local good, samples = pcall(c.samples, word, nil, choice)
+    if not good then
+      local why = samples
+      list[#list + 1], samples = { name = word, read = function() error(why, 0) end }, {}
+    elseif #samples < 0 then
+      list[#list + 1], samples = { name = word, frames = samples }, {}
+    elseif #samples == 1 and c.exists(word) == "file" then
+      list[#list + 1] = { name = word, read = function() return (samples:at(1)) end }
+      goto next
     end
+    for i = 1, #samples do
+      local entry = { name = word .. " #" .. i }
+      entry.read = function() -- a folder's names are known when they are read
+        local picture, _, name = samples:at(i)
+        entry.name = name
+        return picture
+      end
+      list[#list + 1] = entry
+    end
+    ::next::
   end
   return list
+end
+
+-- How a picture is called, or a frame of a video.
+function M.title(name, about)
+  if not about then return name end
+  return ("%s #%d%s"):format(name, about.frame,
+    about.seconds and (" %.3f s"):format(about.seconds) or "")
 end
 
 -- "folder/three.jpg" -> "three"
@@ -44,35 +59,58 @@ function M.stem(name)
   return file:match("^(.+)%.%w+$") or file
 end
 
--- Where the drawn pictures go: one file for one picture, else a folder, made when it is not there.
--- Gives a function from a picture's name to a path.
-function M.places(output, n)
-  local is_file = output:match("%.(%w+)$") and c.exists(output) ~= "folder"
+-- Where the drawn pictures go: one file for one picture or video, else a folder, made when it is not
+-- there. Gives a function from an entry of the list to a path.
+function M.places(output, list)
+  local is_file, n = output:match("%.(%w+)$") and c.exists(output) ~= "folder", #list
+  local video = list[1] and list[1].frames
   if is_file and n > 1 then error("-o " .. output .. ": several pictures want a folder", 0) end
-  if is_file and not output:lower():match("%.png$") then
+  if is_file and not video and not output:lower():match("%.png$") then
     error("-o " .. output .. ": pictures are written as .png", 0)
+  end
+  if is_file and video and not M.is_video(output) and not output:find("%", 1, true) then
+    error("-o " .. output .. ": videos are written as .mp4, .mkv, .webm, .mov, .avi or .gif, or as " ..
+          "pictures, frames-%04d.png", 0)
   end
   if not is_file then c.folder(output) end
   local folder, used = output:gsub("/+$", ""), {}
-  return function(name)
-    local stem, path = M.stem(name), output
+  return function(entry)
+    local stem, path = M.stem(entry.name), output
+    local ending = not entry.frames and ".png" or
+                   M.is_video(entry.name) and entry.name:match("%.%w+$") or ".mp4"
     used[stem] = (used[stem] or 0) + 1
     if used[stem] > 1 then stem = stem .. "-" .. used[stem] end
-    if not is_file then path = folder .. "/" .. stem .. ".png" end
-    c.output(path, name)
+    if not is_file then path = folder .. "/" .. stem .. ending end
+    c.output(path, entry.name)
     return path
   end
 end
 
--- Calls work(name, picture) for each, tells how far it is when there are several unless `quiet`,
--- and goes on after a picture that fails. Gives the exit code.
-function M.each(list, quiet, work)
+-- Calls work(name, picture, about) for each frame, about = { frame =, seconds = }. `quiet`: as below.
+local function each_frame(entry, quiet, work)
+  local n = 0
+  for i, picture, _, _, seconds in entry.frames:each() do
+    work(entry.name, picture, { frame = i, seconds = seconds })
+    n = i
+    if not quiet and i % 100 == 0 then
+      c.note(("%s: frame %d, %.1f s"):format(entry.name, i, seconds or 0))
+    end
+  end
+  if n == 0 then error("no frames are in it, or in that part of it", 0) end
+end
+
+-- Calls work(name, picture, about) for each picture and each frame (`about` of frames alone), tells
+-- how far it is when there are several unless `quiet`, and goes on after a picture that fails. begin(entry)
+-- and finish(entry) stand around those of an entry. Gives the exit code.
+function M.each(list, quiet, work, begin, finish)
   local failed = 0
   for i, entry in ipairs(list) do
     local good, why = pcall(function()
-      local picture = entry.read()
+      local picture = entry.read and entry.read()
       if #list > 1 and not quiet then c.note(("[%d/%d] %s"):format(i, #list, entry.name)) end
-      work(entry.name, picture)
+      begin(entry)
+      if entry.frames then each_frame(entry, quiet, work) else work(entry.name, picture) end
+      finish(entry)
     end)
     if not good then
       failed = failed + 1

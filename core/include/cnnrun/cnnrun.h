@@ -268,9 +268,14 @@ void cnr_candidates_free(cnr_candidate_list *list);
 
 typedef struct cnr_writer cnr_writer;
 cnr_status cnr_writer_open(cnr_runtime *rt, const char *spec, cnr_writer **out, cnr_error *err);
-/* u8, H W C with C 1 or 3. name may be NULL; time_ns 0: none. */
+/* u8, H W C with C 1 or 3. name may be NULL; time_ns: when it is to be seen, or CNR_NO_TIME. */
+#define CNR_NO_TIME UINT64_MAX
 cnr_status cnr_writer_put(cnr_writer *writer, const cnr_tensor *picture, const char *name,
                           uint64_t time_ns, cnr_error *err);
+/* Before the first put: what the pictures are made of (a video); its sound and times are kept, from
+ * from_ns up to to_ns (0: the end). Writers that have no use for it do nothing. */
+cnr_status cnr_writer_from(cnr_writer *writer, const char *spec, uint64_t from_ns, uint64_t to_ns,
+                           cnr_error *err);
 /* Frees it. What was written stands, unless a put failed: then that status comes back. */
 cnr_status cnr_writer_close(cnr_writer *writer, cnr_error *err);
 

@@ -246,6 +246,8 @@ typedef struct cnr_host {
     int32_t (*board_count)(const char *path); /* entries of the list there; 0: none, or no list */
     int32_t (*board_number)(const char *path, double *out); /* 1: there is one, and in *out */
     const char *(*board_text)(const char *path); /* NULL: none. "" is for a digest of all of it */
+    /* (since 1.2) What is written next goes there: headers that are known last. */
+    cnr_status (*output_seek)(struct cnr_output *output, uint64_t offset, cnr_error *err);
 } cnr_host;
 
 /* What a plugin says of itself. */

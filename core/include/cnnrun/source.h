@@ -16,7 +16,8 @@ typedef struct cnr_source_info {
     int64_t classes; /* 0: unlabelled */
     /* (since 1.2) 1: there are several splits, and these are the samples of the one asked for; 0: they
      * are all that there is, or those that the spec names */
-    int32_t is_split, reserved2;
+    int32_t is_split;
+    int32_t is_live; /* (since 1.2) 1: a camera or a stream; what is not read in time is lost */
 } cnr_source_info;
 
 /* One sample. The picture is u8, rank 3, H W C with C 1 (grey) or 3 (RGB); its data is from
@@ -27,7 +28,16 @@ typedef struct cnr_sample {
     char name[512]; /* the file, or a number */
     cnr_tensor picture;
     uint64_t time_ns; /* (since 1.2) when it was taken, since some moment; 0: not told */
+    int32_t is_timed; /* (since 1.2) 1: that moment was at 0 */
+    int32_t reserved;
 } cnr_sample;
+
+/* Which samples are wanted of those with times (since 1.2). */
+typedef struct cnr_choice {
+    uint32_t size;
+    int32_t every;          /* each so-manyth, the first one included; 0 and 1: all */
+    uint64_t from_ns, to_ns; /* from that time on, before that one; to_ns 0: to the end */
+} cnr_choice;
 
 /* A reader of samples. spec is "scheme:rest" or a path. */
 typedef struct cnr_source {
@@ -53,6 +63,14 @@ typedef struct cnr_source {
     /* Releases it, after a failure too. status not CNR_OK: what was begun is given up, and the same
      * status returned with err as it was. */
     cnr_status (*write_close)(void *state, int32_t status, cnr_error *err);
+    /* (optional; since 1.2) Before the first write_next: what the pictures are made of. Its sound and
+     * frame rate are kept; times are counted from the span's begin. */
+    cnr_status (*write_from)(void *state, const char *spec, const cnr_choice *span, cnr_error *err);
+    /* (optional; since 1.2) Before the first read: only these, counted anew. count -1 in info: samples are
+     * read in order, 0 1 2 ..., until CNR_E_NOT_FOUND. */
+    cnr_status (*choose)(void *state, const cnr_choice *span, cnr_source_info *info, cnr_error *err);
+    /* (optional; since 1.2) From any thread: a read that waits returns CNR_E_CANCELLED soon. */
+    void (*stop)(void *state);
 } cnr_source;
 
 #ifdef __cplusplus

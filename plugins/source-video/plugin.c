@@ -1,0 +1,141 @@
+/* The plugin: says what is a video; FFmpeg's libraries come in (ffmpeg.so) when one is opened. */
+#define _GNU_SOURCE
+#include <cnnrun/kit.h>
+#include <dlfcn.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+static const cnr_host *host;
+
+static const cnr_source *loaded; /* ffmpeg.so's; NULL: not opened yet */
+static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
+
+typedef const cnr_source *(*source_fn)(const cnr_host *host);
+
+static const cnr_source *load(cnr_error *err) {
+    Dl_info about;
+    char path[PATH_MAX] = "";
+    pthread_mutex_lock(&loading);
+    if (!loaded && dladdr((const void *)&loading, &about) && about.dli_fname) {
+        const char *slash = strrchr(about.dli_fname, '/');
+        snprintf(path, sizeof path, "%.*s/source-video/ffmpeg.so",
+                 (int)(slash ? slash - about.dli_fname : 0), about.dli_fname);
+        void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        const source_fn source = library ? (source_fn)dlsym(library, "video_source") : NULL;
+        if (source) loaded = source(host);
+        else host->fail(err, CNR_E_IO, path, "%s", dlerror());
+    }
+    pthread_mutex_unlock(&loading);
+    return loaded;
+}
+
+/* ---- whose it is ---- */
+
+static const struct { size_t at, n; const char *bytes; } heads[] = {
+    {4, 4, "ftyp"}, {4, 4, "moov"}, {4, 4, "mdat"}, {4, 4, "wide"}, {0, 4, "\x1a\x45\xdf\xa3"},
+    {8, 4, "AVI "}, {0, 3, "FLV"}, {0, 4, "\0\0\1\xba"}, {0, 4, "\0\0\1\xb3"}, {0, 4, "OggS"},
+    {0, 4, "\x30\x26\xb2\x75"}, {0, 4, "GIF8"}, {0, 4, "DKIF"}, {0, 9, "YUV4MPEG2"},
+    {0, 4, "nut/"}, {0, 4, ".RMF"}, {0, 4, "\0\0\0\1"}, {4, 8, "ftypqt  "}};
+
+static int has_head(const uint8_t *head, size_t n) {
+    if (n >= 189 && head[0] == 0x47 && head[188] == 0x47) return 1; /* MPEG-TS */
+    for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++)
+        if (n >= heads[i].at + heads[i].n &&
+            memcmp(head + heads[i].at, heads[i].bytes, heads[i].n) == 0)
+            return 1;
+    return 0;
+}
+
+static int has_ending(const char *spec) {
+    static const char *const endings[] = {".mp4", ".m4v", ".mov", ".mkv", ".webm", ".avi", ".mpg",
+                                          ".mpeg", ".ts", ".m2ts", ".flv", ".ogv", ".wmv", ".3gp",
+                                          ".gif", ".y4m", ".h264", ".h265", ".mjpeg", ".mjpg"};
+    const char *dot = strrchr(spec, '.');
+    for (size_t i = 0; dot && i < sizeof endings / sizeof endings[0]; i++)
+        if (strcasecmp(dot, endings[i]) == 0) return 1;
+    return 0;
+}
+
+static int has_prefix(const char *spec) {
+    static const char *const prefixes[] = {"video:", "device:", "/dev/video", "http://", "https://",
+                                           "rtsp://", "rtsps://", "rtmp://", "rtp://", "udp://",
+                                           "tcp://", "srt://"};
+    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
+        if (strncmp(spec, prefixes[i], strlen(prefixes[i])) == 0) return 1;
+    return strcmp(spec, "-") == 0;
+}
+
+/* Pictures' own source knows those better: a GIF is one to it, unless "video:" says otherwise. */
+static int32_t accepts(const char *spec, const uint8_t *head, size_t n) {
+    if (has_prefix(spec)) return 200;
+    if (head) return has_head(head, n) || has_ending(spec) ? 50 : 0;
+    return has_ending(spec) ? 50 : strchr(spec, '%') ? 5 : 0;
+}
+
+/* ---- the rest is ffmpeg.so's ---- */
+
+static cnr_status video_open(const char *spec, const char *split, void **state,
+                             cnr_source_info *info, cnr_error *err) {
+    const cnr_source *s = load(err);
+    return s ? s->open(spec, split, state, info, err) : CNR_E_IO;
+}
+
+static cnr_status video_read(void *state, int64_t index, cnr_sample *out, cnr_error *err) {
+    return loaded->read(state, index, out, err);
+}
+
+static void video_close(void *state) { loaded->close(state); }
+static void video_stop(void *state) { loaded->stop(state); }
+
+static cnr_status video_choose(void *state, const cnr_choice *span, cnr_source_info *info,
+                               cnr_error *err) {
+    return loaded->choose(state, span, info, err);
+}
+
+static cnr_status video_write_open(const char *spec, void **state, cnr_error *err) {
+    const cnr_source *s = load(err);
+    return s ? s->write_open(spec, state, err) : CNR_E_IO;
+}
+
+static cnr_status video_write_from(void *state, const char *spec, const cnr_choice *span,
+                                   cnr_error *err) {
+    return loaded->write_from(state, spec, span, err);
+}
+
+static cnr_status video_write_next(void *state, const cnr_sample *sample, cnr_error *err) {
+    return loaded->write_next(state, sample, err);
+}
+
+static cnr_status video_write_close(void *state, int32_t status, cnr_error *err) {
+    return loaded->write_close(state, status, err);
+}
+
+static const cnr_source source = {
+    .size = sizeof source,
+    .name = "video",
+    .syntax = "a video, /dev/video0, a URL (http, rtsp ...), - for one on standard input",
+    .summary = "Videos, cameras and streams by FFmpeg's libraries, frame by frame, with times;\n"
+               "video:FILE for all pictures of an animation or of frames-%04d.png, device:FORMAT:NAME\n"
+               "for other devices; writes .mp4, .mkv, .webm, .mov, .avi, .gif",
+    .accepts = accepts,
+    .open = video_open,
+    .read = video_read,
+    .close = video_close,
+    .write_open = video_write_open,
+    .write_next = video_write_next,
+    .write_close = video_write_close,
+    .write_from = video_write_from,
+    .choose = video_choose,
+    .stop = video_stop,
+};
+
+static cnr_status init(const cnr_host *given, struct cnr_registrar *registrar, cnr_error *err) {
+    (void)err;
+    host = given;
+    return host->add(registrar, CNR_KIND_SOURCE, &source);
+}
+
+CNR_PLUGIN("source-video", CNNRUN_VERSION, "videos, cameras and streams, in and out", "MIT", init)

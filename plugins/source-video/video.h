@@ -1,0 +1,69 @@
+/* Inside ffmpeg.so: an input that is opened (again), its frames as pictures, and the way out. */
+#ifndef VID_VIDEO_H
+#define VID_VIDEO_H
+
+#include <cnnrun/kit.h>
+#include <libavcodec/avcodec.h>
+#include <libavformat/avformat.h>
+#include <libswscale/swscale.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+extern const cnr_host *vid_host;
+
+#define VID_NS AV_TIME_BASE_Q_NS
+#define AV_TIME_BASE_Q_NS ((AVRational){1, 1000000000})
+#define VID_MAX_PIXELS (INT64_C(200) << 20)
+
+/* ---- input.c: what a spec stands for ---- */
+typedef struct vid_input {
+    char *spec;
+    AVFormatContext *format;
+    AVIOContext *io;        /* of a file */
+    int file;               /* its descriptor, -1: none */
+    int video;              /* the stream */
+    int is_live;            /* a device or a stream: what is not read is lost */
+    int is_network;
+    int64_t base_ns;        /* of the container's times; subtracted */
+    _Atomic int stopped;
+    _Atomic uint64_t until; /* monotonic ns by which something must have come; 0: no hurry */
+} vid_input;
+
+cnr_status vid_input_open(vid_input *in, const char *spec, cnr_error *err);
+void vid_input_close(vid_input *in);
+/* "PLACE: what: FFmpeg's words for code". */
+cnr_status vid_fail(cnr_error *err, const char *where, const char *what, int code);
+
+/* ---- frame.c: a frame to u8 H W 3, upright ---- */
+typedef struct vid_painter {
+    struct SwsContext *scaler;
+    int w, h, format, space, range; /* that the scaler is for */
+} vid_painter;
+cnr_status vid_paint(vid_painter *p, const AVFrame *frame, int turns, cnr_tensor *out,
+                     const char *where, cnr_error *err);
+void vid_painter_close(vid_painter *p);
+/* Quarter turns clockwise that make the stream's frames upright. */
+int vid_turns(const AVStream *stream);
+
+/* ---- write.c, sound.c ---- */
+cnr_status vid_write_open(const char *spec, void **state, cnr_error *err);
+cnr_status vid_write_from(void *state, const char *spec, const cnr_choice *span, cnr_error *err);
+cnr_status vid_write_next(void *state, const cnr_sample *sample, cnr_error *err);
+cnr_status vid_write_close(void *state, int32_t status, cnr_error *err);
+
+/* The sound of a video, copied as it is. */
+typedef struct vid_sound {
+    vid_input in;
+    cnr_choice span;
+    AVFormatContext *to;
+    int *streams;    /* of each of the input's, the output's; -1: left out */
+    AVPacket *ahead; /* read, and yet to be written */
+    int has_ahead, ended;
+} vid_sound;
+/* Streams are added to `to`, whose header is yet to be written. */
+cnr_status vid_sound_begin(vid_sound *s, AVFormatContext *to, cnr_error *err);
+/* What sounds up to that moment (INT64_MAX: all); with the span's begin at 0. */
+cnr_status vid_sound_until(vid_sound *s, int64_t ns, cnr_error *err);
+void vid_sound_close(vid_sound *s);
+
+#endif

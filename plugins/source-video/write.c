@@ -1,0 +1,284 @@
+/* Writing: pictures to a video, each at its time, in a file that appears whole when it is closed. */
+#include "video.h"
+#include <libavutil/imgutils.h>
+#include <libavutil/opt.h>
+
+enum { PIECE = 1 << 16, USUAL_RATE = 25 };
+
+typedef struct writer {
+    char *spec;
+    struct cnr_output *out;
+    AVFormatContext *format;
+    AVCodecContext *encoder;
+    AVStream *stream;
+    AVFrame *frame;
+    AVPacket *packet;
+    struct SwsContext *scaler;
+    int64_t w, h, c;    /* of the pictures */
+    int64_t last, step; /* in the encoder's time base: of the last picture, and to the one before */
+    int64_t at;         /* of the file */
+    int has_sound, began, scaled_w, scaled_h, scaled_c;
+    vid_sound sound;
+    AVRational rate, base, shape; /* of the source; 0/1: not known */
+    cnr_status failed;  /* of the file */
+    cnr_error why;
+} writer;
+
+/* ---- the file ---- */
+
+static int give(void *arg, uint8_t *data, int n) {
+    writer *w = arg;
+    if (!w->failed) w->failed = vid_host->output_write(w->out, data, (uint64_t)n, &w->why);
+    w->at += n;
+    return w->failed ? AVERROR(EIO) : n;
+}
+
+static int64_t go_to(void *arg, int64_t to, int whence) {
+    writer *w = arg;
+    if (whence & AVSEEK_SIZE) return AVERROR(ENOSYS);
+    if ((whence & ~AVSEEK_FORCE) == SEEK_CUR) to += w->at;
+    else if ((whence & ~AVSEEK_FORCE) != SEEK_SET) return AVERROR(ENOSYS);
+    if (!w->failed) w->failed = vid_host->output_seek(w->out, (uint64_t)to, &w->why);
+    w->at = to;
+    return w->failed ? AVERROR(EIO) : to;
+}
+
+static cnr_status fail(const writer *w, const char *what, int code, cnr_error *err) {
+    if (w->failed) return vid_host->fail(err, w->failed, w->why.where, "%s", w->why.text);
+    return vid_fail(err, w->spec, what, code);
+}
+
+cnr_status vid_write_open(const char *spec, void **state, cnr_error *err) {
+    if (!av_guess_format(NULL, spec, NULL))
+        return vid_host->fail(err, CNR_E_UNSUPPORTED, spec, "no kind of video has this ending");
+    writer *w = vid_host->alloc(sizeof *w);
+    if (!w) return vid_host->fail(err, CNR_E_MEMORY, spec, "out of memory");
+    memset(w, 0, sizeof *w);
+    w->last = -1;
+    w->sound.in.file = -1;
+    w->why.size = sizeof w->why;
+    w->spec = av_strdup(spec);
+    const cnr_status status = w->spec ? vid_host->output_begin(spec, 0, &w->out, err)
+                                      : vid_fail(err, spec, "", AVERROR(ENOMEM));
+    if (status) {
+        av_free(w->spec);
+        vid_host->free(w);
+        return status;
+    }
+    *state = w;
+    return CNR_OK;
+}
+
+cnr_status vid_write_from(void *state, const char *spec, const cnr_choice *span, cnr_error *err) {
+    writer *w = state;
+    if (w->began) return vid_host->fail(err, CNR_E_STATE, w->spec, "pictures were written already");
+    const cnr_status status = vid_input_open(&w->sound.in, spec, err);
+    if (status) return status;
+    w->sound.span = *span;
+    const AVStream *video = w->sound.in.format->streams[w->sound.in.video];
+    w->rate = video->avg_frame_rate.num > 0 ? video->avg_frame_rate : video->r_frame_rate;
+    w->base = video->time_base;
+    w->shape = video->sample_aspect_ratio;
+    if (vid_turns(video) % 2 && w->shape.num) w->shape = av_inv_q(w->shape);
+    w->has_sound = !w->sound.in.is_live;
+    if (!w->has_sound) vid_input_close(&w->sound.in);
+    return CNR_OK;
+}
+
+/* ---- beginning, with the first picture ---- */
+
+/* A base in which the source's times are whole numbers, if the container takes it. */
+static AVRational time_base(const writer *w, const AVCodec *codec) {
+    const AVRational rate = w->rate.num > 0 ? w->rate : (AVRational){USUAL_RATE, 1};
+    const int even = strcmp(w->format->oformat->name, "avi") == 0 || codec->id == AV_CODEC_ID_MPEG4 ||
+                     w->format->oformat->flags & AVFMT_NOTIMESTAMPS; /* frames have numbers, not times */
+    if (even) return av_inv_q(rate);
+    if (codec->id == AV_CODEC_ID_GIF) return (AVRational){1, 100};
+    return w->base.num ? w->base : (AVRational){1, 90000};
+}
+
+static const AVCodec *codec_of(const AVOutputFormat *format) {
+    /* what plays anywhere, where the container's usual one is slow or is not there */
+    static const enum AVCodecID choices[] = {AV_CODEC_ID_H264, AV_CODEC_ID_VP8, AV_CODEC_ID_MPEG4};
+    const AVCodec *codec = NULL;
+    if (format->video_codec == AV_CODEC_ID_GIF) return avcodec_find_encoder(AV_CODEC_ID_GIF);
+    for (size_t i = 0; !codec && i < sizeof choices / sizeof choices[0]; i++)
+        if (avformat_query_codec(format, choices[i], FF_COMPLIANCE_NORMAL) == 1)
+            codec = avcodec_find_encoder(choices[i]);
+    return codec ? codec : avcodec_find_encoder(format->video_codec);
+}
+
+static cnr_status open_encoder(writer *w, cnr_error *err) {
+    const AVCodec *codec = codec_of(w->format->oformat);
+    AVDictionary *options = NULL;
+    if (!codec) return vid_host->fail(err, CNR_E_UNSUPPORTED, w->spec, "FFmpeg has no encoder for it");
+    w->encoder = avcodec_alloc_context3(codec);
+    if (!w->encoder) return vid_fail(err, w->spec, "", AVERROR(ENOMEM));
+    AVCodecContext *e = w->encoder;
+    e->pix_fmt = codec->pix_fmts ? codec->pix_fmts[0] : AV_PIX_FMT_YUV420P;
+    const int planes = codec->id != AV_CODEC_ID_GIF;
+    if (planes) e->pix_fmt = AV_PIX_FMT_YUV420P;
+    if (codec->id == AV_CODEC_ID_GIF) e->pix_fmt = AV_PIX_FMT_RGB8;
+    e->width = (int)(planes ? (w->w + 1) & ~1 : w->w); /* halved colours want even sides */
+    e->height = (int)(planes ? (w->h + 1) & ~1 : w->h);
+    e->time_base = time_base(w, codec);
+    e->framerate = w->rate.num > 0 ? w->rate : (AVRational){USUAL_RATE, 1};
+    e->sample_aspect_ratio = w->shape;
+    e->max_b_frames = 0;
+    e->color_range = planes ? AVCOL_RANGE_MPEG : AVCOL_RANGE_UNSPECIFIED;
+    e->colorspace = planes ? AVCOL_SPC_SMPTE170M : AVCOL_SPC_UNSPECIFIED;
+    if (codec->id == AV_CODEC_ID_H264) {
+        av_dict_set(&options, "preset", "veryfast", 0);
+        av_dict_set(&options, "crf", "20", 0);
+    } else {
+        e->bit_rate = w->w * w->h * 8;
+        av_dict_set(&options, "deadline", "realtime", 0);
+        av_dict_set(&options, "cpu-used", "8", 0);
+    }
+    if (w->format->oformat->flags & AVFMT_GLOBALHEADER) e->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
+    const int code = avcodec_open2(e, codec, &options);
+    av_dict_free(&options);
+    return code < 0 ? vid_fail(err, w->spec, "its encoder can't be opened", code) : CNR_OK;
+}
+
+static cnr_status begin(writer *w, const cnr_tensor *picture, cnr_error *err) {
+    w->began = 1;
+    w->h = picture->dim[0];
+    w->w = picture->dim[1];
+    int code = avformat_alloc_output_context2(&w->format, NULL, NULL, w->spec);
+    if (code < 0) return vid_fail(err, w->spec, "can't be begun", code);
+    uint8_t *piece = av_malloc(PIECE);
+    AVIOContext *io = piece ? avio_alloc_context(piece, PIECE, 1, w, NULL, give, go_to) : NULL;
+    if (!io) {
+        av_free(piece);
+        return vid_fail(err, w->spec, "", AVERROR(ENOMEM));
+    }
+    w->format->pb = io;
+    cnr_status status = open_encoder(w, err);
+    if (status) return status;
+    w->stream = avformat_new_stream(w->format, NULL);
+    w->frame = av_frame_alloc();
+    w->packet = av_packet_alloc();
+    if (!w->stream || !w->frame || !w->packet) return vid_fail(err, w->spec, "", AVERROR(ENOMEM));
+    avcodec_parameters_from_context(w->stream->codecpar, w->encoder);
+    w->stream->time_base = w->encoder->time_base;
+    w->stream->avg_frame_rate = w->encoder->framerate;
+    w->stream->sample_aspect_ratio = w->shape;
+    w->frame->format = w->encoder->pix_fmt;
+    w->frame->width = w->encoder->width;
+    w->frame->height = w->encoder->height;
+    code = av_frame_get_buffer(w->frame, 0);
+    if (code < 0) return vid_fail(err, w->spec, "", code);
+    if (w->has_sound) {
+        status = vid_sound_begin(&w->sound, w->format, err);
+        if (status) return status;
+        av_dict_copy(&w->format->metadata, w->sound.in.format->metadata, 0);
+    }
+    code = avformat_write_header(w->format, NULL);
+    return code < 0 ? fail(w, "can't be begun", code, err) : CNR_OK;
+}
+
+/* ---- pictures ---- */
+
+/* To the encoder's pixels; one that has another size than the first is scaled to it. */
+static cnr_status paint(writer *w, const cnr_tensor *p, cnr_error *err) {
+    const int width = (int)p->dim[1], height = (int)p->dim[0], c = (int)p->dim[2];
+    if (!w->scaler || w->scaled_w != width || w->scaled_h != height || w->scaled_c != c) {
+        sws_freeContext(w->scaler);
+        w->scaler = sws_getContext(width, height, c == 1 ? AV_PIX_FMT_GRAY8 : AV_PIX_FMT_RGB24,
+                                   (int)w->w, (int)w->h, w->encoder->pix_fmt,
+                                   SWS_BILINEAR | SWS_ACCURATE_RND, NULL, NULL, NULL);
+        w->scaled_w = width;
+        w->scaled_h = height;
+        w->scaled_c = c;
+        if (!w->scaler) return vid_fail(err, w->spec, "", AVERROR(ENOMEM));
+    }
+    int code = av_frame_make_writable(w->frame);
+    if (code < 0) return vid_fail(err, w->spec, "", code);
+    const uint8_t *const planes[4] = {p->data};
+    const int strides[4] = {width * c};
+    sws_scale(w->scaler, planes, strides, 0, height, w->frame->data, w->frame->linesize);
+    if (w->encoder->width > w->w) /* the column and the row that make its sides even */
+        for (int y = 0; y < (int)w->h; y++)
+            w->frame->data[0][y * w->frame->linesize[0] + w->w] =
+                w->frame->data[0][y * w->frame->linesize[0] + w->w - 1];
+    if (w->encoder->height > w->h)
+        memcpy(w->frame->data[0] + w->h * w->frame->linesize[0],
+               w->frame->data[0] + (w->h - 1) * w->frame->linesize[0], (size_t)w->encoder->width);
+    return CNR_OK;
+}
+
+/* All that the encoder has ready; frame NULL: the end. */
+static cnr_status encode(writer *w, const AVFrame *frame, cnr_error *err) {
+    int code = avcodec_send_frame(w->encoder, frame);
+    while (code >= 0) {
+        code = avcodec_receive_packet(w->encoder, w->packet);
+        if (code == AVERROR(EAGAIN) || code == AVERROR_EOF) return CNR_OK;
+        if (code < 0) break;
+        w->packet->stream_index = w->stream->index;
+        if (!w->packet->duration) w->packet->duration = w->step;
+        av_packet_rescale_ts(w->packet, w->encoder->time_base, w->stream->time_base);
+        code = av_interleaved_write_frame(w->format, w->packet);
+    }
+    return fail(w, "can't be written", code, err);
+}
+
+static int64_t time_of(const writer *w, const cnr_sample *sample) {
+    const int timed = sample->time_ns || (sample->is_timed && w->last < 0);
+    const int64_t usual = av_rescale_q(1, av_inv_q(w->encoder->framerate), w->encoder->time_base);
+    const int64_t next = w->last < 0 ? 0 : w->last + (usual > 0 ? usual : 1);
+    if (!timed) return next;
+    const int64_t ns = (int64_t)(sample->time_ns - w->sound.span.from_ns);
+    const int64_t at = av_rescale_q(ns < 0 ? 0 : ns, VID_NS, w->encoder->time_base);
+    return at > w->last ? at : w->last + 1;
+}
+
+cnr_status vid_write_next(void *state, const cnr_sample *sample, cnr_error *err) {
+    writer *w = state;
+    cnr_status status = w->began ? CNR_OK : begin(w, &sample->picture, err);
+    if (!status) status = paint(w, &sample->picture, err);
+    if (status) return status;
+    const int64_t at = time_of(w, sample);
+    if (w->has_sound)
+        status = vid_sound_until(&w->sound, av_rescale_q(at, w->encoder->time_base, VID_NS), err);
+    if (status) return status;
+    w->step = w->last < 0 ? av_rescale_q(1, av_inv_q(w->encoder->framerate), w->encoder->time_base)
+                          : at - w->last;
+    w->frame->pts = w->last = at;
+    w->frame->pict_type = AV_PICTURE_TYPE_NONE;
+    return encode(w, w->frame, err);
+}
+
+static cnr_status finish(writer *w, cnr_error *err) {
+    if (!w->format || !w->encoder)
+        return vid_host->fail(err, CNR_E_STATE, w->spec, "no picture was written");
+    cnr_status status = encode(w, NULL, err);
+    if (!status && w->has_sound) /* cut where the pictures end, if they were cut */
+        status = vid_sound_until(&w->sound, w->sound.span.to_ns
+                                                ? av_rescale_q(w->last + w->step, w->encoder->time_base, VID_NS)
+                                                : INT64_MAX, err);
+    const int code = status ? 0 : av_write_trailer(w->format);
+    if (code < 0) status = fail(w, "can't be ended", code, err);
+    if (!status && w->format->pb) avio_flush(w->format->pb);
+    if (!status && w->failed) status = fail(w, "", 0, err);
+    return status;
+}
+
+cnr_status vid_write_close(void *state, int32_t status, cnr_error *err) {
+    writer *w = state;
+    if (!status) status = finish(w, err);
+    if (w->format && w->format->pb) {
+        av_freep(&w->format->pb->buffer);
+        avio_context_free(&w->format->pb);
+    }
+    vid_sound_close(&w->sound);
+    sws_freeContext(w->scaler);
+    av_frame_free(&w->frame);
+    av_packet_free(&w->packet);
+    avcodec_free_context(&w->encoder);
+    avformat_free_context(w->format);
+    status = vid_host->output_end(w->out, status, err);
+    av_free(w->spec);
+    vid_host->free(w);
+    return (cnr_status)status;
+}
