@@ -80,7 +80,7 @@ is("@{$odd[0]}[2, 3]", '241 321', 'odd sizes');
     close $out;
     my $said = `$build/cnnrun $script $dir/broken.mp4 2>&1 >$dir/lines`;
     open my $lines, '<', "$dir/lines" or die;
-    my $n = () = <$lines> =~ /\n/g;
+    my $n = () = <$lines>;
     is($?, 0, 'broken frames in the middle are survived');
     cmp_ok($n, '>', 40, "most frames come all the same ($n of 60)");
     like($said, qr/broken/, 'and it is told');
