@@ -7,9 +7,12 @@
 #define WEIGHT_RUN 8
 /* Of k: the weights of a unit that stay in the first-level cache. */
 #define MOST_K 256
-/* Floats of a padded strip, and of the input of a task that needs none: second-level and first. */
-#define STRIP_LIMIT ((int64_t)128 << 10)
-#define DIRECT_LIMIT ((int64_t)16 << 10)
+#define MOST_AHEAD 8 /* cache lines a run: more come too fast */
+/* Floats of weights that the second-level cache holds beside a strip; of a strip's input then, and
+ * where they do not stay there and so should not be read often. */
+#define WEIGHTS_LIMIT ((int64_t)192 << 10)
+#define STRIP_LIMIT ((int64_t)96 << 10)
+#define STRIP_MOST ((int64_t)384 << 10)
 /* Less work than this is not worth a task of its own. */
 #define TASK_FLOPS 1e6
 
@@ -25,6 +28,7 @@ typedef struct blocked_conv {
     int64_t vectors, units, unit_k; /* of a group; floats of a whole unit's weights */
     int64_t strip, strips, chunk, chunks; /* rows of a strip, units of a chunk */
     int64_t room;                 /* floats a thread */
+    int32_t ahead;                /* weights lie far away: they are asked for early */
     int64_t k, runs, count;
     int64_t run[];
 } blocked_conv;
@@ -135,9 +139,10 @@ static void plan_tasks(blocked_conv *s, int64_t images, int32_t threads) {
     const cnr_window *w = &s->w;
     const int64_t reach = (w->kernel[1] - 1) * w->dilation[1];
     const int64_t row = s->copied ? s->icg * s->pitch : s->icg * s->columns * w->stride[2];
-    int64_t most = (s->copied ? STRIP_LIMIT : DIRECT_LIMIT) / cnr_max(1, row);
+    int64_t most = (s->k * s->ocg > WEIGHTS_LIMIT ? STRIP_MOST : STRIP_LIMIT) / cnr_max(1, row);
     if (s->copied) most -= reach;
     most = cnr_max(1, most / w->stride[1]);
+    s->ahead = s->k * s->ocg > WEIGHTS_LIMIT;
     const double flops = 2.0 * (double)s->k * (double)s->out_plane * (double)s->cout * (double)images;
     const int64_t wanted = threads < 2 ? 1 : cnr_min(8 * threads, (int64_t)(flops / TASK_FLOPS));
     s->strips = cnr_max(1, cnr_div_up(s->rows, most));
@@ -267,10 +272,12 @@ static void begin_unit(const blocked_job *job, int64_t group, int64_t u, unit *o
         out->bias[i] = job->bias && first + i < s->ocg ? job->bias[group * s->ocg + first + i] : 0.0f;
 }
 
-/* Rows [row0, row1) of a unit, for k of runs [r0, r1). */
+/* Rows [row0, row1) of a unit; meanwhile the weights behind these come closer, `next` floats. */
 static void unit_rows(const blocked_job *job, neon_conv_tile *t, const float *x, int64_t y_at,
-                      int64_t row0, int64_t row1) {
+                      int64_t row0, int64_t row1, int64_t next) {
     const blocked_conv *s = job->s;
+    const int64_t tiles = (row1 - row0) * cnr_div_up(s->columns, s->tile);
+    t->ahead_lines = cnr_min(MOST_AHEAD, cnr_div_up(cnr_div_up(next, 16), tiles * t->runs));
     for (int64_t row = row0; row < row1; row++) {
         const float *from = x + (s->copied ? row - row0 : row) * s->row_step;
         const int64_t first = row * s->columns;
@@ -282,6 +289,7 @@ static void unit_rows(const blocked_job *job, neon_conv_tile *t, const float *x,
             t->y = job->y + at;
             if (t->operand) t->operand = job->operand + at;
             neon_uk->conv_tile(t);
+            t->ahead += t->ahead_lines * t->runs * 16;
         }
     }
 }
@@ -319,7 +327,9 @@ static void rows_of_chunk(const blocked_job *job, const float *x, int64_t group,
                 u.tile.bound = s->end.bound;
                 u.tile.operand = job->operand;
             }
-            unit_rows(job, &u.tile, x, y_at, row0, row1);
+            const int64_t size = u.tile.runs * s->count * u.tile.vectors * neon_uk->vl;
+            u.tile.ahead = i + 1 < u1 ? u.tile.weight + s->unit_k : u.tile.weight + size;
+            unit_rows(job, &u.tile, x, y_at, row0, row1, s->ahead ? size : 0);
             if (last && s->end.rest.first < s->end.rest.n) end_unit(job, &u, y_at, row0, row1);
         }
 }

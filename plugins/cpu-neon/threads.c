@@ -37,11 +37,18 @@ typedef struct worker {
     int32_t index;
 } worker;
 
+/* One thread's indices, side by side: so that what it wrote in one loop is in its own cache when it
+ * reads that in the next. Who has done with its own takes of others'. */
+typedef struct share {
+    _Alignas(64) atomic_llong next;
+    long long end;
+} share;
+
 struct neon_threads {
     void (*fn)(void *arg, int64_t i, int32_t thread);
     void *arg;
-    int64_t n;
-    _Alignas(64) atomic_llong next;
+    int32_t n_shares;
+    share *shares;
     _Alignas(64) atomic_uint gate;
     _Alignas(64) atomic_uint epoch;
     atomic_int busy, stop, asleep;
@@ -60,18 +67,34 @@ static inline void relax(void) {
 #endif
 }
 
-/* Runs of indices, shorter towards the end: neighbours share cache lines at their borders, so most of
- * them stay with one thread, and whoever is held up leaves little that others must wait for. */
+/* Its own indices, then what others have not come to. */
 static void take_indices(neon_threads *p, int32_t thread) {
-    const int64_t threads = p->workers + !p->pinned;
-    for (;;) {
-        const int64_t left = p->n - atomic_load_explicit(&p->next, memory_order_relaxed);
-        const int64_t run = cnr_max(1, left / (2 * threads));
-        int64_t i = atomic_fetch_add_explicit(&p->next, run, memory_order_relaxed);
-        const int64_t end = cnr_min(p->n, i + run);
-        if (i >= p->n) return;
-        for (; i < end; i++) p->fn(p->arg, i, thread);
+    for (int32_t k = 0; k < p->n_shares; k++) {
+        share *s = &p->shares[(thread + k) % p->n_shares];
+        for (;;) {
+            if (k && atomic_load_explicit(&s->next, memory_order_relaxed) >= s->end) break;
+            const int64_t i = atomic_fetch_add_explicit(&s->next, 1, memory_order_relaxed);
+            if (i >= s->end) break;
+            p->fn(p->arg, i, thread);
+        }
     }
+}
+
+static void share_out(neon_threads *p, int64_t n) {
+    const int64_t each = n / p->n_shares, more = n % p->n_shares;
+    int64_t at = 0;
+    for (int32_t k = 0; k < p->n_shares; k++) {
+        atomic_store_explicit(&p->shares[k].next, at, memory_order_relaxed);
+        at += each + (k < more);
+        p->shares[k].end = at;
+    }
+}
+
+static int all_taken(neon_threads *p) {
+    for (int32_t k = 0; k < p->n_shares; k++)
+        if (atomic_load_explicit(&p->shares[k].next, memory_order_relaxed) < p->shares[k].end)
+            return 0;
+    return 1;
 }
 
 /* Returns when epoch is no longer `seen`: first spins, then gives way, then sleeps. */
@@ -134,7 +157,8 @@ static int start(worker *w, const int32_t *cpus, int32_t n_cpus) {
 }
 
 neon_threads *neon_threads_open(int32_t n, const int32_t *cpus, int32_t n_cpus, int32_t *got) {
-    const size_t bytes = sizeof(neon_threads) + (size_t)n * sizeof(worker);
+    const size_t own = (sizeof(neon_threads) + (size_t)n * sizeof(worker) + 63) / 64 * 64;
+    const size_t bytes = own + (size_t)(n + 1) * sizeof(share);
     neon_threads *p = neon_host->alloc(bytes);
     *got = 1;
     if (!p) return NULL;
@@ -143,6 +167,7 @@ neon_threads *neon_threads_open(int32_t n, const int32_t *cpus, int32_t n_cpus, 
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->wake, NULL);
     p->pinned = n_cpus > 0;
+    p->shares = (share *)(void *)((char *)p + own);
     for (int32_t i = p->pinned ? 0 : 1; i < n; i++) {
         worker *w = &p->at[p->workers];
         w->pool = p;
@@ -151,6 +176,7 @@ neon_threads *neon_threads_open(int32_t n, const int32_t *cpus, int32_t n_cpus, 
         p->workers++;
         *got = i + 1;
     }
+    p->n_shares = p->pinned ? p->workers : p->workers + 1;
     return p;
 }
 
@@ -172,13 +198,12 @@ void neon_threads_run(neon_threads *p, int64_t n, void (*fn)(void *, int64_t, in
     }
     p->fn = fn;
     p->arg = arg;
-    p->n = n;
-    atomic_store_explicit(&p->next, 0, memory_order_relaxed);
+    share_out(p, n);
     atomic_fetch_and_explicit(&p->gate, ~CLOSED, memory_order_release);
     call_workers(p);
     unsigned turn = 0;
     if (!p->pinned) take_indices(p, 0);
-    else while (atomic_load_explicit(&p->next, memory_order_relaxed) < n)
+    else while (!all_taken(p))
             if (relax(), ++turn % 256 == 0) sched_yield();
     atomic_fetch_or_explicit(&p->gate, CLOSED, memory_order_relaxed);
     turn = 0;

@@ -84,9 +84,10 @@ INLINE void conv_sum(const neon_conv_tile *t, float *sum, const int n, const int
         for (int v = 0; v < nv; v++)
             acc[j][v] = load(t->more ? sum + (v * n + j) * VL : t->bias + v * VL);
     }
-    const float *w = t->weight;
+    const float *w = t->weight, *ahead = t->ahead;
     for (int64_t r = 0; r < t->runs; r++) {
         const float *x = t->x + t->run[r];
+        for (int64_t l = t->ahead_lines; l > 0; l--, ahead += 16) __builtin_prefetch(ahead, 0, 2);
         for (int64_t i = t->count; i > 0; i--, x++, w += nv * VL) {
             vec k[TILE_VECTORS];
             UNROLL(4)
