@@ -57,24 +57,41 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     return CNR_OK;
 }
 
-static void one_plane(void *arg, int64_t i, int32_t thread) {
-    const cnr_run *run = arg;
+/* Floats of a task. */
+#define TASK ((int64_t)1 << 15)
+
+static void one_plane(const cnr_run *run, int64_t i) {
     const channelwise_state *s = run->state;
     const int64_t blocks = s->channels / s->block, n = s->plane * s->block, first = i * n;
     const float *by = neon_floats(run->node->inputs[!s->each]) + i / blocks * s->step +
                       i % blocks * s->block;
     float *y = (float *)run->outputs[0]->data + first;
-    (void)thread;
     const int mul = s->kind == NEON_LINK_MUL;
     neon_uk->affine_block(neon_floats(run->node->inputs[s->each]) + first, mul ? by : NULL,
                           mul ? NULL : by, s->block, s->plane, y);
     neon_chain_run(&s->chain, run->node, y, first, n);
 }
 
+static int64_t planes_a_task(const channelwise_state *s) {
+    return cnr_max(1, TASK / cnr_max(1, s->plane * s->block));
+}
+
+static int64_t all_planes(const cnr_run *run, const channelwise_state *s) {
+    return run->outputs[0]->dim[0] * (s->channels / s->block);
+}
+
+static void some_planes(void *arg, int64_t i, int32_t thread) {
+    const cnr_run *run = arg;
+    const int64_t step = planes_a_task(run->state);
+    (void)thread;
+    for (int64_t p = i * step; p < cnr_min(all_planes(run, run->state), (i + 1) * step); p++)
+        one_plane(run, p);
+}
+
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const channelwise_state *s = run->state;
     (void)err;
-    cnr_parallel(run->stream, run->outputs[0]->dim[0] * (s->channels / s->block), one_plane,
+    cnr_parallel(run->stream, cnr_div_up(all_planes(run, s), planes_a_task(s)), some_planes,
                  (void *)run);
     return CNR_OK;
 }

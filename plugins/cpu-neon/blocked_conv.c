@@ -144,12 +144,15 @@ static void plan_tasks(blocked_conv *s, int64_t images, int32_t threads) {
     most = cnr_max(1, most / w->stride[1]);
     s->ahead = s->k * s->ocg > WEIGHTS_LIMIT;
     const double flops = 2.0 * (double)s->k * (double)s->out_plane * (double)s->cout * (double)images;
-    const int64_t wanted = threads < 2 ? 1 : cnr_min(8 * threads, (int64_t)(flops / TASK_FLOPS));
+    const int64_t wanted = threads < 2 ? 1 : cnr_min(4 * threads, (int64_t)(flops / TASK_FLOPS) + threads);
     s->strips = cnr_max(1, cnr_div_up(s->rows, most));
-    const int64_t have = cnr_max(1, s->strips * images * s->group);
-    s->chunks = cnr_max(1, cnr_min(s->units, cnr_div_up(wanted, have)));
-    if (have * s->chunks < wanted)
-        s->strips = cnr_min(s->rows, s->strips * cnr_div_up(wanted, have * s->chunks));
+    const int64_t others = cnr_max(1, images * s->group);
+    /* Rows stay with the threads that made them, where that is worth reading the weights twice. */
+    const int by_rows = s->k * s->ocg <= 2 * s->icg * s->in_plane;
+    if (by_rows) s->strips = cnr_max(s->strips, cnr_min(s->rows, cnr_div_up(wanted, others)));
+    s->chunks = cnr_max(1, cnr_min(s->units, cnr_div_up(wanted, others * s->strips)));
+    if (others * s->strips * s->chunks < wanted)
+        s->strips = cnr_min(s->rows, s->strips * cnr_div_up(wanted, others * s->strips * s->chunks));
     s->strip = cnr_max(1, cnr_div_up(s->rows, cnr_max(1, s->strips)));
     s->strips = cnr_div_up(s->rows, s->strip);
     s->chunk = cnr_div_up(s->units, s->chunks);
@@ -277,7 +280,7 @@ static void unit_rows(const blocked_job *job, neon_conv_tile *t, const float *x,
                       int64_t row0, int64_t row1, int64_t next) {
     const blocked_conv *s = job->s;
     const int64_t tiles = (row1 - row0) * cnr_div_up(s->columns, s->tile);
-    t->ahead_lines = cnr_min(MOST_AHEAD, cnr_div_up(cnr_div_up(next, 16), tiles * t->runs));
+    t->ahead_lines = cnr_min(MOST_AHEAD, cnr_div_up(cnr_div_up(next, 16), cnr_max(1, tiles * t->runs)));
     for (int64_t row = row0; row < row1; row++) {
         const float *from = x + (s->copied ? row - row0 : row) * s->row_step;
         const int64_t first = row * s->columns;

@@ -3,25 +3,32 @@
 #include "pool.h"
 
 /* Elementary steps that are worth a task of their own. */
-#define TASK_STEPS ((int64_t)1 << 18)
+#define TASK_STEPS ((int64_t)1 << 19)
+/* Less than this is not worth a second thread; fewer rows than this read too many twice. */
+#define LEAST_STEPS ((int64_t)1 << 16)
+#define LEAST_ROWS 3
 
 typedef struct planes_state {
     neon_plane plane;
     neon_ending end;
     neon_window_kind kind;
     int64_t channels, block, in, out, taps; /* in, out: positions of a plane */
-    int64_t strip, strips, together;        /* rows of a strip; planes of a task */
+    int64_t strip, strips, together, parts; /* rows of a strip; blocks of a task */
     float scale[];
 } planes_state;
 
 static void plan_tasks(planes_state *s, int64_t images, int32_t threads) {
-    const int64_t planes = images * (s->channels / s->block), rows = s->plane.row1;
-    const int64_t steps = s->out * s->block * s->taps; /* of a plane */
-    const int64_t wanted = threads < 2 ? 1 : cnr_min(8 * threads, planes * steps / TASK_STEPS);
-    s->together = cnr_max(1, planes / cnr_max(1, wanted));
-    s->strips = planes < wanted ? cnr_min(rows, cnr_div_up(wanted, cnr_max(1, planes))) : 1;
-    s->strip = cnr_max(1, cnr_div_up(rows, cnr_max(1, s->strips)));
-    s->strips = cnr_div_up(rows, s->strip);
+    const int64_t blocks = s->channels / s->block, rows = s->plane.row1;
+    const int64_t steps = images * blocks * s->out * s->block * s->taps;
+    int64_t wanted = threads < 2 ? 1 : cnr_min(4 * threads, cnr_max(threads, steps / TASK_STEPS));
+    if (steps < LEAST_STEPS) wanted = 1;
+    /* Rows first: the threads have them from the layer before. */
+    s->strips = cnr_max(1, cnr_min(rows / LEAST_ROWS, cnr_div_up(wanted, cnr_max(1, images))));
+    s->strip = cnr_max(1, cnr_div_up(rows, s->strips));
+    s->strips = cnr_max(1, cnr_div_up(rows, s->strip));
+    const int64_t parts = cnr_div_up(wanted, cnr_max(1, images * s->strips));
+    s->together = cnr_max(1, cnr_div_up(blocks, cnr_max(1, cnr_min(blocks, parts))));
+    s->parts = cnr_max(1, cnr_div_up(blocks, s->together));
 }
 
 /* The average's factors, as the plain kernel has them. */
@@ -89,18 +96,17 @@ static void one_plane(const planes_job *job, int64_t i, int64_t row0, int64_t ro
 static void one_task(void *arg, int64_t i, int32_t thread) {
     const planes_job *job = arg;
     const planes_state *s = job->s;
-    const int64_t planes = job->run->node->inputs[0]->dim[0] * (s->channels / s->block);
-    const int64_t row0 = i % s->strips * s->strip, row1 = cnr_min(s->plane.row1, row0 + s->strip);
-    const int64_t first = i / s->strips * s->together;
+    const int64_t blocks = s->channels / s->block, image = i / s->parts / s->strips;
+    const int64_t row0 = i / s->parts % s->strips * s->strip;
+    const int64_t first = i % s->parts * s->together;
     (void)thread;
     if (cnr_cancelled(job->run->stream)) return;
-    for (int64_t p = first; p < cnr_min(planes, first + s->together); p++)
-        one_plane(job, p, row0, row1);
+    for (int64_t q = first; q < cnr_min(blocks, first + s->together); q++)
+        one_plane(job, image * blocks + q, row0, cnr_min(s->plane.row1, row0 + s->strip));
 }
 
 void neon_planes_run(const cnr_run *run, const float *weight, const float *bias) {
     const planes_state *s = run->state;
-    const int64_t planes = run->node->inputs[0]->dim[0] * (s->channels / s->block);
     planes_job job = {s, run, neon_floats(run->node->inputs[0]), weight, bias, run->outputs[0]->data};
-    cnr_parallel(run->stream, cnr_div_up(planes, s->together) * s->strips, one_task, &job);
+    cnr_parallel(run->stream, run->node->inputs[0]->dim[0] * s->strips * s->parts, one_task, &job);
 }
