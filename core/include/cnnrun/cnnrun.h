@@ -560,6 +560,19 @@ cnr_status cnr_quantize(cnr_model *model, const cnr_quantize_options *options,
                         cnr_error *err);
 void cnr_quantizing_free(cnr_quantizing *quantizing);
 
+/* ---- objects (since 1.2): what plugins bring with a state and methods on tensors: a tracker ---- */
+
+typedef struct cnr_instance cnr_instance; /* one thread at a time */
+/* options: "name=value", NULL-terminated, or NULL; a value is a number, numbers with commas between, true,
+ * false or a text. plugin.h (cnr_object) says what tensors stand for numbers, lists and texts. */
+cnr_status cnr_object_make(cnr_runtime *rt, const char *name, const char *const *options,
+                           cnr_instance **out, cnr_error *err);
+/* The method whose signature begins with that name. Results are the object's until its next call. */
+cnr_status cnr_object_call(cnr_instance *object, const char *method, const cnr_tensor *const *inputs,
+                           int32_t n_inputs, const cnr_tensor **outputs, int32_t n_outputs,
+                           cnr_error *err);
+void cnr_object_free(cnr_instance *object); /* before cnr_close */
+
 /* ---- frequencies by a policy (since 1.2): a Lua file, evaluated every 0.1 s beside what runs, on a
  * recording or on a played machine. governors/README.md is what it sees and may answer. ---- */
 

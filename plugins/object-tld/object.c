@@ -1,0 +1,206 @@
+/* The object "tld": its options, its methods. */
+#include "tld.h"
+#include <math.h>
+
+typedef struct call {
+    tld_tracker *t;
+    const cnr_tensor *const *in;
+    cnr_tensor *const *out;
+    cnr_error *err;
+} call;
+
+static void destroy(void *state) {
+    tld_tracker_free(state);
+    tld_host->free(state);
+}
+
+static cnr_status create(const cnr_attr *const *options, int32_t n, void **state, cnr_error *err) {
+    tld_tracker *t = tld_host->alloc(sizeof *t);
+    if (!t) return tld_host->fail(err, CNR_E_MEMORY, "tld", "out of memory");
+    memset(t, 0, sizeof *t);
+    const cnr_status status = tld_options_read(options, n, &t->o, err);
+    if (status) destroy(t);
+    else *state = t;
+    return status;
+}
+
+/* Result `i`; its data is to be filled. NULL, err filled: out of memory. */
+static void *give(const call *c, int32_t i, int32_t dtype, int32_t rank, int64_t d0, int64_t d1) {
+    cnr_tensor *t = c->out[i];
+    t->dtype = dtype;
+    t->rank = rank;
+    t->dim[0] = d0;
+    t->dim[1] = d1;
+    t->data = tld_host->alloc((size_t)cnr_dense_bytes(t) + 1);
+    if (!t->data) tld_host->fail(c->err, CNR_E_MEMORY, "tld", "out of memory");
+    return t->data;
+}
+
+static cnr_status init(const call *c) {
+    const cnr_tensor *box = c->in[1];
+    if (box->dtype != CNR_f64 || cnr_count(box) != 4)
+        return tld_host->fail(c->err, CNR_E_ARG, "box", "want four numbers: x, y, width, height");
+    const double *v = box->data;
+    return tld_init(c->t, c->in[0], (tld_box){v[0], v[1], v[2], v[3]}, c->err);
+}
+
+static cnr_status track(const call *c) {
+    CNR_TRY(tld_track(c->t, c->in[0], c->err));
+    double *box = give(c, 0, CNR_f64, 1, 4, 1), *confidence = box ? give(c, 1, CNR_f64, 0, 1, 1) : NULL;
+    if (!confidence) return CNR_E_MEMORY;
+    memcpy(box, (double[]){c->t->box.x, c->t->box.y, c->t->box.w, c->t->box.h}, 4 * sizeof *box);
+    *confidence = c->t->confidence;
+    return CNR_OK;
+}
+
+static cnr_status detections(const call *c) {
+    const tld_tracker *t = c->t;
+    double *v = give(c, 0, CNR_f64, 2, t->n_found, 5);
+    if (!v) return CNR_E_MEMORY;
+    for (int32_t i = 0; i < t->n_found; i++, v += 5) {
+        const tld_found *f = &t->found[i];
+        memcpy(v, (double[]){f->box.x, f->box.y, f->box.w, f->box.h, f->similarity}, 5 * sizeof *v);
+    }
+    return CNR_OK;
+}
+
+/* Each shelf as one grey picture, patches above each other. */
+static cnr_status patches(const call *c) {
+    for (int32_t k = 0; k < 2; k++) {
+        const tld_shelf *s = k ? &c->t->nearest.negative : &c->t->nearest.positive;
+        cnr_tensor *out = c->out[k];
+        uint8_t *v = give(c, k, CNR_u8, 2, (int64_t)s->n * TLD_SIDE, TLD_SIDE);
+        if (!v) return CNR_E_MEMORY;
+        out->rank = 3;
+        out->dim[2] = 1;
+        for (int32_t i = 0; i < s->n; i++)
+            for (int32_t p = 0; p < TLD_PATCH; p++)
+                v[i * TLD_PATCH + p] = (uint8_t)fmax(0, fmin(255, 128 + 640 * s->at[i * TLD_PATCH_PITCH + p]));
+    }
+    return CNR_OK;
+}
+
+static cnr_status times(const call *c) {
+    const tld_times *t = &c->t->times;
+    const double list[] = {t->view, t->flow, t->variance, t->ferns, t->nearest, t->learning, t->all,
+                           (double)c->t->grid.windows, (double)c->t->scan.past, (double)c->t->scan.n};
+    double *v = give(c, 0, CNR_f64, 1, CNR_ROWS(list), 1);
+    if (!v) return CNR_E_MEMORY;
+    memcpy(v, list, sizeof list);
+    return CNR_OK;
+}
+
+static cnr_status save(const call *c) {
+    uint8_t *data;
+    size_t bytes;
+    CNR_TRY(tld_save(c->t, &data, &bytes, c->err));
+    *c->out[0] = (cnr_tensor){.size = c->out[0]->size, .dtype = CNR_u8, .rank = 1,
+                              .dim = {(int64_t)bytes}, .data = data};
+    return CNR_OK;
+}
+
+static cnr_status load(const call *c) {
+    const cnr_tensor *model = c->in[0];
+    if (model->dtype != CNR_u8 || model->rank != 1)
+        return tld_host->fail(c->err, CNR_E_ARG, "model", "want what save gave");
+    return tld_load(c->t, model->data, (size_t)model->dim[0], c->err);
+}
+
+/* What the detector thinks of the window of its own that is nearest to a box: variance and mean posterior,
+ * similarity, by parts of what it wants of each. */
+static cnr_status look(const call *c) {
+    tld_tracker *t = c->t;
+    const tld_view *v = &t->views[t->now];
+    const double *b = c->in[0]->data;
+    uint16_t codes[TLD_MOST_FERNS];
+    float patch[TLD_PATCH_PITCH];
+    int64_t near[50];
+    tld_similar s;
+    double best[8] = {0};
+    if (c->in[0]->dtype != CNR_f64 || cnr_count(c->in[0]) != 4 || !t->begun || !v->block)
+        return tld_host->fail(c->err, CNR_E_ARG, "box", "want four numbers, and a picture before");
+    const int32_t n = tld_closest(&t->grid, (tld_box){b[0], b[1], b[2], b[3]}, 0.3, 50, near);
+    best[7] = n;
+    for (int32_t i = 0; i < n; i++) {
+        const tld_box w = tld_window(&t->grid, near[i]);
+        tld_codes(&t->ferns, v, w, NULL, NULL, codes);
+        tld_patch(v, w, patch);
+        tld_compare(&t->nearest, patch, 1, &s);
+        best[0] = fmax(best[0], tld_variance(v, (int32_t)w.x, (int32_t)w.y, (int32_t)w.w, (int32_t)w.h) / t->least_variance);
+        best[1] = fmax(best[1], tld_vote(&t->ferns, codes));
+        best[2] = fmax(best[2], (double)s.relative);
+        best[3] = fmax(best[3], (double)s.conservative);
+    }
+    best[4] = t->fern_threshold;
+    best[5] = t->nn_threshold;
+    best[6] = t->valid_threshold;
+    double *out = give(c, 0, CNR_f64, 1, 8, 1);
+    if (!out) return CNR_E_MEMORY;
+    memcpy(out, best, sizeof best);
+    return CNR_OK;
+}
+
+/* An option, from now on: tracking and learning only, since nothing is laid out by them. */
+static cnr_status change(const call *c, double *option) {
+    if (c->in[0]->dtype != CNR_f64 || cnr_count(c->in[0]) != 1)
+        return tld_host->fail(c->err, CNR_E_ARG, "tld", "want true or false");
+    *option = *(const double *)c->in[0]->data != 0;
+    return CNR_OK;
+}
+
+static cnr_status tracking(const call *c) { return change(c, &c->t->o.tracking); }
+static cnr_status learning(const call *c) { return change(c, &c->t->o.learning); }
+
+static cnr_status options(const call *c) {
+    char *text = tld_options_text();
+    if (!text) return tld_host->fail(c->err, CNR_E_MEMORY, "tld", "out of memory");
+    *c->out[0] = (cnr_tensor){.size = c->out[0]->size, .dtype = CNR_u8, .rank = 1,
+                              .dim = {(int64_t)strlen(text)}, .data = text};
+    return CNR_OK;
+}
+
+/* ---- the table ---- */
+
+#define METHODS(X)                                                                                   \
+    X(init, 2, 0, "init(picture, { x, y, width, height })")                                         \
+    X(track, 1, 2, "track(picture) -> box, confidence")                                             \
+    X(detections, 0, 1, "detections() -> boxes")                                                    \
+    X(patches, 0, 2, "patches() -> positive, negative")                                             \
+    X(times, 0, 1, "times() -> list")                                                               \
+    X(save, 0, 1, "save() -> model")                                                                \
+    X(load, 1, 0, "load(model)")                                                                    \
+    X(look, 1, 1, "look({ x, y, width, height }) -> list")                                          \
+    X(tracking, 1, 0, "tracking(on)")                                                               \
+    X(learning, 1, 0, "learning(on)")                                                               \
+    X(options, 0, 1, "options() -> text")
+
+static const struct method {
+    cnr_status (*run)(const call *c);
+    int32_t n_in, n_out;
+} table[] = {
+#define X(run, n_in, n_out, text) {run, n_in, n_out},
+    METHODS(X)
+#undef X
+};
+
+static const char *const methods[] = {
+#define X(run, n_in, n_out, text) text,
+    METHODS(X)
+#undef X
+};
+
+static cnr_status call_method(void *state, int32_t method, const cnr_tensor *const *in, int32_t n_in,
+                              cnr_tensor *const *out, int32_t n_out, cnr_error *err) {
+    const call c = {state, in, out, err};
+    if (method < 0 || method >= CNR_ROWS(table))
+        return tld_host->fail(err, CNR_E_ARG, "tld", "no such method");
+    if (n_in != table[method].n_in || n_out < table[method].n_out)
+        return tld_host->fail(err, CNR_E_ARG, "tld", "want %s", methods[method]);
+    return table[method].run(&c);
+}
+
+const cnr_object tld_object = {
+    .size = sizeof tld_object, .n_methods = CNR_ROWS(methods), .name = "tld",
+    .summary = "A tracker that learns: tld { seed = 1, ... }, options() tells what there is. A confidence "
+               "below 0: absent.",
+    .methods = methods, .create = create, .call = call_method, .destroy = destroy};

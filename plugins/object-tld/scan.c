@@ -1,0 +1,168 @@
+/* The detector's first two stages over all windows: variance, then ferns, a block of windows at once. */
+#include "tld.h"
+#include <math.h>
+#include <pthread.h>
+
+/* The blurred picture for one step: row y as `step` rows of every step-th pixel, so that what windows
+ * side by side compare lies side by side. */
+typedef struct plane {
+    uint8_t *at;
+    int64_t pitch;
+} plane;
+
+typedef struct work {
+    tld_scan *scan;
+    const tld_scale *scale;
+    const plane *plane;
+    const int32_t *offsets; /* a fern's comparisons behind those of the one before */
+    int32_t first, last;    /* rows of windows */
+    uint64_t *scratch;
+    uint8_t *pass;
+    tld_candidate *list;
+    int64_t n, past;
+} work;
+
+void tld_scan_free(tld_scan *s) {
+    for (int32_t i = 0; i < 64; i++) tld_host->free(s->scratch[i]);
+    tld_host->free(s->list);
+    *s = (tld_scan){0};
+}
+
+static void *scratch_of(tld_scan *s, int32_t which, size_t bytes) {
+    if (s->scratch_bytes[which] < bytes) {
+        tld_host->free(s->scratch[which]);
+        s->scratch[which] = tld_host->alloc(bytes);
+        s->scratch_bytes[which] = s->scratch[which] ? bytes : 0;
+    }
+    return s->scratch[which];
+}
+
+static void offsets_of(const tld_scan *s, const tld_scale *k, int64_t pitch, int32_t *out) {
+    const tld_ferns *f = s->ferns;
+    for (int32_t i = 0; i < f->n; i++)
+        for (int32_t b = 0; b < f->bits; b++)
+            for (int32_t end = 0; end < 2; end++) {
+                const float *p = &f->place[i][b][2 * end];
+                const int64_t x = lround((double)p[0] * (k->w - 1)), y = lround((double)p[1] * (k->h - 1));
+                *out++ = (int32_t)((y * k->step + x % k->step) * pitch + x / k->step);
+            }
+}
+
+/* The windows [at, at + n) of row `y` that passed: their posteriors, until too few are left to reach the
+ * threshold. */
+static void vote(work *w, int32_t y, int32_t at, int32_t n) {
+    const tld_scan *s = w->scan;
+    const tld_ferns *f = s->ferns;
+    const uint8_t *base = w->plane->at + (int64_t)y * w->scale->step * w->scale->step * w->plane->pitch + at;
+    uint8_t low[TLD_BLOCK], high[TLD_BLOCK], left[TLD_BLOCK];
+    float sum[TLD_BLOCK];
+    int32_t alive = 0;
+    for (int32_t i = 0; i < n; i++)
+        if (w->pass[at + i]) {
+            left[alive] = (uint8_t)i;
+            sum[alive++] = 0;
+        }
+    const float wanted = (float)(s->threshold * f->n);
+    for (int32_t k = 0; k < f->n && alive > 0; k++) {
+        const float *posterior = f->posterior + ((size_t)k << f->bits);
+        const float least = wanted - (float)(f->n - 1 - k);
+        int32_t kept = 0;
+        tld_v->codes(base, w->offsets + 2 * k * f->bits, f->bits, low, high);
+        for (int32_t j = 0; j < alive; j++) {
+            const int32_t i = left[j];
+            const float now = sum[j] + posterior[(uint32_t)high[i] << 8 | low[i]];
+            left[kept] = (uint8_t)i;
+            sum[kept] = now;
+            kept += now > least;
+        }
+        alive = kept;
+    }
+    const int64_t first = w->scale->first + (int64_t)y * w->scale->nx + at;
+    for (int32_t j = 0; j < alive; j++)
+        w->list[w->n++] = (tld_candidate){first + left[j], sum[j] / (float)f->n};
+}
+
+static void *run_rows(void *arg) {
+    work *w = arg;
+    const tld_scan *s = w->scan;
+    const tld_scale *k = w->scale;
+    const int64_t wide = s->view->w + 1;
+    for (int32_t y = w->first; y < w->last; y++) {
+        const int64_t top = (int64_t)y * k->step * wide, low = top + k->h * wide;
+        const int64_t some = tld_v->variance(
+            s->view->sum + top, s->view->sum + low, s->view->squares + top, s->view->squares + low,
+            (int32_t)wide, k->w, (int64_t)k->w * k->h, k->step, k->nx, s->least_variance, w->scratch,
+            w->pass);
+        w->past += some;
+        for (int32_t x = 0; some && x < k->nx; x += TLD_BLOCK)
+            vote(w, y, x, (int32_t)cnr_min(TLD_BLOCK, k->nx - x));
+    }
+    return NULL;
+}
+
+/* The rows of a scale among threads; what they find is put together in order. */
+static cnr_status run_scale(tld_scan *s, const tld_scale *k, const plane *p, const int32_t *offsets,
+                            int32_t threads, cnr_error *err) {
+    work works[64];
+    pthread_t ids[64];
+    bool started[64] = {false};
+    const int32_t n = (int32_t)cnr_max(1, cnr_min(threads, (int64_t)k->nx * k->ny / 2000));
+    const int64_t columns = s->view->w + 1;
+    for (int32_t i = 0; i < n; i++) {
+        works[i] = (work){s, k, p, offsets, k->ny * i / n, k->ny * (i + 1) / n, NULL, NULL, NULL, 0, 0};
+        const size_t head = (size_t)columns * 16 + 64;
+        const int64_t windows = (int64_t)k->nx * (works[i].last - works[i].first);
+        works[i].scratch = scratch_of(s, 4 + i, head + (size_t)columns + TLD_BLOCK);
+        works[i].pass = (uint8_t *)works[i].scratch + head;
+        works[i].list = i ? tld_host->alloc((size_t)windows * sizeof(tld_candidate) + 1)
+                          : s->list + s->n;
+        if (!works[i].scratch || !works[i].list) {
+            while (i > 0) tld_host->free(works[i--].list);
+            return tld_host->fail(err, CNR_E_MEMORY, "tld", "no memory for windows");
+        }
+    }
+    for (int32_t i = 1; i < n; i++) started[i] = pthread_create(&ids[i], NULL, run_rows, &works[i]) == 0;
+    run_rows(&works[0]);
+    for (int32_t i = 1; i < n; i++) {
+        if (started[i]) pthread_join(ids[i], NULL);
+        else run_rows(&works[i]);
+    }
+    for (int32_t i = 0; i < n; i++) {
+        if (i && works[i].n)
+            memcpy(s->list + s->n, works[i].list, (size_t)works[i].n * sizeof(tld_candidate));
+        s->n += works[i].n;
+        s->past += works[i].past;
+        if (i) tld_host->free(works[i].list);
+    }
+    return CNR_OK;
+}
+
+cnr_status tld_scan_run(tld_scan *s, int32_t threads, cnr_error *err) {
+    const tld_grid *g = s->grid;
+    const tld_view *v = s->view;
+    int32_t step = 0;
+    plane p = {0};
+    s->n = s->past = 0;
+    if (s->room < g->windows) {
+        tld_host->free(s->list);
+        s->list = tld_host->alloc((size_t)g->windows * sizeof *s->list + 1);
+        s->room = s->list ? g->windows : 0;
+    }
+    int32_t *offsets = scratch_of(s, 0, (size_t)s->ferns->n * (size_t)s->ferns->bits * 2 * sizeof *offsets);
+    if (!s->list || !offsets) return tld_host->fail(err, CNR_E_MEMORY, "tld", "no memory for windows");
+    for (int32_t k = 0; k < g->n; k++) {
+        const tld_scale *scale = &g->scales[k];
+        if (scale->step != step) {
+            step = scale->step;
+            p.pitch = v->w / step + 1;
+            p.at = scratch_of(s, 1, (size_t)(p.pitch * step * v->h + 2 * TLD_BLOCK));
+            if (!p.at) return tld_host->fail(err, CNR_E_MEMORY, "tld", "no memory for windows");
+            for (int32_t y = 0; y < v->h; y++)
+                tld_v->spread(v->blurred + (int64_t)y * v->w, v->w, step, p.pitch,
+                              p.at + (int64_t)y * step * p.pitch);
+        }
+        offsets_of(s, scale, p.pitch, offsets);
+        CNR_TRY(run_scale(s, scale, &p, offsets, threads, err));
+    }
+    return CNR_OK;
+}

@@ -1,0 +1,224 @@
+/* Inside object-tld: a tracker of one object that learns while it tracks (tracking, learning, detection).
+ *
+ * A frame goes through: tld_view (what is computed of the picture once) -> tld_flow (where the box went)
+ * beside tld_detect (variance, then ferns, then nearest neighbour over all windows) -> the integrator
+ * chooses -> learning corrects the detector (track.c). */
+#ifndef OBJECT_TLD_TLD_H
+#define OBJECT_TLD_TLD_H
+
+#include "vector.h"
+#include <cnnrun/kit.h>
+#include <stdbool.h>
+
+extern const cnr_host *tld_host;
+extern const cnr_object tld_object;
+
+enum {
+    TLD_LEVELS = 6,     /* of the pyramid, at most */
+    TLD_MOST_SCALES = 41,
+    TLD_MOST_FERNS = 32,
+    TLD_MOST_BITS = 15, /* comparisons of a fern */
+    TLD_MOST_SIDE = 16384
+};
+
+typedef struct tld_box { double x, y, w, h; } tld_box; /* pixels; x, y: the top left corner */
+
+/* Splitmix64: the same numbers everywhere by seed. */
+typedef struct tld_dice { uint64_t state; } tld_dice;
+
+/* ---- options.c ---- */
+#define TLD_OPTIONS(X)                                                                                \
+    X(seed, 1, 0, 4294967295., "of all that is drawn: the same seed gives the same boxes")            \
+    X(ferns, 10, 1, TLD_MOST_FERNS, "ferns of the ensemble (document and authors: 10)")               \
+    X(comparisons, 13, 1, TLD_MOST_BITS, "comparisons of a fern (document and authors: 13)")          \
+    X(blur, 2, 0.3, 8, "deviation of the blur before them, in pixels (document and authors: a Gauss)") \
+    X(scales, 10, 0, 20, "windows of scales 1.2^-N to 1.2^N of the box (document and authors: 10)")   \
+    X(scale_step, 1.2, 1.01, 4, "ratio of neighbouring scales (document and authors: 1.2)")           \
+    X(shift, 0.1, 0.01, 1, "between windows, by their shorter side (document and authors: 0.1)")      \
+    X(smallest, 24, 4, 4096, "shortest side of a window, in pixels (authors: 24)")                    \
+    X(variance, 0.5, 0, 10, "windows below this part of the target's are dropped (both: 0.5)")        \
+    X(fern_threshold, 0.5, 0, 1, "mean posterior of a window that goes on (both: 0.5)")               \
+    X(nn_threshold, 0.65, 0, 1,                                                                       \
+      "relative similarity of what is the object (authors: 0.65; document: 0.6)")                     \
+    X(valid_threshold, 0.7, 0, 1, "similarity from which a path is trusted and learnt (authors: 0.7)") \
+    X(learn_floor, 0.5, 0, 1, "a path that falls below is no more learnt (authors: 0.5)")             \
+    X(learn_below, 0.8, 0, 1,                                                                         \
+      "a trusted path's patch is kept if it is less similar than that (authors: nn_threshold)")       \
+    X(patience, 9, 1, 1e6, "frames of a path on something flatter than any window that is let pass, until " \
+      "it is given up; a third of them if it is unlike the object as well (authors: never)")          \
+    X(agreement, 10, 1, 1e6,                                                                          \
+      "frames in which the detector sees it there and nowhere else, until a path is trusted (authors: never)") \
+    X(same, 0.95, 0.5, 1, "correlation of two patches from which they are one (authors: 0.95)")       \
+    X(positives, 100, 2, 5000, "patches of the object, at most (document and authors: no bound)")     \
+    X(negatives, 300, 2, 5000, "patches of what it is not, at most (both: no bound)")                 \
+    X(candidates, 100, 1, 2000, "windows past the ferns that are compared (authors: 100)")            \
+    X(points, 10, 2, 32, "points a side of the median flow's grid (authors: 10)")                     \
+    X(flow_fails, 10, 0.1, 100, "median forward-backward error, in pixels, that ends a path (both)")  \
+    X(closest, 10, 1, 50, "windows around the box that are learnt (authors: 10)")                     \
+    X(warps_first, 20, 0, 200, "warped views of each, at the first frame (authors: 20)")              \
+    X(warps, 10, 0, 200, "warped views of each, later (authors: 10)")                                 \
+    X(tracking, 1, 0, 1, "0: no median flow, the detector alone")                                     \
+    X(learning, 1, 0, 1, "0: what is known stays as it is")                                           \
+    X(threads, 1, 1, 64, "of the detector; the boxes are the same with any number")
+
+typedef struct tld_options {
+#define X(name, standard, least, most, help) double name;
+    TLD_OPTIONS(X)
+#undef X
+} tld_options;
+/* The defaults, then what the list says. */
+cnr_status tld_options_read(const cnr_attr *const *list, int32_t n, tld_options *out, cnr_error *err);
+/* "name  default  help" a line; NUL-terminated, host->free. NULL: out of memory */
+char *tld_options_text(void);
+
+/* ---- view.c: what is computed of a picture once ---- */
+typedef struct tld_level { /* with a border of TLD_PAD repeated pixels */
+    int32_t w, h;
+    int64_t pitch;
+    uint8_t *at;  /* pixel (0, 0) */
+} tld_level;
+typedef struct tld_view {
+    int32_t w, h, n_levels;
+    tld_level levels[TLD_LEVELS]; /* 0: the grey picture; each half as large as the one before */
+    uint8_t *blurred; /* w * h, biased by 128: compared as signed bytes */
+    uint32_t *sum;    /* integral images, (w + 1) * (h + 1) */
+    uint64_t *squares;
+    void *block;      /* all of it */
+    size_t bytes;
+} tld_view;
+/* Reuses what the view has. The picture is u8 H W C, C 1 or 3. */
+cnr_status tld_view_make(tld_view *v, const cnr_tensor *picture, double blur, cnr_error *err);
+void tld_view_free(tld_view *v);
+double tld_variance(const tld_view *v, int32_t x, int32_t y, int32_t w, int32_t h);
+/* The box's TLD_PATCH numbers, mean 0 and length 1. Returns the variance of what it saw. */
+double tld_patch(const tld_view *v, tld_box box, float *out);
+
+/* ---- grid.c: the windows that are looked at ---- */
+typedef struct tld_scale {
+    int32_t w, h, step, nx, ny;
+    int64_t first; /* index of its first window */
+} tld_scale;
+typedef struct tld_grid {
+    int32_t n, width, height;
+    int64_t windows;
+    tld_scale scales[TLD_MOST_SCALES];
+} tld_grid;
+void tld_grid_make(tld_grid *g, const tld_options *o, double box_w, double box_h, int32_t width,
+                   int32_t height);
+tld_box tld_window(const tld_grid *g, int64_t index);
+int32_t tld_scale_of(const tld_grid *g, int64_t index);
+double tld_overlap(tld_box a, tld_box b); /* intersection over union */
+/* The windows that overlap the box most, by at least `least`, best first. Returns how many. */
+int32_t tld_closest(const tld_grid *g, tld_box box, double least, int32_t most, int64_t *out);
+
+/* ---- ferns.c ---- */
+typedef struct tld_ferns {
+    int32_t n, bits;
+    float place[TLD_MOST_FERNS][TLD_MOST_BITS][4]; /* x1 y1 x2 y2 in the window, 0 to 1 */
+    float *posterior;           /* n << bits */
+    uint16_t *hits;             /* twice as many: of the object, of the rest */
+} tld_ferns;
+cnr_status tld_ferns_make(tld_ferns *f, const tld_options *o, tld_dice *dice, cnr_error *err);
+void tld_ferns_free(tld_ferns *f);
+/* The codes of a window: how it is, turned, moved, scaled by `warp` (NULL: not at all). */
+typedef struct tld_warp { double a, b, c, d, dx, dy, noise; } tld_warp;
+void tld_codes(const tld_ferns *f, const tld_view *v, tld_box box, const tld_warp *warp,
+               tld_dice *dice, uint16_t *codes);
+double tld_vote(const tld_ferns *f, const uint16_t *codes); /* mean posterior */
+void tld_ferns_learn(tld_ferns *f, const uint16_t *codes, bool positive);
+
+typedef struct tld_candidate {
+    int64_t window;
+    float vote;
+} tld_candidate;
+/* Stages one and two over all windows. *n windows whose vote is above `threshold`, in order of the windows;
+ * *past: how many the variance let pass. list: g->windows entries at most are written to the caller's room. */
+typedef struct tld_scan {
+    const tld_grid *grid;
+    const tld_view *view;
+    const tld_ferns *ferns;
+    double least_variance, threshold;
+    tld_candidate *list;
+    int64_t room, n, past;
+    void *scratch[64];
+    size_t scratch_bytes[64];
+    uint64_t ns_variance, ns_ferns;
+} tld_scan;
+cnr_status tld_scan_run(tld_scan *s, int32_t threads, cnr_error *err);
+void tld_scan_free(tld_scan *s);
+
+/* ---- nearest.c ---- */
+typedef struct tld_shelf { /* patches of one kind; the first stays */
+    float *at;             /* n * TLD_PATCH_PITCH */
+    double *used;          /* how often each was the nearest, fading */
+    uint64_t *born;
+    int32_t n, most;
+} tld_shelf;
+typedef struct tld_nearest {
+    tld_shelf positive, negative;
+    uint64_t clock;
+} tld_nearest;
+typedef struct tld_similar {
+    float relative, conservative; /* 0 to 1; the second by the first half of the positives */
+    float to_positive, to_negative; /* highest correlations, -1 to 1 */
+    int32_t nearest_positive;
+} tld_similar;
+cnr_status tld_nearest_make(tld_nearest *n, const tld_options *o, cnr_error *err);
+void tld_nearest_free(tld_nearest *n);
+void tld_compare(tld_nearest *n, const float *patches, int32_t count, tld_similar *out);
+void tld_remember(tld_nearest *n, bool positive, const float *patch, int32_t behind);
+
+/* ---- flow.c ---- */
+/* Where the box went between two views. False: it is lost. */
+bool tld_flow(const tld_view *from, const tld_view *to, tld_box box, const tld_options *o,
+              tld_box *out);
+
+/* ---- track.c ---- */
+typedef struct tld_found {
+    tld_box box;
+    float similarity, conservative;
+} tld_found;
+typedef struct tld_times { double view, flow, variance, ferns, nearest, learning, all; } tld_times;
+typedef struct tld_tracker {
+    tld_options o;
+    tld_dice dice;
+    tld_view views[2]; /* of this frame and the last */
+    int32_t now;
+    bool begun, tracked, valid; /* the last frame can be tracked from; the path is trusted */
+    bool fresh;        /* begun by the detector and never trusted yet */
+    double doubts;     /* of a path that shows next to nothing; at `patience` it ends */
+    int32_t agreed;    /* frames in a row in which the detector saw it there, and nowhere else */
+    int64_t frames;
+    tld_box box, target;        /* the last known; the first one, whose sides the windows follow */
+    double confidence, least_variance;
+    double fern_threshold, nn_threshold, valid_threshold;
+    tld_grid grid;
+    tld_ferns ferns;
+    tld_nearest nearest;
+    tld_scan scan;
+    float *patches;    /* of the candidates */
+    tld_similar *similar;
+    tld_found *found;
+    int32_t n_candidates, n_found;
+    tld_times times;
+} tld_tracker;
+/* On an error the tracker is as it was before a first init, or as it was. */
+cnr_status tld_init(tld_tracker *t, const cnr_tensor *picture, tld_box box, cnr_error *err);
+/* A box is in t->box and t->confidence >= 0, or it is absent: -1. */
+cnr_status tld_track(tld_tracker *t, const cnr_tensor *picture, cnr_error *err);
+void tld_tracker_free(tld_tracker *t);
+cnr_status tld_make_room(tld_tracker *t, cnr_error *err);
+
+/* ---- save.c ---- */
+cnr_status tld_save(const tld_tracker *t, uint8_t **data, size_t *bytes, cnr_error *err);
+/* What was learnt, in place of what is: the next frame is searched as after a loss. */
+cnr_status tld_load(tld_tracker *t, const uint8_t *data, size_t bytes, cnr_error *err);
+
+static inline double tld_draw(tld_dice *d) { /* 0 <= x < 1 */
+    uint64_t z = d->state += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return (double)((z ^ (z >> 31)) >> 11) * 0x1p-53;
+}
+
+#endif

@@ -1,0 +1,203 @@
+/* A frame: flow beside detection, and the integrator that chooses between what both say. */
+#include "learn.h"
+#include <math.h>
+#include <stdlib.h>
+
+void tld_tracker_free(tld_tracker *t) {
+    tld_view_free(&t->views[0]);
+    tld_view_free(&t->views[1]);
+    tld_ferns_free(&t->ferns);
+    tld_nearest_free(&t->nearest);
+    tld_scan_free(&t->scan);
+    tld_host->free(t->patches);
+    tld_host->free(t->similar);
+    tld_host->free(t->found);
+    t->patches = NULL;
+    t->similar = NULL;
+    t->found = NULL;
+}
+
+/* Room for the candidates of a frame, and empty ferns and shelves. */
+cnr_status tld_make_room(tld_tracker *t, cnr_error *err) {
+    const size_t n = (size_t)t->o.candidates;
+    if (!t->patches) t->patches = tld_host->alloc(n * TLD_PATCH_PITCH * sizeof *t->patches);
+    if (!t->similar) t->similar = tld_host->alloc(n * sizeof *t->similar);
+    if (!t->found) t->found = tld_host->alloc(n * sizeof *t->found);
+    if (!t->patches || !t->similar || !t->found)
+        return tld_host->fail(err, CNR_E_MEMORY, "tld", "no memory for windows");
+    t->dice.state = (uint64_t)t->o.seed;
+    CNR_TRY(tld_ferns_make(&t->ferns, &t->o, &t->dice, err));
+    return tld_nearest_make(&t->nearest, &t->o, err);
+}
+
+static double ms_since(uint64_t *from) {
+    const uint64_t now = tld_host->now_ns(), was = *from;
+    *from = now;
+    return (double)(now - was) * 1e-6;
+}
+
+/* ---- the detector ---- */
+
+static int by_vote(const void *a, const void *b) {
+    const tld_candidate *x = a, *y = b;
+    if (x->vote != y->vote) return x->vote < y->vote ? 1 : -1;
+    return (x->window > y->window) - (x->window < y->window);
+}
+
+cnr_status tld_detect(tld_tracker *t, cnr_error *err) {
+    tld_scan *s = &t->scan;
+    uint64_t clock = tld_host->now_ns();
+    s->grid = &t->grid;
+    s->view = &t->views[t->now];
+    s->ferns = &t->ferns;
+    s->least_variance = t->least_variance;
+    s->threshold = t->fern_threshold;
+    CNR_TRY(tld_scan_run(s, (int32_t)t->o.threads, err));
+    t->times.ferns = ms_since(&clock);
+    qsort(s->list, (size_t)s->n, sizeof *s->list, by_vote);
+    t->n_candidates = (int32_t)cnr_min(s->n, (int64_t)t->o.candidates);
+    for (int32_t i = 0; i < t->n_candidates; i++)
+        tld_patch(s->view, tld_window(&t->grid, s->list[i].window),
+                  t->patches + (int64_t)i * TLD_PATCH_PITCH);
+    tld_compare(&t->nearest, t->patches, t->n_candidates, t->similar);
+    t->n_found = 0;
+    for (int32_t i = 0; i < t->n_candidates; i++)
+        if (t->similar[i].relative > t->nn_threshold)
+            t->found[t->n_found++] = (tld_found){tld_window(&t->grid, s->list[i].window),
+                                                 t->similar[i].relative, t->similar[i].conservative};
+    t->times.nearest = ms_since(&clock);
+    return CNR_OK;
+}
+
+/* ---- the integrator ---- */
+
+/* Detections that overlap by half are one thing: those reachable from `first`, as their mean. */
+static tld_found merge(const tld_tracker *t, int32_t first, bool *taken) {
+    int32_t queue[2048], n = 0;
+    tld_found sum = {{0}, 0, 0};
+    queue[n++] = first;
+    taken[first] = true;
+    for (int32_t at = 0; at < n; at++) {
+        const tld_found *f = &t->found[queue[at]];
+        sum.box.x += f->box.x;
+        sum.box.y += f->box.y;
+        sum.box.w += f->box.w;
+        sum.box.h += f->box.h;
+        sum.similarity += f->similarity;
+        sum.conservative += f->conservative;
+        for (int32_t i = 0; i < t->n_found; i++)
+            if (!taken[i] && tld_overlap(f->box, t->found[i].box) > 0.5) {
+                taken[i] = true;
+                queue[n++] = i;
+            }
+    }
+    return (tld_found){{sum.box.x / n, sum.box.y / n, sum.box.w / n, sum.box.h / n},
+                       sum.similarity / (float)n, sum.conservative / (float)n};
+}
+
+static int32_t clusters_of(const tld_tracker *t, tld_found *out) {
+    bool taken[2048] = {false};
+    int32_t n = 0;
+    for (int32_t i = 0; i < t->n_found; i++)
+        if (!taken[i]) out[n++] = merge(t, i, taken);
+    return n;
+}
+
+/* The path is kept near to what the detector sees at the same place. */
+static bool pull(tld_tracker *t) {
+    enum { WEIGHT = 10 };
+    tld_box sum = {WEIGHT * t->box.x, WEIGHT * t->box.y, WEIGHT * t->box.w, WEIGHT * t->box.h};
+    int32_t n = WEIGHT;
+    for (int32_t i = 0; i < t->n_found; i++) {
+        const tld_box b = t->found[i].box;
+        if (tld_overlap(t->box, b) <= 0.7) continue;
+        sum = (tld_box){sum.x + b.x, sum.y + b.y, sum.w + b.w, sum.h + b.h};
+        n++;
+    }
+    t->box = (tld_box){sum.x / n, sum.y / n, sum.w / n, sum.h / n};
+    return n > WEIGHT;
+}
+
+static void begin_at(tld_tracker *t, const tld_found *f) {
+    t->box = f->box;
+    t->confidence = f->similarity;
+    t->tracked = true;
+    t->valid = false;
+    t->doubts = t->agreed = 0;
+    t->fresh = true;
+}
+
+static cnr_status integrate(tld_tracker *t, cnr_error *err) {
+    tld_found *c = tld_host->alloc(((size_t)t->n_found + 1) * sizeof *c);
+    if (!c) return tld_host->fail(err, CNR_E_MEMORY, "tld", "out of memory");
+    const int32_t n = clusters_of(t, c);
+    if (t->tracked) {
+        int32_t better = 0, which = 0;
+        for (int32_t i = 0; i < n; i++)
+            if (tld_overlap(t->box, c[i].box) < 0.5 && c[i].conservative > t->confidence) {
+                better++;
+                which = i;
+            }
+        if (better == 1) begin_at(t, &c[which]);
+        else if (pull(t) && n == 1) t->agreed++;
+        else t->agreed = 0;
+        if (t->agreed >= t->o.agreement) t->valid = true;
+    } else if (n == 1) {
+        begin_at(t, &c[0]);
+    }
+    tld_host->free(c);
+    return CNR_OK;
+}
+
+/* How sure the path is; whether it is still believed. */
+static void judge_path(tld_tracker *t) {
+    float patch[TLD_PATCH_PITCH];
+    tld_similar s;
+    const double variance = tld_patch(&t->views[t->now], t->box, patch);
+    tld_compare(&t->nearest, patch, 1, &s);
+    t->confidence = s.conservative;
+    if (t->confidence > t->valid_threshold) t->valid = true;
+    if (t->valid) t->fresh = false;
+    /* No window as flat as that would be looked at. What is blurred by its motion is flat for some frames,
+     * a wall or a tree in front of it for more, and looks like what was seen elsewhere as well. */
+    if (t->valid || variance >= t->least_variance) t->doubts = 0;
+    else t->doubts += t->fresh ? t->o.patience : s.relative < 0.5f ? t->o.patience / 3 : 1;
+    if (t->doubts >= t->o.patience) t->tracked = false;
+}
+
+static void follow_path(tld_tracker *t) {
+    const tld_view *now = &t->views[t->now], *before = &t->views[!t->now];
+    tld_box moved;
+    t->tracked = t->tracked && t->o.tracking != 0 && tld_flow(before, now, t->box, &t->o, &moved);
+    if (!t->tracked) return;
+    t->box = moved;
+    judge_path(t);
+}
+
+cnr_status tld_track(tld_tracker *t, const cnr_tensor *picture, cnr_error *err) {
+    uint64_t clock = tld_host->now_ns(), begun = clock;
+    if (!t->begun) return tld_host->fail(err, CNR_E_STATE, "tld", "init or load comes first");
+    const int32_t next = !t->now;
+    CNR_TRY(tld_view_make(&t->views[next], picture, t->o.blur, err));
+    t->now = next;
+    const tld_view *v = &t->views[next];
+    t->times = (tld_times){.view = ms_since(&clock)};
+    if (v->w != t->grid.width || v->h != t->grid.height)
+        tld_grid_make(&t->grid, &t->o, t->target.w, t->target.h, v->w, v->h);
+    follow_path(t);
+    if (!t->tracked) t->valid = false;
+    t->times.flow = ms_since(&clock);
+    cnr_status status = tld_detect(t, err);
+    if (!status) status = integrate(t, err);
+    if (status) {
+        t->tracked = false;
+        return status;
+    }
+    ms_since(&clock);
+    if (t->tracked && t->valid && t->o.learning != 0) tld_learn(t);
+    t->times.learning = ms_since(&clock);
+    if (!t->tracked) t->confidence = -1;
+    t->frames++;
+    t->times.all = ms_since(&begun);
+    return CNR_OK;
+}

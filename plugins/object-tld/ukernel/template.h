@@ -1,0 +1,274 @@
+/* The source of one instruction set's vectors: TLD_ISA names it, TLD_VL is its vectors' floats. */
+#include "vector.h"
+#include <math.h>
+#include <string.h>
+
+#define PASTE2(a, b) a##b
+#define PASTE(a, b) PASTE2(a, b)
+
+/* ---- pictures ---- */
+
+static void grey(const uint8_t *rgb, int64_t n, uint8_t *out) {
+    for (int64_t i = 0; i < n; i++) /* 0.299 R + 0.587 G + 0.114 B */
+        out[i] = (uint8_t)((77u * rgb[3 * i] + 150u * rgb[3 * i + 1] + 29u * rgb[3 * i + 2] + 128u) >> 8);
+}
+
+static void blur_across(const uint8_t *in, int32_t w, const uint16_t *taps, int32_t radius,
+                        uint16_t *restrict out) {
+    for (int32_t x = 0; x < w; x += 32) { /* the rows have room behind */
+        uint16_t acc[32];
+        for (int32_t i = 0; i < 32; i++) acc[i] = (uint16_t)(taps[0] * in[x + i] + 128);
+        for (int32_t k = 1; k <= radius; k++)
+            for (int32_t i = 0; i < 32; i++)
+                acc[i] = (uint16_t)(acc[i] + taps[k] * (in[x + i - k] + in[x + i + k]));
+        for (int32_t i = 0; i < 32; i++) out[x + i] = acc[i] >> 8;
+    }
+}
+
+static void blur(const uint8_t *in, int64_t pitch, int32_t w, int32_t h, const uint16_t *taps,
+                 int32_t radius, uint16_t *rows, uint8_t *out) {
+    const int32_t n = 2 * radius + 1;
+    const int64_t room = w + 64;
+    for (int32_t y = -radius; y < h + radius; y++) {
+        blur_across(in + y * pitch, w, taps, radius, rows + (y + radius) % n * room);
+        const int32_t at = y - radius;
+        if (at < 0) continue;
+        for (int32_t x = 0; x < w; x += 32) {
+            uint16_t acc[32];
+            uint8_t made[32];
+            const uint16_t *mid = rows + (at + radius) % n * room + x;
+            for (int32_t i = 0; i < 32; i++) acc[i] = (uint16_t)(taps[0] * mid[i] + 128);
+            for (int32_t k = 1; k <= radius; k++) {
+                const uint16_t *a = rows + (at + radius - k) % n * room + x;
+                const uint16_t *b = rows + (at + radius + k) % n * room + x;
+                for (int32_t i = 0; i < 32; i++) acc[i] = (uint16_t)(acc[i] + taps[k] * (a[i] + b[i]));
+            }
+            for (int32_t i = 0; i < 32; i++) made[i] = (uint8_t)((acc[i] >> 8) ^ 128);
+            memcpy(out + (int64_t)at * w + x, made, (size_t)(w - x < 32 ? w - x : 32));
+        }
+    }
+}
+
+static void halve(const uint8_t *in, int64_t pitch, int32_t w, int32_t h, uint8_t *out,
+                  int64_t out_pitch) {
+    for (int32_t y = 0; y < h / 2; y++) {
+        const uint8_t *a = in + 2 * y * pitch, *b = a + pitch;
+        uint8_t *restrict to = out + y * out_pitch;
+        for (int32_t x = 0; x < w / 2; x++)
+            to[x] = (uint8_t)((a[2 * x] + a[2 * x + 1] + b[2 * x] + b[2 * x + 1] + 2) >> 2);
+    }
+}
+
+static void integrate(const uint8_t *in, int64_t pitch, int32_t w, int32_t h, uint32_t *sum,
+                      uint64_t *squares) {
+    const int64_t wide = w + 1;
+    memset(sum, 0, (size_t)wide * sizeof *sum);
+    memset(squares, 0, (size_t)wide * sizeof *squares);
+    for (int32_t y = 0; y < h; y++) {
+        const uint8_t *row = in + y * pitch;
+        uint32_t *restrict s = sum + (y + 1) * wide, a = 0, b = 0;
+        uint64_t *restrict q = squares + (y + 1) * wide;
+        s[0] = 0;
+        q[0] = 0;
+        for (int32_t x = 0; x < w; x++) { /* a row's squares fit 32 bits up to 66,000 pixels */
+            const uint32_t v = row[x];
+            a += v;
+            b += v * v;
+            s[x + 1] = a;
+            q[x + 1] = b;
+        }
+        for (int32_t x = 1; x <= w; x++) s[x] += s[x - wide];
+        for (int32_t x = 1; x <= w; x++) q[x] += q[x - wide];
+    }
+}
+
+static int64_t variance(const uint32_t *top, const uint32_t *low, const uint64_t *top2,
+                        const uint64_t *low2, int32_t columns, int32_t width, int64_t area,
+                        int32_t step, int32_t n, double least, uint64_t *scratch, uint8_t *pass) {
+    uint64_t *restrict squares = scratch;
+    uint32_t *restrict sums = (uint32_t *)(scratch + columns);
+    const double bound = least * (double)area * (double)area;
+    int64_t passed = 0;
+    for (int32_t x = 0; x < columns; x++) squares[x] = low2[x] - top2[x];
+    for (int32_t x = 0; x < columns; x++) sums[x] = low[x] - top[x];
+    for (int32_t i = 0; i < n; i++) {
+        const int64_t x = (int64_t)i * step;
+        const double s = (double)(int64_t)(uint32_t)(sums[x + width] - sums[x]);
+        const double q = (double)(int64_t)(squares[x + width] - squares[x]);
+        pass[i] = q * (double)area - s * s >= bound;
+    }
+    for (int32_t i = 0; i < n; i++) passed += pass[i];
+    return passed;
+}
+
+/* ---- ferns ---- */
+
+static void spread(const uint8_t *row, int32_t w, int32_t step, int64_t pitch, uint8_t *out) {
+    const int32_t whole = w / step;
+    for (int32_t p = 0; p < step; p++) {
+        uint8_t *restrict to = out + p * pitch;
+        const uint8_t *from = row + p;
+        switch (step) { /* known strides become shuffles */
+        case 1: memcpy(to, from, (size_t)whole); break;
+#define STRIDE(n) case n: for (int32_t i = 0; i < whole; i++) to[i] = from[n * i]; break;
+        STRIDE(2) STRIDE(3) STRIDE(4) STRIDE(5) STRIDE(6) STRIDE(7) STRIDE(8)
+#undef STRIDE
+        default: for (int32_t i = 0; i < whole; i++) to[i] = from[(int64_t)i * step];
+        }
+        if (p < w - whole * step) to[whole] = from[(int64_t)whole * step];
+    }
+}
+
+typedef int8_t bytes __attribute__((vector_size(TLD_BLOCK)));
+
+static inline bytes load(const uint8_t *at) {
+    bytes v;
+    memcpy(&v, at, sizeof v);
+    return v;
+}
+
+/* A comparison that holds is -1 in its lane: twice the code, minus that. */
+static void codes(const uint8_t *at, const int32_t *offsets, int32_t bits, uint8_t *low,
+                  uint8_t *high) {
+    bytes l = {0}, h = {0};
+    const int32_t n_high = bits > 8 ? bits - 8 : 0;
+    for (int32_t b = 0; b < n_high; b++)
+        h = h + h - (bytes)(load(at + offsets[2 * b]) > load(at + offsets[2 * b + 1]));
+    for (int32_t b = n_high; b < bits; b++)
+        l = l + l - (bytes)(load(at + offsets[2 * b]) > load(at + offsets[2 * b + 1]));
+    memcpy(low, &l, sizeof l);
+    memcpy(high, &h, sizeof h);
+}
+
+/* ---- patches ---- */
+
+typedef float floats __attribute__((vector_size(4 * TLD_VL)));
+
+static inline floats load_floats(const float *at) {
+    floats v;
+    memcpy(&v, at, sizeof v);
+    return v;
+}
+
+static inline float total(floats v) {
+    float sum = 0;
+    for (int32_t i = 0; i < TLD_VL; i++) sum += v[i];
+    return sum;
+}
+
+/* Four of b with one of a: each is loaded once. */
+static void products(const float *a, int32_t m, const float *b, int32_t n, float *out) {
+    for (int32_t k = 0; k < n; k += 4)
+        for (int32_t i = 0; i < m; i++) {
+            const int32_t some = n - k < 4 ? n - k : 4;
+            const float *x = a + (int64_t)i * TLD_PATCH_PITCH;
+            const float *y[4];
+            floats s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};
+            for (int32_t j = 0; j < 4; j++)
+                y[j] = b + (int64_t)(k + (j < some ? j : 0)) * TLD_PATCH_PITCH;
+            for (int32_t c = 0; c < TLD_PATCH_PITCH; c += TLD_VL) {
+                const floats v = load_floats(x + c);
+                s0 += v * load_floats(y[0] + c);
+                s1 += v * load_floats(y[1] + c);
+                s2 += v * load_floats(y[2] + c);
+                s3 += v * load_floats(y[3] + c);
+            }
+            const float sums[4] = {total(s0), total(s1), total(s2), total(s3)};
+            memcpy(out + (int64_t)i * n + k, sums, (size_t)some * sizeof *sums);
+        }
+}
+
+/* ---- Lucas-Kanade ---- */
+
+enum { LANES = 16, HALF = 4, WIN = 2 * HALF + 1, STEPS = 20 };
+
+/* `rows` rows of LANES pixels whose first is at (x, y), between pixels. */
+static inline void sample(const uint8_t *at, int64_t pitch, float x, float y, int32_t rows,
+                          float out[][LANES]) {
+    const int32_t ix = (int32_t)floorf(x), iy = (int32_t)floorf(y);
+    const float fx = x - (float)ix, fy = y - (float)iy;
+    const uint8_t *p = at + iy * pitch + ix;
+    float above[LANES];
+    for (int32_t i = 0; i < LANES; i++)
+        above[i] = (float)p[i] + fx * ((float)p[i + 1] - (float)p[i]);
+    for (int32_t r = 0; r < rows; r++) {
+        p += pitch;
+        for (int32_t i = 0; i < LANES; i++) {
+            const float below = (float)p[i] + fx * ((float)p[i + 1] - (float)p[i]);
+            out[r][i] = above[i] + fy * (below - above[i]);
+            above[i] = below;
+        }
+    }
+}
+
+static inline bool inside(const tld_pair *p, float x, float y) {
+    return x > -HALF && y > -HALF && x < (float)(p->w + HALF) && y < (float)(p->h + HALF);
+}
+
+static inline float sum_of(const float *v) {
+    float s = 0;
+    for (int32_t i = 0; i < LANES; i++) s += v[i];
+    return s;
+}
+
+static bool climb(const tld_pair *pair, float px, float py, float *x, float *y) {
+    float around[WIN + 2][LANES], gx[WIN][LANES], gy[WIN][LANES], to[WIN][LANES];
+    float xx[LANES] = {0}, xy[LANES] = {0}, yy[LANES] = {0};
+    if (!inside(pair, px, py)) return false;
+    sample(pair->from, pair->pitch, px - HALF - 1, py - HALF - 1, WIN + 2, around);
+    for (int32_t r = 0; r < WIN; r++)
+        for (int32_t i = 0; i < LANES; i++) {
+            const int32_t j = i < WIN ? i : 0; /* lanes behind the window count nothing */
+            const float in = i < WIN ? 0.5f : 0;
+            gx[r][i] = in * (around[r + 1][j + 2] - around[r + 1][j]);
+            gy[r][i] = in * (around[r + 2][j + 1] - around[r][j + 1]);
+            xx[i] += gx[r][i] * gx[r][i];
+            xy[i] += gx[r][i] * gy[r][i];
+            yy[i] += gy[r][i] * gy[r][i];
+        }
+    const float a = sum_of(xx), b = sum_of(xy), c = sum_of(yy), det = a * c - b * b;
+    /* the smaller eigenvalue, as OpenCV judges it by default: flat surroundings can't be followed */
+    if (0.5f * (a + c - sqrtf((a - c) * (a - c) + 4 * b * b)) < 0.05f * WIN * WIN || det <= 0) return false;
+    for (int32_t step = 0; step < STEPS; step++) {
+        float ex[LANES] = {0}, ey[LANES] = {0};
+        if (!inside(pair, *x, *y)) return false;
+        sample(pair->to, pair->pitch, *x - HALF, *y - HALF, WIN, to);
+        for (int32_t r = 0; r < WIN; r++)
+            for (int32_t i = 0; i < LANES; i++) {
+                const int32_t j = i + 1 < LANES ? i + 1 : 0;
+                const float d = around[r + 1][j] - to[r][i];
+                ex[i] += d * gx[r][i];
+                ey[i] += d * gy[r][i];
+            }
+        const float u = sum_of(ex), v = sum_of(ey);
+        const float dx = (c * u - b * v) / det, dy = (a * v - b * u) / det;
+        *x += dx;
+        *y += dy;
+        if (dx * dx + dy * dy < 0.03f * 0.03f) break;
+    }
+    return inside(pair, *x, *y);
+}
+
+static float alike(const tld_pair *pair, float px, float py, float x, float y) {
+    enum { SIDE = 10 };
+    float a[SIDE][LANES], b[SIDE][LANES];
+    float sa = 0, sb = 0, aa = 0, bb = 0, ab = 0;
+    if (!inside(pair, px, py) || !inside(pair, x, y)) return -1;
+    sample(pair->from, pair->pitch, px - 4.5f, py - 4.5f, SIDE, a);
+    sample(pair->to, pair->pitch, x - 4.5f, y - 4.5f, SIDE, b);
+    for (int32_t r = 0; r < SIDE; r++)
+        for (int32_t i = 0; i < SIDE; i++) {
+            sa += a[r][i];
+            sb += b[r][i];
+            aa += a[r][i] * a[r][i];
+            bb += b[r][i] * b[r][i];
+            ab += a[r][i] * b[r][i];
+        }
+    const float n = SIDE * SIDE, va = n * aa - sa * sa, vb = n * bb - sb * sb;
+    return va > 0 && vb > 0 ? (n * ab - sa * sb) / sqrtf(va * vb) : 0;
+}
+
+#define TEXT2(x) #x
+#define TEXT(x) TEXT2(x)
+const tld_vectors PASTE(tld_vectors_, TLD_ISA) = {
+    TEXT(TLD_ISA), grey, blur, halve, integrate, variance, spread, codes, products, climb, alike};
