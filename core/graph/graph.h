@@ -141,6 +141,8 @@ cnr_value cnri_node_updates(const cnr_graph *g, const cnri_node *node, int32_t o
 /* ---- rewrite.c: the core's own rewrites in general terms (identity, fold-constants, dead,
  * fold-affine) and those of plugins, to a fixed point. ---- */
 cnr_status cnri_graph_rewrite(cnr_graph *g, const char *const *off, cnr_error *err);
+/* Once, those that change weights alone: before these are put in a form that nothing can be folded into. */
+cnr_status cnri_graph_fold(cnr_graph *g, cnr_error *err);
 /* Names and summaries of all, for --help: false past the end. */
 bool cnri_rewrite_at(int32_t index, const char **name, const char **summary);
 

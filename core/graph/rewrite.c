@@ -172,6 +172,15 @@ static int32_t apply(cnr_graph *g, const cnr_rewrite *r, cnr_error *err) {
     return changes;
 }
 
+cnr_status cnri_graph_fold(cnr_graph *g, cnr_error *err) {
+    const cnr_rewrite *const folds[] = {&own[3], &own[0]};
+    for (size_t i = 0; i < CNRI_COUNT(folds); i++) {
+        const int32_t changes = apply(g, folds[i], err);
+        if (changes < 0) return (cnr_status)changes;
+    }
+    return CNR_OK;
+}
+
 cnr_status cnri_graph_rewrite(cnr_graph *g, const char *const *off, cnr_error *err) {
     const int32_t most = (int32_t)CNRI_COUNT(own) + cnri_count(CNR_KIND_REWRITE);
     const cnr_rewrite **list = cnri_alloc((size_t)most * sizeof *list);

@@ -28,10 +28,15 @@ static bool is_learned(const cnr_op *op, int32_t port) {
     return (flags & CNR_PORT_PARAMETER) && !(flags & CNR_PORT_STATISTIC);
 }
 
+/* No kernel reads it: it is decoded before it is used. */
+static bool is_stored(const job *c) {
+    return CNRI_HAS(c->o->encoding, flags) && (c->o->encoding->flags & CNR_ENCODING_STORED);
+}
+
 /* Every node that uses the weight must read the encoding and be among the layers meant. What is
  * only stored so is for weights in the strict sense: learned, of several rows. */
 static bool wanted(const job *c, const cnr_graph *g, cnr_value value) {
-    const bool stored = CNRI_HAS(c->o->encoding, flags) && (c->o->encoding->flags & CNR_ENCODING_STORED);
+    const bool stored = is_stored(c);
     bool used = false;
     if (stored && g->values.at[value].type->rank < 2) return false;
     for (int32_t i = 0; i < g->nodes.n; i++) {
@@ -101,14 +106,18 @@ static cnr_status encode_value(job *c, const cnr_graph *g, cnr_value value, cnr_
 cnr_status cnri_encode_weights(cnr_graph *g, const cnri_encode_options *options, cnri_encoded *out,
                                cnr_error *err) {
     job c = {options, out};
-    *out = (cnri_encoded){.layers = cnri_alloc_zero(((size_t)g->values.n + 1) * sizeof *out->layers)};
+    const size_t most = 2 * (size_t)g->values.n + 1; /* folding makes new ones */
+    *out = (cnri_encoded){.layers = cnri_alloc_zero(most * sizeof *out->layers)};
     if (!out->layers) return cnri_fail(err, CNR_E_MEMORY, g->name, "out of memory");
+    cnr_status status = is_stored(&c) ? CNR_OK : cnri_graph_sound(g, NULL, 0, err);
+    if (!status && !is_stored(&c)) status = cnri_graph_fold(g, err);
+    if (status) return status;
     for (cnr_value i = 0; i < g->values.n; i++) {
         const cnri_value *v = &g->values.at[i];
         if (v->producer >= 0 || v->is_input || !v->type->data || v->type->encoding ||
             !wanted(&c, g, i))
             continue;
-        const cnr_status status = encode_value(&c, g, i, err);
+        status = encode_value(&c, g, i, err);
         if (status) return status;
     }
     if (out->n_layers) return CNR_OK;

@@ -85,7 +85,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     }
     out->prepared = 1u << 1;
     out->ranges = 1u << 1;
-    out->epilogue = cnr_chain_length(node, y->rank, y->dim, node->n_epilogue, NULL);
+    out->epilogue = cnr_chain_length(node, y->rank, y->dim, CSR_LINKS, NULL);
     return cnr_take(node, out, sparse ? 900 : 50); /* others read it decoded */
 }
 
@@ -206,7 +206,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
                        .lines = g->w.out[0], .width = g->w.out[1], .pitch = g->pitch,
                        .row_floats = pixels, .column_floats = 1, .chained = 1,
                        .readable = g->direct ? pixels : INT64_MAX};
-    csr_tiles_clamp(node, &j);
+    csr_chain_of(node, &j.chain);
     if (!g->direct) memset((float *)run->workspace_data + channels * channel_floats(g), 0,
                            (size_t)slack(g) * sizeof(float));
     for (int64_t n = 0; n < run->outputs[0]->dim[0]; n++) {

@@ -49,7 +49,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     }
     out->prepared = 1u << 1;
     out->ranges = 1u << 1;
-    out->epilogue = cnr_chain_length(node, y->rank, y->dim, node->n_epilogue, NULL);
+    out->epilogue = cnr_chain_length(node, y->rank, y->dim, CSR_LINKS, NULL);
     return cnr_take(node, out, sparse ? 900 : 50); /* others read it decoded */
 }
 
@@ -134,12 +134,11 @@ static void run_columns(const cnr_run *run, int64_t first, int64_t end) {
                        .y = (float *)run->outputs[0]->data, .first = first, .end = end,
                        .group_rows = outputs, .lines = 1, .width = t.samples, .pitch = t.pitch,
                        .row_floats = 1, .column_floats = outputs, .readable = t.pitch};
-    csr_tiles_clamp(node, &j);
+    csr_chain_of(node, &j.chain);
     csr_tiles_run(&j);
     for (int64_t n = 0; n < t.samples; n++)
-        for (int32_t i = j.clamps; i < node->n_epilogue; i++)
-            cnr_link_run(node, node->epilogue[i], j.y + n * outputs + first, n * outputs + first,
-                         end - first);
+        csr_chain_run(&j.chain, csr_tiles_done(&j.chain), node, j.y + n * outputs + first,
+                      n * outputs + first, end - first);
 }
 
 static cnr_status run(const cnr_run *run, cnr_error *err) {
@@ -154,12 +153,13 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
         return CNR_OK;
     }
     for (int64_t n = 0; n < samples_of(node); n++) {
-        const csr_vector_job j = {
+        csr_vector_job j = {
             .run = run, .blob = (const csr_slices *)run->blob_data,
             .x = (const float *)node->inputs[0]->data + n * depth_of(node),
             .bias = b ? (const float *)b->data : NULL,
             .y = (float *)run->outputs[0]->data + n * outputs, .first = lo[1], .end = hi[1],
             .at = n * outputs};
+        csr_chain_of(node, &j.chain);
         csr_slices_run(&j);
     }
     return CNR_OK;

@@ -234,7 +234,7 @@ static void some_windows(void *arg, int64_t task, int32_t thread) {
     const int64_t rows = WINDOW * CSR_LANES * s->block;
     const int64_t first = cnr_max(j->first, from * rows), end = cnr_min(j->end, to * rows);
     if (end > first)
-        cnr_chain_run(j->run->node, j->y + first, j->at + first, end - first);
+        csr_chain_run(&j->chain, 0, j->run->node, j->y + first, j->at + first, end - first);
 }
 
 void csr_slices_run(const csr_vector_job *job) {

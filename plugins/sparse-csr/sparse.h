@@ -43,6 +43,24 @@ cnr_status csr_open(const cnr_tensor *t, int judge, csr_matrix *out, void **own,
 /* The header alone, of either form, of a tensor that csr_encoding.check passes. */
 csr_header csr_header_of(const void *data);
 
+/* ---- chain.c ---- */
+
+enum { CSR_LINKS = 8 }; /* most that a kernel takes along */
+typedef enum csr_link_kind { CSR_LINK_APPLY, CSR_LINK_BOUND, CSR_LINK_ADD } csr_link_kind;
+typedef struct csr_link {
+    csr_link_kind kind;
+    int32_t operand; /* an input, -1 */
+    float low, high; /* BOUND */
+} csr_link;
+typedef struct csr_chain {
+    int32_t n;
+    csr_link link[CSR_LINKS];
+} csr_chain;
+void csr_chain_of(const cnr_node *node, csr_chain *out);
+/* Links `from` on, on x[0 .. n), which are the elements of output 0 from `first` on. */
+void csr_chain_run(const csr_chain *chain, int32_t from, const cnr_node *node, float *x, int64_t first,
+                   int64_t n);
+
 /* ---- slices.c: by one vector; the blob of a product with one sample ---- */
 
 typedef struct csr_slices csr_slices;
@@ -57,6 +75,7 @@ typedef struct csr_vector_job {
     const float *x, *bias;
     float *y;
     int64_t first, end, at;
+    csr_chain chain;
 } csr_vector_job;
 void csr_slices_run(const csr_vector_job *job);
 
@@ -68,7 +87,7 @@ uint64_t csr_rows_size(const csr_header *h);
 cnr_status csr_rows_make(const csr_matrix *m, const uint32_t *offset, void *blob, cnr_error *err);
 /* How a row of products becomes a row of output 0: lines of `width` floats that are wanted of every
  * `pitch` computed, `lines` of them. What stands behind the node is computed, too, where products of a row
- * follow each other in y (`chained`); else the first `clamps` links of it are. */
+ * follow each other in y (`chained`); else only what csr_tiles_done counts. */
 typedef struct csr_tiles_job {
     const cnr_run *run;
     const csr_rows *blob;
@@ -80,14 +99,16 @@ typedef struct csr_tiles_job {
     int64_t row_floats, column_floats;   /* from one row of y to the next; from one product to the next */
     int64_t at;                          /* y[0] is this element of output 0 */
     int64_t readable;                    /* columns of x that may be read: csr_tiles_reads or more */
-    float low, high;                     /* of the first `clamps` links behind the node */
-    int32_t clamps, chained;
+    int32_t chained;
+    csr_chain chain;
 } csr_tiles_job;
 void csr_tiles_run(const csr_tiles_job *job);
 /* The least of `readable`, for so many columns computed. */
 int64_t csr_tiles_reads(int64_t columns, int64_t block);
-/* low, high and clamps for a node. */
-void csr_tiles_clamp(const cnr_node *node, csr_tiles_job *job);
+/* Links that products meet before they are stored at all. */
+static inline int32_t csr_tiles_done(const csr_chain *chain) {
+    return chain->n > 0 && chain->link[0].kind == CSR_LINK_BOUND;
+}
 
 /* ---- what a product takes, in ns, as kernels estimate it ---- */
 

@@ -54,16 +54,6 @@ cnr_status csr_rows_make(const csr_matrix *m, const uint32_t *offset, void *blob
 
 /* ---- running ---- */
 
-void csr_tiles_clamp(const cnr_node *node, csr_tiles_job *job) {
-    job->low = -INFINITY;
-    job->high = INFINITY;
-    job->clamps = 0;
-    if (node->n_epilogue && strcmp(node->epilogue[0]->node->desc->name, "relu") == 0) {
-        job->low = 0;
-        job->clamps = 1;
-    }
-}
-
 typedef struct tiles_job {
     const csr_tiles_job *job;
     int64_t first, end;      /* blocks of rows */
@@ -84,28 +74,44 @@ static int64_t part_begin(const tiles_job *t, int64_t i) {
     return i == t->parts ? t->end : low;
 }
 
-/* What stands behind the node, on n elements of y that follow each other. */
-static void finish(const csr_tiles_job *j, int64_t at, int64_t n) {
-    const cnr_node *node = j->run->node;
-    for (int32_t i = j->clamps; i < node->n_epilogue; i++)
-        cnr_link_run(node, node->epilogue[i], j->y + at, j->at + at, n);
+/* Of the products of a tile those that are wanted, as runs that follow each other in a row of output 0. */
+typedef struct run_of { int64_t from, to, n; } run_of;
+typedef struct tile_runs {
+    int32_t n;
+    run_of at[WIDEST + 1];
+} tile_runs;
+
+/* Products [column, column + n), which are `from` on in the tile. */
+static void find_runs(const csr_tiles_job *j, int64_t from, int64_t column, int64_t n, tile_runs *out) {
+    int64_t line = column / j->pitch, x = column % j->pitch;
+    out->n = 0;
+    while (n > 0 && line < j->lines) {
+        const int64_t some = cnr_min(n, j->pitch - x), wanted = cnr_min(some, j->width - x);
+        run_of *last = out->n ? &out->at[out->n - 1] : NULL;
+        const int64_t to = line * j->width + x;
+        if (last && wanted > 0 && last->to + last->n == to && last->from + last->n == from)
+            last->n += wanted; /* rows without anything between them */
+        else if (wanted > 0) out->at[out->n++] = (run_of){from, to, wanted};
+        n -= some;
+        from += some;
+        x = 0;
+        line++;
+    }
 }
 
-/* Of products [column, column + n) of a row those that are wanted, to where they belong. */
-static void put(const csr_tiles_job *j, int64_t row, int64_t column, const float *from, int64_t n) {
-    const int64_t base = row * j->row_floats;
-    for (int64_t i = 0; i < n;) {
-        const int64_t line = (column + i) / j->pitch, x = (column + i) % j->pitch;
-        const int64_t some = cnr_min(n - i, j->pitch - x), wanted = cnr_min(some, j->width - x);
-        const int64_t at = base + (line * j->width + x) * j->column_floats;
-        if (line >= j->lines) return;
-        if (wanted > 0 && j->chained) {
-            memcpy(j->y + at, from + i, (size_t)wanted * sizeof *from);
-            finish(j, at, wanted);
-        }
-        for (int64_t k = 0; k < wanted && !j->chained; k++)
-            j->y[at + k * j->column_floats] = from[i + k];
-        i += some;
+/* A row of the tile to where it belongs, and what stands behind the node. */
+static void put(const csr_tiles_job *j, int64_t row, const tile_runs *runs, const float *tile) {
+    const int32_t done = csr_tiles_done(&j->chain);
+    for (int32_t i = 0; i < runs->n; i++) {
+        const run_of *r = &runs->at[i];
+        const float *from = tile + r->from;
+        const int64_t at = row * j->row_floats + r->to * j->column_floats;
+        float *to = j->y + at;
+        if (!j->chained)
+            for (int64_t k = 0; k < r->n; k++) to[k * j->column_floats] = from[k];
+        else if (from != to) memcpy(to, from, (size_t)r->n * sizeof *to);
+        if (j->chained && j->chain.n > done)
+            csr_chain_run(&j->chain, done, j->run->node, to, j->at + at, r->n);
     }
 }
 
@@ -115,23 +121,29 @@ static void one_tile(const tiles_job *t, int64_t from, int64_t to, int64_t colum
     const uint32_t *begin = begin_of(s), *offset = (const uint32_t *)part(s, s->offset_at);
     const float *value = (const float *)part(s, s->value_at);
     const csr_tile_fn run = csr_uk->tile[s->block > 1][vectors - 1];
+    const csr_link *bound = csr_tiles_done(&j->chain) ? &j->chain.link[0] : NULL;
     const int64_t n = vectors * csr_uk->vl, block = (int64_t)s->block;
     /* Where fewer columns are left, the last ones are computed again, and not stored again. */
     const int64_t at = cnr_max(0, cnr_min(column, j->readable - n));
+    tile_runs runs;
+    find_runs(j, column - at, column, cnr_min(n - (column - at), t->columns - column), &runs);
+    const int whole = j->chained && runs.n == 1 && runs.at[0].n == n;
     for (int64_t b = from; b < to; b++) {
         float out[CSR_BLOCK * WIDEST], bias[CSR_BLOCK] = {0};
         const int64_t row = b * block;
+        const int there = whole && row >= j->first && row + block <= j->end; /* no copy is needed */
+        float *tile_at = there ? j->y + row * j->row_floats + runs.at[0].to : out;
+        const int64_t ld = there ? j->row_floats : n;
         for (int64_t r = 0; r < block && j->bias && row + r < (int64_t)s->rows; r++)
             bias[r] = j->bias[row + r];
         const csr_tile tile = {.x = j->x + row / j->group_rows * j->group_floats + at,
                                .value = value + begin[b] * block, .bias = bias,
                                .offset = offset + begin[b], .n = begin[b + 1] - begin[b],
-                               .ld = n, .out = out, .low = j->low, .high = j->high};
+                               .ld = ld, .out = tile_at, .low = bound ? bound->low : -INFINITY,
+                               .high = bound ? bound->high : INFINITY};
         run(&tile);
         for (int64_t r = 0; r < block; r++)
-            if (row + r >= j->first && row + r < j->end)
-                put(j, row + r, column, out + r * n + (column - at),
-                    cnr_min(n - (column - at), t->columns - column));
+            if (row + r >= j->first && row + r < j->end) put(j, row + r, &runs, tile_at + r * ld);
     }
 }
 
