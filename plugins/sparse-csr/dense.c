@@ -33,18 +33,19 @@ static const char *unfit(const cnr_node *node) {
 }
 
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+    (void)device;
     const char *why = unfit(node);
     if (!why && by_columns(node) && depth_of(node) > UINT32_MAX / pitch_of(node))
         why = "the samples are too many";
     if (why) return cnr_refuse(out, why);
-    const cnr_tensor *w = node->inputs[1], *y = node->outputs[0];
+    const cnr_tensor *x = node->inputs[0], *w = node->inputs[1], *y = node->outputs[0];
     int sparse = 0;
     if (w->data) {
         const csr_header h = csr_header_of(w->data);
         const double samples = (double)samples_of(node);
-        out->cost_ns = by_columns(node) ? csr_tiles_ns(device, &h, samples_of(node))
-                                        : samples * csr_vector_ns(device, &h);
-        sparse = out->cost_ns < csr_dense_ns(device, samples * (double)cnr_count(w),
+        out->cost_ns = by_columns(node) ? csr_tiles_ns(&h, samples_of(node)) + (double)cnr_count(x)
+                                        : samples * csr_vector_ns(&h);
+        sparse = out->cost_ns < csr_dense_ns(samples * (double)cnr_count(w),
                                              (double)cnr_dense_bytes(w));
     }
     out->prepared = 1u << 1;

@@ -112,8 +112,8 @@ static inline int32_t csr_tiles_done(const csr_chain *chain) {
 
 /* ---- what a product takes, in ns, as kernels estimate it ---- */
 
-double csr_vector_ns(const cnr_device *device, const csr_header *h);
-double csr_tiles_ns(const cnr_device *device, const csr_header *h, int64_t columns);
-double csr_dense_ns(const cnr_device *device, double macs, double bytes);
+double csr_vector_ns(const csr_header *h);
+double csr_tiles_ns(const csr_header *h, int64_t columns);
+double csr_dense_ns(double macs, double bytes); /* of what others do with the decoded weight */
 
 #endif

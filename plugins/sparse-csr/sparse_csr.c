@@ -26,26 +26,25 @@ const csr_ukernels *csr_choose_isa(void) {
     return list[0];
 }
 
-/* Measured on one core of a server of 2023 with AVX-512, and scaled by the vectors' length; memory at
- * what one core reads there. */
-static double scaled(const cnr_device *device, double ns) {
-    return ns * 16 / csr_uk->vl / (device->concurrency > 1 ? device->concurrency : 1);
+/* Measured on one core of a server of 2023 with AVX-512, and scaled by the vectors' length; of one
+ * thread, as other kernels estimate. */
+static double scaled(double ns) { return ns * 16 / csr_uk->vl; }
+
+double csr_vector_ns(const csr_header *h) {
+    const double rows = (double)csr_blocks(h);
+    return 200 + 2 * rows + scaled((double)h->entries * (h->block > 1 ? 0.6 : 0.28));
 }
 
-double csr_vector_ns(const cnr_device *device, const csr_header *h) {
-    return 500 + scaled(device, (double)h->entries * (h->block > 1 ? 0.6 : 0.28));
-}
-
-double csr_tiles_ns(const cnr_device *device, const csr_header *h, int64_t columns) {
+double csr_tiles_ns(const csr_header *h, int64_t columns) {
     const double vectors = (double)cnr_div_up(columns, csr_uk->vl) * csr_uk->vl / 16;
-    return 1000 + scaled(device, (double)h->entries * vectors * (h->block > 1 ? 0.9 : 0.45));
+    const double rows = (double)csr_blocks(h) * (h->block > 1 ? 12 : 5); /* to begin and end a tile's */
+    return 500 + scaled(vectors * ((double)h->entries * (h->block > 1 ? 1.15 : 0.55) + rows));
 }
 
-double csr_dense_ns(const cnr_device *device, double macs, double bytes) {
+double csr_dense_ns(double macs, double bytes) {
     const double rate = bytes > 2e6 ? 15 : 50; /* from memory, from a cache */
-    const double read = bytes / rate / (device->concurrency > 1 ? 2 : 1);
-    const double multiplied = scaled(device, macs * 0.013);
-    return 1000 + (read > multiplied ? read : multiplied);
+    const double read = bytes / rate, multiplied = scaled(macs * 0.012);
+    return 500 + (read > multiplied ? read : multiplied);
 }
 
 static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
