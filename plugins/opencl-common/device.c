@@ -1,7 +1,9 @@
 /* Opening a device: context, limits, memory. */
+#define _GNU_SOURCE
 #include "ocl.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 static const char *code_name(cl_int code) {
     static const struct {
@@ -32,9 +34,15 @@ cnr_status ocl_fail(cnr_error *err, const char *where, const char *call, cl_int 
                           code_name(code), (int)code);
 }
 
-static const ocl_tune *choose_tune(const ocl_tune *tunes, int32_t n, const char *name) {
+/* The row for a device; $CNNRUN_OPENCL_TUNE names a family, whose first row is taken anywhere. */
+static const ocl_tune *choose_tune(const ocl_tune *tunes, int32_t n, const ocl_found *f) {
+    const char *forced = secure_getenv("CNNRUN_OPENCL_TUNE");
+    for (int32_t i = 0; forced && *forced && i < n; i++)
+        if (strcmp(forced, tunes[i].family) == 0) return &tunes[i];
     for (int32_t i = 0; i < n - 1; i++)
-        if (ocl_contains(name, tunes[i].name)) return &tunes[i];
+        if (ocl_contains(f->name, tunes[i].name) || ocl_contains(f->vendor, tunes[i].name) ||
+            ocl_contains(f->platform_name, tunes[i].name))
+            return &tunes[i];
     return &tunes[n - 1];
 }
 
@@ -84,7 +92,7 @@ cnr_status ocl_device_open(cnr_device *device, const ocl_tune *tunes, int32_t n_
     memset(d, 0, sizeof *d);
     d->found = found;
     d->device = device;
-    d->tune = choose_tune(tunes, n_tunes, found->name);
+    d->tune = choose_tune(tunes, n_tunes, found);
     const cl_context_properties properties[] = {
         CL_CONTEXT_PLATFORM, (cl_context_properties)found->platform, 0};
     cl_int code;
@@ -95,6 +103,7 @@ cnr_status ocl_device_open(cnr_device *device, const ocl_tune *tunes, int32_t n_
     }
     ocl_cl.clGetDeviceInfo(found->device, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof d->most_items,
                            d->most_items, NULL);
+    d->most_group = number(d, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t));
     pthread_mutex_init(&d->lock, NULL);
     describe_memory(d);
     device->state = d;

@@ -31,6 +31,12 @@ void ocl_arg_ints(ocl_call *call, const cl_int *values, int32_t n) {
     set(call, (size_t)n * sizeof *values, values);
 }
 
+void ocl_arg_longs(ocl_call *call, const int64_t *values, int32_t n) {
+    cl_int v[16];
+    for (int32_t i = 0; i < n && i < 16; i++) v[i] = (cl_int)values[i];
+    ocl_arg_ints(call, v, n);
+}
+
 /* A grid's second and third side hold no more groups than this on NVIDIA. */
 #define MOST_GROUPS 65535
 

@@ -19,13 +19,36 @@
 
 #include <pthread.h>
 
+/* A work-group's part of a product staged in local memory: BM channels of BN pixels, BK terms at once, TM
+ * x TN of them a work-item. Four divides BM, TM and TN; work-items are a multiple of BN, and BK is one of
+ * what that leaves. */
+typedef struct ocl_tile {
+    int16_t bm, bn, bk, tm, tn;
+} ocl_tile;
+
+/* A work-item's part of a product in registers: MT channels of NV vectors of VW pixels; `line` work-items
+ * a work-group. */
+typedef struct ocl_panel {
+    int16_t mt, nv, vw, line;
+} ocl_panel;
+
 /* Numbers that depend on the hardware, nothing else. */
 typedef struct ocl_tune {
-    const char *name;            /* part of the device's name; "" fits all */
+    const char *family;          /* what the row is called: "nvidia"; see CNNRUN_OPENCL_TUNE */
+    const char *name;            /* part of the device's name, vendor or platform; "" fits all */
     int32_t line;                /* work-items in a row of a work-group, a multiple of the warp */
     int32_t dense_line;          /* the same for dense, whose rows are often short */
     int32_t conv_buffer, conv_image, dense_buffer, dense_image; /* scores, 0: never */
+    int32_t wide;                /* elements of a vector that a work-item does at once */
+    int32_t rows;                /* 1: a work-item is a loop on a processor, best along rows */
+    const ocl_tile *tiles;       /* rows, at most OCL_MOST_TILES; each is a kernel */
+    int32_t n_tiles;
+    const ocl_panel *panels; /* rows, at most OCL_MOST_PANELS; each is a kernel */
+    int32_t n_panels;
+    int16_t gemv_line, gemv_wide, gemv_out; /* work-items, elements a load, rows; line 0: never */
 } ocl_tune;
+
+enum { OCL_MOST_TILES = 8, OCL_MOST_PANELS = 6 };
 
 /* What a driver is known to do wrong. */
 enum {
@@ -68,7 +91,7 @@ typedef struct ocl_device {
     cnr_memory_class memory[2];
     int32_t n_memory;
     int unified; /* the device's memory is the host's */
-    size_t most_items[3];
+    size_t most_items[3], most_group;
     pthread_mutex_t lock; /* of the programs; never taken by run */
     struct ocl_program *programs;
     int32_t n_codes;
@@ -188,6 +211,7 @@ void ocl_arg_buffer(ocl_call *call, const cnr_mem *mem);
 void ocl_arg_image(ocl_call *call, const cnr_mem *mem);
 void ocl_arg_int(ocl_call *call, int64_t value);
 void ocl_arg_ints(ocl_call *call, const cl_int *values, int32_t n); /* intN */
+void ocl_arg_longs(ocl_call *call, const int64_t *values, int32_t n); /* the same, at most 16 */
 /* Work-items in each direction, at least; `line` of them in a row of a work-group. */
 cnr_status ocl_launch(ocl_call *call, int64_t x, int64_t y, int64_t z, int32_t line,
                       cnr_error *err);

@@ -1,5 +1,5 @@
 /* conv: weights packed in a buffer or an image, each channel by itself, or weights as stored. */
-#include "support.h"
+#include "op_conv.h"
 
 #include "conv_buffer.cl.h"
 #include "conv_image.cl.h"
@@ -14,20 +14,16 @@ typedef struct conv_state {
     int32_t line, has_bias;
 } conv_state;
 
-/* The window, if this library's kernels compute the node at all. */
-/* NULL, or why it is none. */
-static const char *window_of(const cnr_node *node, cnr_window *w) {
+const char *ocl_conv_window(const cnr_node *node, cnr_window *w) {
     const cnr_tensor *x = cnr_own_input(node, 0), *weight = cnr_own_input(node, 1);
     if (!x || !weight || !ocl_plain(node)) return OCL_WANTS_F32;
     if (x->rank < 3 || weight->rank != x->rank) return "ranks differ";
     return cnr_window_resolve(node, x, weight->dim + 2, w);
 }
 
-static int64_t group_of(const cnr_node *node) { return cnr_max(1, cnr_attr_int(node, "group")); }
-
-static cnr_status take(const cnr_node *node, cnr_accept *out, int32_t score) {
+cnr_status ocl_conv_take(const cnr_node *node, cnr_accept *out, int32_t score) {
     cnr_window w;
-    const char *why = score > 0 ? window_of(node, &w) : "this device is better without";
+    const char *why = score > 0 ? ocl_conv_window(node, &w) : "this device is better without";
     if (why) return cnr_refuse(out, why);
     out->epilogue = ocl_chain_accepts(node, node->inputs[0]->rank, node->outputs[0]->dim);
     out->ranges = 1 << 0 | 1 << 1 | 1 << 2;
@@ -38,17 +34,13 @@ static cnr_status take(const cnr_node *node, cnr_accept *out, int32_t score) {
 static cnr_status take_packed(const cnr_node *node, cnr_accept *out, int32_t score) {
     if (!ocl_weight(cnr_own_input(node, 1))) return cnr_refuse(out, "the weight changes");
     out->prepared = 1 << 1;
-    return take(node, out, score);
+    return ocl_conv_take(node, out, score);
 }
 
 /* ---- packed weights: [group][block of 4][channel in][tap][4] ---- */
 
 static int64_t blocks_of(const cnr_node *node) {
-    return cnr_div_up(node->inputs[1]->dim[0] / group_of(node), 4);
-}
-
-static int64_t pixels_in_row(const cnr_node *node) {
-    return cnr_span(node->inputs[1], 1, node->inputs[1]->rank);
+    return cnr_div_up(node->inputs[1]->dim[0] / ocl_conv_group(node), 4);
 }
 
 static cnr_status accepts_buffer(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
@@ -59,15 +51,15 @@ static cnr_status accepts_image(const cnr_device *device, const cnr_node *node, 
     const ocl_device *d = ocl_of(device);
     if (d->n_memory <= OCL_IMAGE) return cnr_refuse(out, "the device has no images");
     take_packed(node, out, d->tune->conv_image);
-    if (out->score > 0 && (pixels_in_row(node) > d->memory[OCL_IMAGE].max_width ||
-                           blocks_of(node) * group_of(node) > d->memory[OCL_IMAGE].max_height))
+    if (out->score > 0 && (ocl_conv_terms(node) > d->memory[OCL_IMAGE].max_width ||
+                           blocks_of(node) * ocl_conv_group(node) > d->memory[OCL_IMAGE].max_height))
         return cnr_refuse(out, "the weights do not fit an image");
     return CNR_OK;
 }
 
 static cnr_status size_of_weights(const cnr_node *node, int32_t memory_class, cnr_space *out) {
-    out->width = pixels_in_row(node);
-    out->height = blocks_of(node) * group_of(node);
+    out->width = ocl_conv_terms(node);
+    out->height = blocks_of(node) * ocl_conv_group(node);
     out->bytes = (uint64_t)out->width * (uint64_t)out->height * 4 * sizeof(float);
     out->memory_class = memory_class;
     if (memory_class == OCL_BUFFER) out->width = out->height = 0;
@@ -89,7 +81,7 @@ static cnr_status image_size(const cnr_device *device, const cnr_node *node, cnr
 static cnr_status pack(const cnr_device *device, const cnr_node *node, void *blob,
                        cnr_error *err) {
     const cnr_tensor *weight = node->inputs[1];
-    const int64_t group = group_of(node), each = weight->dim[0] / group, k = pixels_in_row(node);
+    const int64_t group = ocl_conv_group(node), each = weight->dim[0] / group, k = ocl_conv_terms(node);
     const float *from = weight->data;
     float *to = blob;
     (void)device, (void)err;
@@ -108,11 +100,11 @@ static cnr_status plan_with(const cnr_device *device, const cnr_node *node,
                             void **out, cnr_error *err) {
     cnr_window w;
     char head[OCL_HEAD_BYTES], options[512] = "";
-    const char *why = window_of(node, &w);
+    const char *why = ocl_conv_window(node, &w);
     if (why) return ocl_host->fail(err, CNR_E_SHAPE, node->name, "%s", why);
     conv_state *s = cnr_state(ocl_host, node, sizeof *s, err);
     if (!s) return CNR_E_MEMORY;
-    ocl_shape_of(&w, node->inputs[0], node->outputs[0], group_of(node), flat, &s->shape);
+    ocl_shape_of(&w, node->inputs[0], node->outputs[0], ocl_conv_group(node), flat, &s->shape);
     s->blocks = blocks_of(node);
     s->line = ocl_of(device)->tune->line;
     s->has_bias = cnr_own_input(node, 2) != NULL;
@@ -204,14 +196,14 @@ static cnr_status accepts_depthwise(const cnr_device *device, const cnr_node *no
                                     cnr_accept *out) {
     const cnr_tensor *weight = cnr_own_input(node, 1);
     (void)device;
-    if (!weight || weight->rank < 3 || weight->dim[1] != 1 || group_of(node) < 2)
+    if (!weight || weight->rank < 3 || weight->dim[1] != 1 || ocl_conv_group(node) < 2)
         return cnr_refuse(out, "a group for each channel is wanted");
-    return take(node, out, 700);
+    return ocl_conv_take(node, out, 700);
 }
 
 static cnr_status accepts_plain(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
-    return take(node, out, 100);
+    return ocl_conv_take(node, out, 100);
 }
 
 const cnr_kernel ocl_conv_buffer = {

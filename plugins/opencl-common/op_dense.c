@@ -1,20 +1,11 @@
 /* dense, gemm and matmul: a constant matrix packed in a buffer or an image, or all as stored. */
-#include "support.h"
+#include "op_dense.h"
 
 #include "dense_buffer.cl.h"
 #include "dense_image.cl.h"
 #include "matrix.cl.h"
 
-/* y[z][i][j] = alpha * sum over k of a[z][i][k] * b[z][k][j] + beta * c[i][j], all by steps. */
-typedef struct product {
-    int64_t m, n, k, batch;
-    int64_t a_row, a_step, b_column, b_step, c_row, c_column;
-    int64_t a_batch, b_batch;
-    double alpha, beta;
-    const cnr_tensor *c; /* NULL: none */
-} product;
-
-static int dense_product(const cnr_node *node, product *p) {
+static int dense_product(const cnr_node *node, ocl_product *p) {
     const cnr_tensor *x = cnr_own_input(node, 0), *weight = cnr_own_input(node, 1);
     if (weight->rank != 2 || x->rank < 1 || cnr_span(x, 1, x->rank) != weight->dim[1]) return 0;
     p->m = x->dim[0];
@@ -25,7 +16,7 @@ static int dense_product(const cnr_node *node, product *p) {
     return !p->c || cnr_count(p->c) == p->n;
 }
 
-static int gemm_product(const cnr_node *node, product *p) {
+static int gemm_product(const cnr_node *node, ocl_product *p) {
     const cnr_tensor *a = cnr_own_input(node, 0), *b = cnr_own_input(node, 1);
     const cnr_tensor *c = cnr_own_input(node, 2);
     const int ta = cnr_attr_int(node, "transA") != 0, tb = cnr_attr_int(node, "transB") != 0;
@@ -53,7 +44,7 @@ static int batch_of(const cnr_tensor *t, const cnr_tensor *y, int64_t batch, int
     return own == batch && t->rank == y->rank;
 }
 
-static int matmul_product(const cnr_node *node, product *p) {
+static int matmul_product(const cnr_node *node, ocl_product *p) {
     const cnr_tensor *a = cnr_own_input(node, 0), *b = cnr_own_input(node, 1);
     const cnr_tensor *y = node->outputs[0];
     if (a->rank < 2 || b->rank < 2 || cnr_own_inputs(node) != 2) return 0;
@@ -67,17 +58,16 @@ static int matmul_product(const cnr_node *node, product *p) {
     return batch_of(a, y, p->batch, &p->a_batch) && batch_of(b, y, p->batch, &p->b_batch);
 }
 
-static int product_of(const cnr_node *node, product *p) {
-    *p = (product){.batch = 1, .alpha = 1, .beta = 1};
+int ocl_product_of(const cnr_node *node, ocl_product *p) {
+    *p = (ocl_product){.batch = 1, .alpha = 1, .beta = 1};
     if (!cnr_own_input(node, 0) || !cnr_own_input(node, 1) || !ocl_plain(node)) return 0;
     if (strcmp(node->desc->name, "gemm") == 0) return gemm_product(node, p);
     if (strcmp(node->desc->name, "matmul") == 0) return matmul_product(node, p);
     return dense_product(node, p);
 }
 
-/* What the packed kernels compute: rows of a as they lie, one matrix b, a bias. */
-static int packs(const cnr_node *node, product *p) {
-    if (!ocl_weight(cnr_own_input(node, 1)) || !product_of(node, p)) return 0;
+int ocl_product_packs(const cnr_node *node, ocl_product *p) {
+    if (!ocl_weight(cnr_own_input(node, 1)) || !ocl_product_of(node, p)) return 0;
     if (p->b_batch != 0 || node->inputs[1]->rank != 2) return 0;
     if (p->a_batch != 0 || p->batch == 1) p->m *= p->batch; /* one after another */
     else return 0;
@@ -88,12 +78,12 @@ static int packs(const cnr_node *node, product *p) {
 typedef struct dense_state {
     const ocl_code *code;
     ocl_chain chain;
-    product p;
+    ocl_product p;
     int64_t rows; /* samples a work-item */
     int32_t line;
 } dense_state;
 
-static cnr_status take(const cnr_node *node, cnr_accept *out, int32_t score) {
+cnr_status ocl_product_take(const cnr_node *node, cnr_accept *out, int32_t score) {
     const cnr_tensor *y = node->outputs[0];
     out->epilogue = ocl_chain_accepts(node, y->rank, y->dim);
     if (y->rank == 2) out->ranges = 1 << 0 | 1 << 1;
@@ -102,32 +92,32 @@ static cnr_status take(const cnr_node *node, cnr_accept *out, int32_t score) {
 
 /* ---- packed ---- */
 
-static const char unfit[] = "it is no plain product of dense f32, or the weight changes";
+static const char unfit[] = OCL_NO_PRODUCT;
 
 static cnr_status accepts_buffer(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
-    product p;
+    ocl_product p;
     const int32_t score = ocl_of(device)->tune->dense_buffer;
-    if (score <= 0 || !packs(node, &p)) return cnr_refuse(out, unfit);
+    if (score <= 0 || !ocl_product_packs(node, &p)) return cnr_refuse(out, unfit);
     out->prepared = 1 << 1;
-    return take(node, out, score);
+    return ocl_product_take(node, out, score);
 }
 
 static cnr_status accepts_image(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     const ocl_device *d = ocl_of(device);
-    product p;
+    ocl_product p;
     if (d->n_memory <= OCL_IMAGE) return cnr_refuse(out, "the device has no images");
-    if (d->tune->dense_image <= 0 || !packs(node, &p)) return cnr_refuse(out, unfit);
+    if (d->tune->dense_image <= 0 || !ocl_product_packs(node, &p)) return cnr_refuse(out, unfit);
     if (cnr_div_up(p.n, 4) > d->memory[OCL_IMAGE].max_width ||
         p.k > d->memory[OCL_IMAGE].max_height)
         return cnr_refuse(out, "the weights do not fit an image");
     out->prepared = 1 << 1;
-    return take(node, out, d->tune->dense_image);
+    return ocl_product_take(node, out, d->tune->dense_image);
 }
 
 static cnr_status size_of_weights(const cnr_node *node, int32_t memory_class, cnr_space *out,
                                   cnr_error *err) {
-    product p;
-    if (!packs(node, &p))
+    ocl_product p;
+    if (!ocl_product_packs(node, &p))
         return ocl_host->fail(err, CNR_E_STATE, node->name, "its weights are not constant");
     out->bytes = (uint64_t)cnr_div_up(p.n, 4) * (uint64_t)p.k * 4 * sizeof(float);
     out->memory_class = memory_class;
@@ -152,10 +142,10 @@ static cnr_status image_size(const cnr_device *device, const cnr_node *node, cnr
 
 static cnr_status pack(const cnr_device *device, const cnr_node *node, void *blob,
                        cnr_error *err) {
-    product p;
+    ocl_product p;
     float *to = blob;
     (void)device;
-    if (!packs(node, &p))
+    if (!ocl_product_packs(node, &p))
         return ocl_host->fail(err, CNR_E_STATE, node->name, "its weights are not constant");
     const float *from = node->inputs[1]->data;
     const int64_t padded = cnr_div_up(p.n, 4) * 4;
@@ -172,7 +162,7 @@ static cnr_status plan_packed(const cnr_device *device, const cnr_node *node,
     dense_state *s = cnr_state(ocl_host, node, sizeof *s, err);
     if (!s) return CNR_E_MEMORY;
     cnr_status status = CNR_OK;
-    if (!packs(node, &s->p))
+    if (!ocl_product_packs(node, &s->p))
         status = ocl_host->fail(err, CNR_E_STATE, node->name, "not for this kernel");
     s->rows = s->p.m > 1 ? 4 : 1;
     s->line = ocl_of(device)->tune->dense_line;
@@ -199,8 +189,7 @@ static cnr_status plan_image(const cnr_device *device, const cnr_node *node, cnr
     return plan_packed(device, node, &source, "dense_image", state, err);
 }
 
-/* The rows and columns to compute. */
-static void range_of(const cnr_run *run, const product *p, int64_t *row, int64_t *column) {
+void ocl_product_range(const cnr_run *run, const ocl_product *p, int64_t *row, int64_t *column) {
     row[0] = column[0] = 0;
     row[1] = p->m;
     column[1] = p->n;
@@ -215,7 +204,7 @@ static cnr_status run_packed(const cnr_run *run, int image, cnr_error *err) {
     const cnr_node *node = run->node;
     int64_t row[2], column[2];
     ocl_call call;
-    range_of(run, &s->p, row, column);
+    ocl_product_range(run, &s->p, row, column);
     const int64_t first = column[0] / 4;
     const cl_int range[8] = {(cl_int)row[0], (cl_int)row[1], (cl_int)column[0], (cl_int)column[1],
                              (cl_int)first};
@@ -239,9 +228,9 @@ static cnr_status run_image(const cnr_run *run, cnr_error *err) { return run_pac
 /* ---- as stored ---- */
 
 static cnr_status accepts_plain(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
-    product p;
+    ocl_product p;
     (void)device;
-    return product_of(node, &p) ? take(node, out, 100) : cnr_refuse(out, unfit);
+    return ocl_product_of(node, &p) ? ocl_product_take(node, out, 100) : cnr_refuse(out, unfit);
 }
 
 static cnr_status plan_plain(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
@@ -252,7 +241,7 @@ static cnr_status plan_plain(const cnr_device *device, const cnr_node *node, cnr
     dense_state *s = cnr_state(ocl_host, node, sizeof *s, err);
     if (!s) return CNR_E_MEMORY;
     cnr_status status = CNR_OK;
-    if (!product_of(node, &s->p))
+    if (!ocl_product_of(node, &s->p))
         status = ocl_host->fail(err, CNR_E_STATE, node->name, "not for this kernel");
     s->line = ocl_of(device)->tune->dense_line;
     if (status == CNR_OK) status = ocl_chain_plan(node, &s->chain, head, err);
@@ -265,10 +254,10 @@ static cnr_status plan_plain(const cnr_device *device, const cnr_node *node, cnr
 static cnr_status run_plain(const cnr_run *run, cnr_error *err) {
     const dense_state *s = run->state;
     const cnr_node *node = run->node;
-    const product *p = &s->p;
+    const ocl_product *p = &s->p;
     int64_t row[2], column[2];
     ocl_call call;
-    range_of(run, p, row, column);
+    ocl_product_range(run, p, row, column);
     const cl_int steps[8] = {(cl_int)p->a_row, (cl_int)p->a_step, (cl_int)p->b_column,
                              (cl_int)p->b_step, (cl_int)p->c_row, (cl_int)p->c_column,
                              (cl_int)p->n};

@@ -38,7 +38,11 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     s->bias = cnr_attr_float(node, "bias");
     s->line = ocl_of(device)->tune->line;
     cnr_status status = ocl_chain_plan(node, &s->chain, head, err);
-    if (status == CNR_OK) status = ocl_code_get(device, &source, head, "", "lrn", &s->code, err);
+    if (status == CNR_OK) {
+        /* of a base below 0 pow makes NaN, and so do roots */
+        const char *options = s->beta == 0.75 ? "-DTHREE_QUARTERS" : "";
+        status = ocl_code_get(device, &source, head, options, "lrn", &s->code, err);
+    }
     if (status == CNR_OK) *state = s;
     else ocl_host->free(s);
     return status;

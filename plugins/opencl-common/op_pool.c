@@ -1,13 +1,18 @@
 /* max_pool and average_pool. */
 #include "support.h"
 
+#include <stdio.h>
+
 #include "pool.cl.h"
+#include "pool_row.cl.h"
+
+enum { MOST_WIDE = 1024 }; /* of a row that lies in registers and on the stack */
 
 typedef struct pool_state {
     const ocl_code *code;
     ocl_chain chain;
     ocl_shape shape;
-    int32_t line, max, include;
+    int32_t line, max, include, rows;
 } pool_state;
 
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
@@ -24,8 +29,9 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
 
 static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                        void **state, cnr_error *err) {
-    static const ocl_source source = OCL_SOURCE("common/pool.cl", pool_cl);
-    char head[OCL_HEAD_BYTES];
+    static const ocl_source single = OCL_SOURCE("common/pool.cl", pool_cl);
+    static const ocl_source row = OCL_SOURCE("common/pool_row.cl", pool_row_cl);
+    char head[OCL_HEAD_BYTES], options[256] = "";
     cnr_window w;
     (void)workspace;
     const char *why = cnr_window_pool(node, node->inputs[0], &w);
@@ -37,9 +43,15 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     s->max = strcmp(node->desc->name, "max_pool") == 0;
     s->include = cnr_attr_int(node, "count_include_pad") != 0;
     cnr_status status = ocl_chain_plan(node, &s->chain, head, err);
+    s->rows = ocl_of(device)->tune->rows && s->shape.in[0] == 1 && s->shape.k[0] == 1 &&
+              s->shape.in[2] <= MOST_WIDE && s->shape.out[2] <= s->shape.in[2];
+    if (s->rows) ocl_window_options(&s->shape, options, sizeof options - 32);
+    const size_t n = strlen(options);
+    if (s->rows) snprintf(options + n, sizeof options - n, "-DWIDE=%d ", (int)s->shape.in[2]);
+    strcat(options, s->max ? "-DMAX" : "-DMEAN");
     if (status == CNR_OK)
-        status = ocl_code_get(device, &source, head, s->max ? "-DMAX" : "-DMEAN", "pool", &s->code,
-                              err);
+        status = ocl_code_get(device, s->rows ? &row : &single, head, options,
+                              s->rows ? "pool_row" : "pool", &s->code, err);
     if (status == CNR_OK) *state = s;
     else ocl_host->free(s);
     return status;
@@ -56,9 +68,12 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     ocl_arg_buffer(&call, &run->node->inputs[0]->mem);
     ocl_arg_buffer(&call, &run->outputs[0]->mem);
     ocl_shape_args(&call, &s->shape, &box, 0, 0, 1, 0);
-    ocl_window_args(&call, &s->shape);
+    if (!s->rows) ocl_window_args(&call, &s->shape);
     ocl_arg_ints(&call, ends, 4);
     ocl_chain_args(&call, &s->chain, run->node);
+    if (s->rows)
+        return ocl_launch(&call, box.end[3] - box.begin[3], box.end[1] - box.begin[1],
+                          box.end[0] - box.begin[0], 1, err);
     return ocl_launch(&call,
                       (box.end[2] - box.begin[2]) * (box.end[3] - box.begin[3]) *
                           (box.end[4] - box.begin[4]),

@@ -1,17 +1,27 @@
-/* Numbers for Mali GPUs and, in the last row, for whatever else is driven from here. */
+/* Numbers for Mali GPUs, for PoCL and, in the last row, for whatever else is driven from here. */
 #include "mali.h"
+
+/* 64 registers a work-item: 4 x 8 sums, what they are made of, and addresses. */
+static const ocl_panel mali_panels[] = {{4, 2, 4, 32}, {8, 1, 4, 32}, {4, 1, 4, 32}};
+/* 32 registers of 16 floats, or of 8; a work-group is a function that one core runs, so that one
+ * work-item is all it needs. */
+static const ocl_panel pocl_panels[] = {{8, 3, 16, 1}, {14, 2, 16, 1}, {6, 4, 16, 1},
+                                        {16, 1, 16, 1}, {6, 2, 8, 1},  {12, 1, 8, 1}};
+#define PANELS(rows) .panels = rows, .n_panels = CNR_ROWS(rows)
 
 /* Warps are 4 wide up to G72, 8 on G52 and G76, 16 from G57 and G77 on; work-groups of some warps.
  * Images gain nothing on Mali. In the last row dense weights go through images, which GPUs of other
  * kinds have a cache for. */
+#define BUFFERS .conv_buffer = 600, .conv_image = 200, .dense_buffer = 600, .dense_image = 200
 const ocl_tune mali_tunes[] = {
-    {.name = "Mali-T", .line = 32, .dense_line = 16, .conv_buffer = 600, .conv_image = 200,
-     .dense_buffer = 600, .dense_image = 200},
-    {.name = "Mali-G31", .line = 32, .dense_line = 16, .conv_buffer = 600, .conv_image = 200,
-     .dense_buffer = 600, .dense_image = 200},
-    {.name = "Mali", .line = 64, .dense_line = 16, .conv_buffer = 600, .conv_image = 200,
-     .dense_buffer = 600, .dense_image = 200},
-    {.name = "", .line = 64, .dense_line = 32, .conv_buffer = 600, .conv_image = 500,
-     .dense_buffer = 500, .dense_image = 600},
+    {.family = "midgard", .name = "Mali-T", .line = 32, .dense_line = 16, BUFFERS, PANELS(mali_panels)},
+    {.family = "mali31", .name = "Mali-G31", .line = 32, .dense_line = 16, BUFFERS,
+     PANELS(mali_panels)},
+    {.family = "mali", .name = "Mali", .line = 64, .dense_line = 16, BUFFERS, PANELS(mali_panels)},
+    {.family = "pocl", .name = "Portable Computing Language", .line = 64, .dense_line = 32,
+     .wide = 16, .rows = 1, .conv_buffer = 500, .conv_image = 400, .dense_buffer = 500, .dense_image = 400, .gemv_line = 1,
+     .gemv_wide = 16, .gemv_out = 4, PANELS(pocl_panels)},
+    {.family = "other", .name = "", .line = 64, .dense_line = 32, .conv_buffer = 600,
+     .conv_image = 500, .dense_buffer = 500, .dense_image = 600, PANELS(mali_panels)},
 };
 const int32_t mali_n_tunes = sizeof mali_tunes / sizeof mali_tunes[0];

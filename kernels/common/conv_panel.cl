@@ -1,0 +1,134 @@
+/* Convolution without local memory: a work-item has MT channels of NV vectors of VW pixels in
+ * registers, and reads whole vectors without a question, from what conv_stage or conv_columns laid out:
+ * pixels of all samples in one row `q` of lines `wide`, of which those past an edge are computed and not
+ * stored. Built with the window KH KW, strides SH SW, dilations DH DW, which are 1 where the terms of the
+ * sum are planes as they lie; weights packed [block of MT channels][channel in][tap][MT]. */
+
+#if VW == 16
+typedef float16 vec;
+#define LOAD(p) vload16(0, p)
+#define SAVE(v, p) vstore16(v, 0, p)
+#elif VW == 8
+typedef float8 vec;
+#define LOAD(p) vload8(0, p)
+#define SAVE(v, p) vstore8(v, 0, p)
+#else
+typedef float4 vec;
+#define LOAD(p) vload4(0, p)
+#define SAVE(v, p) vstore4(v, 0, p)
+#endif
+
+/* One vector of channel m: the pixels from q that lie within [first, last) and on no edge. */
+void store(vec v, int q, int first, int last, int m, float bias, int n, int16 shape,
+           __global float *y CHAIN_PARAMETERS) {
+    const int wide = shape.s4, high = shape.s5, OW = shape.s6, OH = shape.s7, M = shape.s8;
+    float part[VW];
+    SAVE(v, part);
+    int ow = q % wide, oh = q / wide % high, to;
+    n += q / wide / high;
+    to = ((n * M + m) * OH + oh) * OW + ow;
+    if (q >= first && q + VW <= last && ow + VW <= OW && oh < OH) {
+        for (int i = 0; i < VW; i++) y[to + i] = chain(part[i] + bias, to + i CHAIN_PASS);
+        return;
+    }
+    for (int i = 0; i < VW; i++) {
+        if (q + i >= first && q + i < last && ow < OW && oh < OH)
+            y[to] = chain(part[i] + bias, to CHAIN_PASS);
+        ow++;
+        to++;
+        if (ow < wide) continue;
+        ow = 0;
+        if (++oh == high) {
+            oh = 0;
+            n++;
+        }
+        to = ((n * M + m) * OH + oh) * OW;
+    }
+}
+
+__kernel void conv_panel(__global const float *x, int x_at, __global const float *weight,
+                         int weight_at, __global const float *bias, int bias_at, __global float *y,
+                         int y_at, int16 shape, int8 range CHAIN_PARAMETERS) {
+    const int tile = get_global_id(0), block = range.s2 + get_global_id(1), n = get_global_id(2);
+    const int first = tile * (NV * VW), last = min(first + NV * VW, shape.sc);
+    if (first >= shape.sc) return;
+    const int q = min(first, shape.sd - NV * VW); /* never past what may be read */
+    const int group = block / shape.sb, m0 = group * shape.s9 + block % shape.sb * MT;
+    const int m1 = min(range.s1, (group + 1) * shape.s9), plane = shape.s0, wide = shape.s4;
+    __global const float *from = x + x_at + n * shape.s2 + group * shape.s1 + q;
+    __global const float *w = weight + weight_at + block * shape.s3 * (KH * KW * MT);
+    vec sum[MT][NV];
+#pragma unroll
+    for (int i = 0; i < MT; i++)
+#pragma unroll
+        for (int j = 0; j < NV; j++) sum[i][j] = 0.0f;
+    for (int c = 0; c < shape.s3; c++, from += plane) {
+#pragma unroll
+        for (int kh = 0; kh < KH; kh++)
+#pragma unroll
+            for (int kw = 0; kw < KW; kw++, w += MT) {
+                const int phase = kh * DH % SH * PW + kw * DW % SW;
+                __global const float *at =
+                    from + phase * shape.se + kh * DH / SH * wide + kw * DW / SW;
+                vec b[NV];
+#pragma unroll
+                for (int j = 0; j < NV; j++) b[j] = LOAD(at + j * VW);
+#pragma unroll
+                for (int i = 0; i < MT; i++)
+#pragma unroll
+                    for (int j = 0; j < NV; j++) sum[i][j] = mad((vec)(w[i]), b[j], sum[i][j]);
+            }
+    }
+#pragma unroll
+    for (int i = 0; i < MT; i++) {
+        const int m = m0 + i;
+        if (m < range.s0 || m >= m1) continue;
+        const float start = shape.sa ? bias[bias_at + m] : 0.0f;
+#pragma unroll
+        for (int j = 0; j < NV; j++)
+            store(sum[i][j], q + j * VW, first, last, m, start, n, shape, y + y_at CHAIN_PASS);
+    }
+}
+
+/* Lays the input out: [channel][phase of the strides][sample][row][column], with its padding. A row a
+ * work-item. */
+__kernel void conv_stage(__global const float *x, int x_at, __global float *to, int to_at,
+                         int16 shape, int4 phases, int count) {
+    const int C = shape.s0, H = shape.s1, W = shape.s2, N = shape.s3, wide = shape.s4;
+    const int high = shape.s5, at = get_global_id(0);
+    if (at >= count) return;
+    const int row = at % high, n = at / high % N, phase = at / high / N % (phases.s0 * phases.s1);
+    const int c = at / high / N / (phases.s0 * phases.s1);
+    const int ih = row * shape.s6 + phase / phases.s1 - shape.s8;
+    const int iw0 = phase % phases.s1 - shape.s9, step = shape.s7;
+    __global float *line = to + to_at + at * wide;
+    __global const float *from = x + x_at + ((n * C + c) * H + ih) * W;
+    if ((uint)ih >= (uint)H) {
+        for (int i = 0; i < wide; i++) line[i] = 0.0f;
+        return;
+    }
+    const int begin = min(wide, iw0 >= 0 ? 0 : (-iw0 + step - 1) / step);
+    const int end = max(begin, min(wide, (W - iw0 + step - 1) / step));
+    for (int i = 0; i < begin; i++) line[i] = 0.0f;
+    for (int i = begin; i < end; i++) line[i] = from[iw0 + i * step];
+    for (int i = end; i < wide; i++) line[i] = 0.0f;
+}
+
+/* The same as columns of a matrix: [channel][tap][sample][output pixel]. One term of one sample a
+ * work-item. */
+__kernel void conv_columns(__global const float *x, int x_at, __global float *to, int to_at,
+                           int16 shape, int4 dilation, int count) {
+    const int C = shape.s0, H = shape.s1, W = shape.s2, N = shape.s3, pitch = shape.s4;
+    const int OW = shape.sa, OH = shape.sb, at = get_global_id(0);
+    if (at >= count) return;
+    const int n = at % N, term = at / N, kw = term % shape.sd, kh = term / shape.sd % shape.sc;
+    const int c = term / shape.sd / shape.sc, iw0 = kw * dilation.s1 - shape.s9, step = shape.s7;
+    __global float *line = to + to_at + term * pitch + n * OH * OW;
+    for (int oh = 0; oh < OH; oh++, line += OW) {
+        const int ih = oh * shape.s6 + kh * dilation.s0 - shape.s8;
+        __global const float *from = x + x_at + ((n * C + c) * H + ih) * W + iw0;
+        const int in = (uint)ih < (uint)H;
+        for (int ow = 0; ow < OW; ow++)
+            line[ow] = in && (uint)(iw0 + ow * step) < (uint)W ? from[ow * step] : 0.0f;
+    }
+}

@@ -1,0 +1,19 @@
+/* What the files of convolution share. */
+#ifndef OCL_OP_CONV_H
+#define OCL_OP_CONV_H
+
+#include "support.h"
+
+/* The window, if this library's kernels compute the node at all: NULL, or why not. */
+const char *ocl_conv_window(const cnr_node *node, cnr_window *w);
+static inline int64_t ocl_conv_group(const cnr_node *node) {
+    return cnr_max(1, cnr_attr_int(node, "group"));
+}
+/* Channels of a group times taps. */
+static inline int64_t ocl_conv_terms(const cnr_node *node) {
+    return cnr_span(node->inputs[1], 1, node->inputs[1]->rank);
+}
+/* The node, with what follows it and in parts along samples, channels and its first spatial axis. */
+cnr_status ocl_conv_take(const cnr_node *node, cnr_accept *out, int32_t score);
+
+#endif

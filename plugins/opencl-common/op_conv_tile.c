@@ -1,0 +1,234 @@
+/* conv by tiles in local memory: a kernel for each row of the device's table of tiles, all the same but
+ * for the numbers; which row suits a node is estimated from what the device reports. */
+#include "op_conv.h"
+
+#include "conv_tile.cl.h"
+
+#include <math.h>
+#include <stdio.h>
+
+typedef struct tiling { /* how a row cuts a node */
+    const ocl_tile *tile;
+    ocl_shape shape;
+    int64_t along, slices, tiles; /* slices of a tap and of all; tiles of channels in a group */
+    int32_t few, splits;
+    double ns;
+} tiling;
+
+typedef struct tile_state {
+    const ocl_code *code, *sum;
+    ocl_chain chain;
+    tiling t;
+    int32_t line, has_bias;
+} tile_state;
+
+static int32_t items_of(const ocl_tile *t) {
+    return t->bm / t->tm * (t->bn / t->tn);
+}
+
+/* ---- what a launch costs: rough, but the same for all rows ---- */
+
+enum { CYCLES_OF_A_SLICE = 500, CYCLES_OF_A_SUM = 4000, RESIDENT_ITEMS = 1024 };
+
+/* Cycles on a unit that has 128 multiply-adds a cycle, and waits for memory once a slice; work-groups
+ * that share a unit wait together. */
+static double cycles_of(const tiling *t, double units, double tiles, double outputs, int32_t splits) {
+    const ocl_tile *k = t->tile;
+    const double slices = (double)cnr_div_up(t->slices, splits);
+    const double here = ceil(tiles * splits / units), beside = fmax(1, RESIDENT_ITEMS / items_of(k));
+    const double product = k->tm * k->tn, good = product / (product + 12);
+    const double compute = here * slices * k->bm * k->bn * k->bk / 128.0 / good;
+    const double wait = ceil(here / beside) * (slices + 3) * CYCLES_OF_A_SLICE;
+    const double sum = splits > 1 ? CYCLES_OF_A_SUM + splits * outputs / units / 8 : 0;
+    return fmax(compute, wait) + sum;
+}
+
+static void choose_splits(const ocl_device *d, tiling *t) {
+    static const int32_t ways[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32};
+    const ocl_shape *s = &t->shape;
+    const double pixels = (double)(s->n * s->out[1] * s->out[2]);
+    const double tiles = ceil(pixels / t->tile->bn) * (double)(t->tiles * s->group);
+    const double units = d->found->units > 0 ? d->found->units : 1;
+    double least = INFINITY;
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        if (ways[i] > 1 && t->slices < 2 * ways[i]) break;
+        const double cycles = cycles_of(t, units, tiles, pixels * (double)s->m, ways[i]);
+        if (cycles >= least) continue;
+        least = cycles;
+        t->splits = ways[i];
+    }
+    t->ns = least / 1.5; /* at 1.5 GHz */
+}
+
+/* ---- accepting ---- */
+
+static const char *tiling_of(const cnr_device *device, const cnr_node *node, int32_t row, tiling *t) {
+    const ocl_device *d = ocl_of(device);
+    cnr_window w;
+    if (row >= d->tune->n_tiles) return "the device's table has no such row";
+    const char *why = ocl_conv_window(node, &w);
+    if (why) return why;
+    if (!ocl_weight(cnr_own_input(node, 1))) return "the weight changes";
+    *t = (tiling){.tile = &d->tune->tiles[row]};
+    const ocl_tile *k = t->tile;
+    ocl_shape_of(&w, node->inputs[0], node->outputs[0], ocl_conv_group(node), 1, &t->shape);
+    const ocl_shape *s = &t->shape;
+    if (s->in[0] != 1 || s->k[0] != 1) return "two spatial axes at most";
+    if ((size_t)items_of(k) > d->most_items[0] || (size_t)items_of(k) > d->most_group ||
+        (cl_ulong)(2 * k->bk * (k->bm + k->bn)) * sizeof(float) > d->found->local_bytes)
+        return "the tile is too large for the device";
+    const int64_t channels = s->c / s->group, taps = s->k[1] * s->k[2];
+    if (s->group > 1 && s->m / s->group < 8) return "too few channels in a group";
+    t->along = cnr_div_up(channels, k->bk);
+    t->few = taps > 1 && t->along * k->bk * 8 > channels * 9;
+    t->slices = t->few ? cnr_div_up(channels * taps, k->bk) : t->along * taps;
+    t->tiles = cnr_div_up(s->m / s->group, k->bm);
+    choose_splits(d, t);
+    return NULL;
+}
+
+static cnr_status accepts_row(const cnr_device *device, const cnr_node *node, cnr_accept *out,
+                              int32_t row) {
+    tiling t;
+    const char *why = tiling_of(device, node, row, &t);
+    if (why) return cnr_refuse(out, why);
+    const double score = 990 - 40 * log2(fmax(1, t.ns / 1000)); /* a point is some 2 of 100 */
+    out->prepared = 1 << 1;
+    return ocl_conv_take(node, out, (int32_t)fmax(450, score));
+}
+
+/* ---- weights: [group][term][channel out] ---- */
+
+static cnr_status size_row(const cnr_device *device, const cnr_node *node, cnr_space *out,
+                           cnr_error *err, int32_t row) {
+    tiling t;
+    const char *why = tiling_of(device, node, row, &t);
+    if (why) return ocl_host->fail(err, CNR_E_STATE, node->name, "%s", why);
+    out->bytes = (uint64_t)(t.shape.group * t.slices * t.tile->bk * t.tiles * t.tile->bm) * sizeof(float);
+    out->memory_class = OCL_BUFFER;
+    return CNR_OK;
+}
+
+static cnr_status pack_row(const cnr_device *device, const cnr_node *node, void *blob, cnr_error *err,
+                           int32_t row) {
+    tiling t;
+    const char *why = tiling_of(device, node, row, &t);
+    if (why) return ocl_host->fail(err, CNR_E_STATE, node->name, "%s", why);
+    const int64_t taps = t.shape.k[1] * t.shape.k[2], terms = t.slices * t.tile->bk;
+    const int64_t channels = t.shape.c / t.shape.group, each = t.shape.m / t.shape.group;
+    const int64_t padded = t.tiles * t.tile->bm;
+    const float *from = node->inputs[1]->data;
+    float *to = blob;
+    for (int64_t g = 0; g < t.shape.group; g++)
+        for (int64_t k = 0; k < terms; k++) {
+            const int64_t span = t.along * t.tile->bk;
+            const int64_t c = t.few ? k / taps : k % span, tap = t.few ? k % taps : k / span;
+            for (int64_t m = 0; m < padded; m++)
+                *to++ = m < each && c < channels
+                            ? from[((g * each + m) * channels + c) * taps + tap] : 0.0f;
+        }
+    return CNR_OK;
+}
+
+/* ---- planning and running ---- */
+
+static void options_of(const tiling *t, char *text, size_t room) {
+    const ocl_tile *k = t->tile;
+    const ocl_shape *s = &t->shape;
+    snprintf(text, room,
+             "-DBM=%d -DBN=%d -DBK=%d -DTM=%d -DTN=%d -DKH=%d -DKW=%d -DSH=%d -DSW=%d -DDH=%d -DDW=%d%s",
+             k->bm, k->bn, k->bk, k->tm, k->tn, (int)s->k[1], (int)s->k[2], (int)s->stride[1],
+             (int)s->stride[2], (int)s->dilation[1], (int)s->dilation[2], t->few ? " -DFEW" : "");
+}
+
+static cnr_status plan_row(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
+                           void **out, cnr_error *err, int32_t row) {
+    static const ocl_source source = OCL_SOURCE("common/conv_tile.cl", conv_tile_cl);
+    char head[OCL_HEAD_BYTES], options[256];
+    tile_state *s = cnr_state(ocl_host, node, sizeof *s, err);
+    if (!s) return CNR_E_MEMORY;
+    const char *why = tiling_of(device, node, row, &s->t);
+    cnr_status status = why ? ocl_host->fail(err, CNR_E_STATE, node->name, "%s", why) : CNR_OK;
+    s->line = ocl_of(device)->tune->line;
+    s->has_bias = cnr_own_input(node, 2) != NULL;
+    if (status == CNR_OK) status = ocl_chain_plan(node, &s->chain, head, err);
+    options_of(&s->t, options, sizeof options);
+    if (status == CNR_OK)
+        status = ocl_code_get(device, &source, head, options, "conv_tile", &s->code, err);
+    if (status == CNR_OK && s->t.splits > 1)
+        status = ocl_code_get(device, &source, head, options, "conv_sum", &s->sum, err);
+    if (s->t.splits > 1)
+        workspace->bytes = (uint64_t)s->t.splits * (uint64_t)cnr_count(node->outputs[0]) * sizeof(float);
+    if (status == CNR_OK) *out = s;
+    else ocl_host->free(s);
+    return status;
+}
+
+static void numbers(ocl_call *call, const tile_state *s, const ocl_box *box, int64_t first) {
+    const ocl_shape *g = &s->t.shape;
+    const int64_t rows = box->end[3] - box->begin[3], wide = box->end[4] - box->begin[4];
+    const int64_t shape[16] = {g->c, g->c / g->group, g->in[1], g->in[2], g->out[1], g->out[2], g->m,
+                               g->m / g->group, g->begin[1], g->begin[2], s->has_bias, s->t.slices,
+                               cnr_div_up(s->t.slices, s->t.splits), s->t.tiles, s->t.splits};
+    const int64_t range[16] = {box->begin[0], box->begin[3], box->begin[4], rows, wide,
+                               (box->end[0] - box->begin[0]) * rows * wide, box->begin[1], box->end[1],
+                               first};
+    ocl_arg_longs(call, shape, 16);
+    ocl_arg_longs(call, range, 16);
+}
+
+static cnr_status run_tile(const cnr_run *run, cnr_error *err) {
+    const tile_state *s = run->state;
+    const tiling *t = &s->t;
+    const cnr_mem *x = &run->node->inputs[0]->mem, *y = &run->outputs[0]->mem;
+    const cnr_mem *bias = s->has_bias ? &run->node->inputs[2]->mem : x;
+    const int64_t each = t->shape.m / t->shape.group;
+    ocl_call call;
+    ocl_box box;
+    ocl_box_of(run, &t->shape, &box);
+    const int64_t pixels = (box.end[0] - box.begin[0]) * (box.end[3] - box.begin[3]) *
+                           (box.end[4] - box.begin[4]);
+    if (box.begin[1] >= box.end[1] || pixels <= 0) return CNR_OK;
+    const int64_t first = box.begin[1] / each * t->tiles + box.begin[1] % each / t->tile->bm;
+    const int64_t last = (box.end[1] - 1) / each * t->tiles + (box.end[1] - 1) % each / t->tile->bm;
+    ocl_begin(&call, run->stream, s->code);
+    ocl_arg_buffer(&call, x);
+    ocl_arg_buffer(&call, run->blob);
+    ocl_arg_buffer(&call, bias);
+    ocl_arg_buffer(&call, y);
+    ocl_arg_buffer(&call, t->splits > 1 ? run->workspace : y);
+    numbers(&call, s, &box, first);
+    ocl_chain_args(&call, &s->chain, run->node);
+    const int32_t items = items_of(t->tile);
+    const cnr_status status = ocl_launch(&call, cnr_div_up(pixels, t->tile->bn) * items,
+                                         last - first + 1, t->splits, items, err);
+    if (status != CNR_OK || t->splits == 1) return status;
+    ocl_begin(&call, run->stream, s->sum);
+    ocl_arg_buffer(&call, run->workspace);
+    ocl_arg_buffer(&call, bias);
+    ocl_arg_buffer(&call, y);
+    numbers(&call, s, &box, first);
+    ocl_chain_args(&call, &s->chain, run->node);
+    return ocl_launch(&call, pixels * (box.end[1] - box.begin[1]), 1, 1, s->line, err);
+}
+
+#define ROW(i)                                                                                       \
+    static cnr_status accepts_##i(const cnr_device *d, const cnr_node *n, cnr_accept *out) {         \
+        return accepts_row(d, n, out, i);                                                            \
+    }                                                                                                \
+    static cnr_status size_##i(const cnr_device *d, const cnr_node *n, cnr_space *out,               \
+                               cnr_error *err) {                                                     \
+        return size_row(d, n, out, err, i);                                                          \
+    }                                                                                                \
+    static cnr_status pack_##i(const cnr_device *d, const cnr_node *n, void *blob, cnr_error *err) { \
+        return pack_row(d, n, blob, err, i);                                                         \
+    }                                                                                                \
+    static cnr_status plan_##i(const cnr_device *d, const cnr_node *n, cnr_space *workspace,         \
+                               void **state, cnr_error *err) {                                       \
+        return plan_row(d, n, workspace, state, err, i);                                             \
+    }                                                                                                \
+    const cnr_kernel ocl_conv_tile_##i = {                                                           \
+        .size = sizeof(cnr_kernel), .version = 1, .name = "conv_f32_tile" #i, .op = "conv",          \
+        .accepts = accepts_##i, .prepare_size = size_##i, .prepare = pack_##i, .plan = plan_##i,     \
+        .unplan = ocl_free_state, .run = run_tile};
+ROW(0) ROW(1) ROW(2) ROW(3) ROW(4) ROW(5) ROW(6) ROW(7)

@@ -1,0 +1,26 @@
+/* What the files of products of matrices share. */
+#ifndef OCL_OP_DENSE_H
+#define OCL_OP_DENSE_H
+
+#include "support.h"
+
+/* y[z][i][j] = alpha * sum over k of a[z][i][k] * b[z][k][j] + beta * c[i][j], all by steps. */
+typedef struct ocl_product {
+    int64_t m, n, k, batch;
+    int64_t a_row, a_step, b_column, b_step, c_row, c_column;
+    int64_t a_batch, b_batch;
+    double alpha, beta;
+    const cnr_tensor *c; /* NULL: none */
+} ocl_product;
+
+#define OCL_NO_PRODUCT "it is no plain product of dense f32, or the weight changes"
+
+/* The product that a dense, gemm or matmul is; 0: none that these kernels compute. */
+int ocl_product_of(const cnr_node *node, ocl_product *p);
+/* The same for packed kernels: rows of a as they lie, one matrix b that is a weight, a bias. */
+int ocl_product_packs(const cnr_node *node, ocl_product *p);
+cnr_status ocl_product_take(const cnr_node *node, cnr_accept *out, int32_t score);
+/* The rows and columns to compute, begin and end of each. */
+void ocl_product_range(const cnr_run *run, const ocl_product *p, int64_t *row, int64_t *column);
+
+#endif
