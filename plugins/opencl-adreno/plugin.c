@@ -1,4 +1,4 @@
-/* Adreno GPUs by OpenCL. */
+/* Adreno GPUs by OpenCL, and any other OpenCL device with local memory of its own. */
 #include "adreno.h"
 
 static int32_t most(void) {
@@ -22,11 +22,12 @@ static cnr_status device_open(cnr_device *device, const cnr_device_options *opti
 
 static const cnr_device_class device_class = {
     .name = "opencl-adreno",
-    .summary = "Adreno GPUs",
+    .summary = "Adreno GPUs, and others with local memory of their own",
     .describe = describe,
     .open = device_open,
     OCL_CLASS_HOOKS,
     .most = most,
 };
 
-OCL_PLUGIN(device_class, "opencl-adreno", "Adreno GPUs by OpenCL")
+OCL_PLUGIN(device_class, "opencl-adreno", adreno_tunes, adreno_n_tunes,
+           "Adreno GPUs by OpenCL; also GPUs with local memory of their own")

@@ -153,12 +153,12 @@ void ocl_flush(cnr_stream *stream);
     .record = ocl_record, .wait = ocl_wait, .await = ocl_await, .event_free = ocl_event_free, \
     .elapsed = ocl_elapsed, .flush = ocl_flush
 
-/* What a plugin exports that registers `device_class` and the kernels for it. */
-#define OCL_PLUGIN(device_class, plugin_name, text)                               \
+/* What a plugin exports that registers `device_class` and the kernels for it and its tables. */
+#define OCL_PLUGIN(device_class, plugin_name, tunes, n_tunes, text)               \
     static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, \
                            cnr_error *err) {                                      \
         (void)err;                                                                \
-        return ocl_register(host, registrar, &device_class);                      \
+        return ocl_register(host, registrar, &device_class, tunes, n_tunes);      \
     }                                                                             \
     CNR_PLUGIN_ENTRY {                                                            \
         static const cnr_plugin plugin = {                                        \

@@ -263,3 +263,7 @@ static cnr_status run_panel(const cnr_run *run, cnr_error *err) {
         .accepts = accepts_##i, .prepare_size = size_##i, .prepare = pack_##i, .plan = plan_##i,     \
         .unplan = ocl_free_state, .run = run_panel};
 ROW(0) ROW(1) ROW(2) ROW(3) ROW(4) ROW(5)
+
+const cnr_kernel *const ocl_panel_rows[OCL_MOST_PANELS] = {
+    &ocl_conv_panel_0, &ocl_conv_panel_1, &ocl_conv_panel_2, &ocl_conv_panel_3,
+    &ocl_conv_panel_4, &ocl_conv_panel_5};

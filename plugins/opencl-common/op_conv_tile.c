@@ -232,3 +232,7 @@ static cnr_status run_tile(const cnr_run *run, cnr_error *err) {
         .accepts = accepts_##i, .prepare_size = size_##i, .prepare = pack_##i, .plan = plan_##i,     \
         .unplan = ocl_free_state, .run = run_tile};
 ROW(0) ROW(1) ROW(2) ROW(3) ROW(4) ROW(5) ROW(6) ROW(7)
+
+const cnr_kernel *const ocl_tile_rows[OCL_MOST_TILES] = {
+    &ocl_conv_tile_0, &ocl_conv_tile_1, &ocl_conv_tile_2, &ocl_conv_tile_3,
+    &ocl_conv_tile_4, &ocl_conv_tile_5, &ocl_conv_tile_6, &ocl_conv_tile_7};

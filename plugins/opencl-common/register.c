@@ -14,12 +14,31 @@ enum { COUNT = sizeof all / sizeof all[0] };
 static cnr_kernel rows[COUNT];
 static char names[COUNT][64];
 
+/* Whether any of the tables has the row that the kernel is for. */
+static int has_row(const cnr_kernel *k, const ocl_tune *tunes, int32_t n) {
+    static const struct {
+        const cnr_kernel *const *rows;
+        int32_t n;
+    } lists[] = {{ocl_tile_rows, OCL_MOST_TILES}, {ocl_panel_rows, OCL_MOST_PANELS}};
+    for (int32_t list = 0; list < 2; list++)
+        for (int32_t row = 0; row < lists[list].n; row++) {
+            if (lists[list].rows[row] != k) continue;
+            int32_t most = 0;
+            for (int32_t i = 0; i < n; i++)
+                most = list == 0 ? (int32_t)cnr_max(most, tunes[i].n_tiles)
+                                 : (int32_t)cnr_max(most, tunes[i].n_panels);
+            return row < most;
+        }
+    return 1;
+}
+
 cnr_status ocl_register(const cnr_host *host, struct cnr_registrar *registrar,
-                        const cnr_device_class *cls) {
+                        const cnr_device_class *cls, const ocl_tune *tunes, int32_t n) {
     const char *dash = strrchr(cls->name, '-'), *prefix = dash ? dash + 1 : cls->name;
     ocl_host = host;
     cnr_status status = host->add(registrar, CNR_KIND_DEVICE, cls);
     for (int32_t i = 0; status == CNR_OK && i < COUNT; i++) {
+        if (!has_row(all[i], tunes, n)) continue;
         rows[i] = *all[i];
         snprintf(names[i], sizeof names[i], "%s_%s", prefix, all[i]->name);
         rows[i].name = names[i];

@@ -80,8 +80,12 @@ void ocl_window_args(ocl_call *call, const ocl_shape *s);
 OCL_KERNEL_LIST(X)
 #undef X
 
-/* A plugin's init: the device class, and all kernels for it. */
+/* By their row of a table. */
+extern const cnr_kernel *const ocl_tile_rows[OCL_MOST_TILES];
+extern const cnr_kernel *const ocl_panel_rows[OCL_MOST_PANELS];
+
+/* A plugin's init: the device class, and all kernels for it whose rows its tables have. */
 cnr_status ocl_register(const cnr_host *host, struct cnr_registrar *registrar,
-                        const cnr_device_class *cls);
+                        const cnr_device_class *cls, const ocl_tune *tunes, int32_t n);
 
 #endif

@@ -29,4 +29,5 @@ static const cnr_device_class device_class = {
     .most = most,
 };
 
-OCL_PLUGIN(device_class, "opencl-mali", "Mali GPUs by OpenCL; also other OpenCL devices")
+OCL_PLUGIN(device_class, "opencl-mali", mali_tunes, mali_n_tunes,
+           "Mali GPUs by OpenCL; also other OpenCL devices")
