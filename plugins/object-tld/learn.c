@@ -47,7 +47,7 @@ static void learn_elsewhere(tld_tracker *t, tld_box box) {
 static void teach(tld_tracker *t, const float *patch, bool positive) {
     tld_similar s;
     tld_compare(&t->nearest, patch, 1, &s);
-    if (positive && s.relative <= fmax(t->nn_threshold, t->o.learn_below))
+    if (positive && s.relative <= fmax(t->nn_threshold, t->agreed > 0 ? t->o.learn_below : 0))
         tld_remember(&t->nearest, true, patch, s.to_positive > t->o.same ? s.nearest_positive : -1);
     if (!positive && s.relative > 0.5) tld_remember(&t->nearest, false, patch, -1);
 }
@@ -146,5 +146,26 @@ cnr_status tld_init(tld_tracker *t, const cnr_tensor *picture, tld_box box, cnr_
         learn_elsewhere(t, box);
         learn_views(t, box, (int32_t)t->o.warps, 20);
     }
+    return CNR_OK;
+}
+
+cnr_status tld_place(tld_tracker *t, const cnr_tensor *picture, tld_box box, cnr_error *err) {
+    float patch[TLD_PATCH_PITCH];
+    if (!t->begun) return tld_host->fail(err, CNR_E_STATE, "tld", "nothing is learnt yet: init comes first");
+    t->tracked = t->valid = false;
+    CNR_TRY(tld_view_make(&t->views[t->now], picture, t->o.blur, err));
+    const tld_view *v = &t->views[t->now];
+    CNR_TRY(check_box(v, &box, err));
+    tld_grid_make(&t->grid, &t->o, t->target.w, t->target.h, v->w, v->h);
+    t->box = box;
+    CNR_TRY(tld_detect(t, err));
+    tld_patch(v, box, patch);
+    learn_views(t, box, (int32_t)t->o.warps, 10);
+    learn_elsewhere(t, box);
+    teach(t, patch, true);
+    t->tracked = t->valid = true;
+    t->fresh = false;
+    t->doubts = t->agreed = 0;
+    t->confidence = 1;
     return CNR_OK;
 }

@@ -36,13 +36,17 @@ static void *give(const call *c, int32_t i, int32_t dtype, int32_t rank, int64_t
     return t->data;
 }
 
-static cnr_status init(const call *c) {
+static cnr_status begin_in(const call *c, cnr_status (*how)(tld_tracker *, const cnr_tensor *, tld_box,
+                                                            cnr_error *)) {
     const cnr_tensor *box = c->in[1];
     if (box->dtype != CNR_f64 || cnr_count(box) != 4)
         return tld_host->fail(c->err, CNR_E_ARG, "box", "want four numbers: x, y, width, height");
     const double *v = box->data;
-    return tld_init(c->t, c->in[0], (tld_box){v[0], v[1], v[2], v[3]}, c->err);
+    return how(c->t, c->in[0], (tld_box){v[0], v[1], v[2], v[3]}, c->err);
 }
+
+static cnr_status init(const call *c) { return begin_in(c, tld_init); }
+static cnr_status place(const call *c) { return begin_in(c, tld_place); }
 
 static cnr_status track(const call *c) {
     CNR_TRY(tld_track(c->t, c->in[0], c->err));
@@ -106,40 +110,6 @@ static cnr_status load(const call *c) {
     return tld_load(c->t, model->data, (size_t)model->dim[0], c->err);
 }
 
-/* What the detector thinks of the window of its own that is nearest to a box: variance and mean posterior,
- * similarity, by parts of what it wants of each. */
-static cnr_status look(const call *c) {
-    tld_tracker *t = c->t;
-    const tld_view *v = &t->views[t->now];
-    const double *b = c->in[0]->data;
-    uint16_t codes[TLD_MOST_FERNS];
-    float patch[TLD_PATCH_PITCH];
-    int64_t near[50];
-    tld_similar s;
-    double best[8] = {0};
-    if (c->in[0]->dtype != CNR_f64 || cnr_count(c->in[0]) != 4 || !t->begun || !v->block)
-        return tld_host->fail(c->err, CNR_E_ARG, "box", "want four numbers, and a picture before");
-    const int32_t n = tld_closest(&t->grid, (tld_box){b[0], b[1], b[2], b[3]}, 0.3, 50, near);
-    best[7] = n;
-    for (int32_t i = 0; i < n; i++) {
-        const tld_box w = tld_window(&t->grid, near[i]);
-        tld_codes(&t->ferns, v, w, NULL, NULL, codes);
-        tld_patch(v, w, patch);
-        tld_compare(&t->nearest, patch, 1, &s);
-        best[0] = fmax(best[0], tld_variance(v, (int32_t)w.x, (int32_t)w.y, (int32_t)w.w, (int32_t)w.h) / t->least_variance);
-        best[1] = fmax(best[1], tld_vote(&t->ferns, codes));
-        best[2] = fmax(best[2], (double)s.relative);
-        best[3] = fmax(best[3], (double)s.conservative);
-    }
-    best[4] = t->fern_threshold;
-    best[5] = t->nn_threshold;
-    best[6] = t->valid_threshold;
-    double *out = give(c, 0, CNR_f64, 1, 8, 1);
-    if (!out) return CNR_E_MEMORY;
-    memcpy(out, best, sizeof best);
-    return CNR_OK;
-}
-
 /* An option, from now on: tracking and learning only, since nothing is laid out by them. */
 static cnr_status change(const call *c, double *option) {
     if (c->in[0]->dtype != CNR_f64 || cnr_count(c->in[0]) != 1)
@@ -163,13 +133,13 @@ static cnr_status options(const call *c) {
 
 #define METHODS(X)                                                                                   \
     X(init, 2, 0, "init(picture, { x, y, width, height })")                                         \
+    X(place, 2, 0, "place(picture, { x, y, width, height })")                                       \
     X(track, 1, 2, "track(picture) -> box, confidence")                                             \
     X(detections, 0, 1, "detections() -> boxes")                                                    \
     X(patches, 0, 2, "patches() -> positive, negative")                                             \
     X(times, 0, 1, "times() -> list")                                                               \
     X(save, 0, 1, "save() -> model")                                                                \
     X(load, 1, 0, "load(model)")                                                                    \
-    X(look, 1, 1, "look({ x, y, width, height }) -> list")                                          \
     X(tracking, 1, 0, "tracking(on)")                                                               \
     X(learning, 1, 0, "learning(on)")                                                               \
     X(options, 0, 1, "options() -> text")

@@ -204,6 +204,8 @@ typedef struct tld_tracker {
 } tld_tracker;
 /* On an error the tracker is as it was before a first init, or as it was. */
 cnr_status tld_init(tld_tracker *t, const cnr_tensor *picture, tld_box box, cnr_error *err);
+/* The same, and what was learnt before (of another video) stays. */
+cnr_status tld_place(tld_tracker *t, const cnr_tensor *picture, tld_box box, cnr_error *err);
 /* A box is in t->box and t->confidence >= 0, or it is absent: -1. */
 cnr_status tld_track(tld_tracker *t, const cnr_tensor *picture, cnr_error *err);
 void tld_tracker_free(tld_tracker *t);

@@ -1,0 +1,116 @@
+-- Follows what is marked in the first picture: cnnrun track SOURCE --box X,Y,W,H [-o OUT]
+local c = require "cnnrun"
+local args = require "lib.args"
+local draw = require "lib.draw"
+local follow = require "lib.follow"
+local json = require "lib.json"
+local pictures = require "lib.pictures"
+
+local spec = {
+  usage = "track SOURCE --box X,Y,W,H [options]",
+  about = "Follows one thing through a folder of pictures, a video or a camera: learns what it looks like " ..
+          "while it does, says when it is out of view, and finds it again. Prints a line a frame: its " ..
+          "number, x, y, width, height in pixels from the top left, how sure it is (0 to 1).",
+  flags = {
+    { "--box LIST", "where it is in the first frame: X,Y,WIDTH,HEIGHT" },
+    { "-o, --output PATH", "draw: a video (.mp4, .mkv ...), or a folder for a picture a frame" },
+    { "--json", "an object a frame: frame, box ([x, y, w, h] or null), confidence" },
+    { "--seed COUNT", "of all that is drawn by lot (1); the same seed gives the same boxes" },
+    { "--model FILE", "begin with what was learnt there; without --box it is looked for" },
+    { "--save FILE", "keep what was learnt" },
+    { "--from NUMBER", "videos: begin at this second" },
+    { "--to NUMBER", "videos: end at this second" },
+    { "--set TEXT", "NAME=VALUE, an option of the tracker (below); may come again", many = true },
+    { "-q, --quiet", "nothing on stderr but mistakes" },
+  },
+  least = 1,
+}
+
+local function box_of(text)
+  local box = {}
+  for word in (text .. ","):gmatch("([^,]*),") do box[#box + 1] = tonumber(word) end
+  local commas = select(2, text:gsub(",", ""))
+  if #box ~= 4 or commas ~= 3 then error(("--box %s: want X,Y,WIDTH,HEIGHT"):format(text), 0) end
+  return box
+end
+
+local function tracker_of(options)
+  local list = { seed = options.seed or 1 }
+  for _, word in ipairs(options.set or {}) do
+    local name, value = word:match("^([%w_]+)=(.+)$")
+    value = tonumber(value)
+    if not value then error(("--set %s: want NAME=NUMBER"):format(word), 0) end
+    list[name] = value
+  end
+  local tracker = c.object("tld", list)
+  if options.model then tracker:load(c.text(options.model)) end
+  return tracker
+end
+
+-- Where drawn frames go: write(picture, seconds) and close(); nil: nowhere.
+local function sink_of(options)
+  local out = options.output
+  if not out then return nil end
+  local able, why = draw.available()
+  if not able then error(why, 0) end
+  if pictures.is_video(out) then
+    c.output(out, options[1])
+    return c.writer(out, { from = options[1], start = options.from, stop = options.to })
+  end
+  if out:find("%", 1, true) then return c.writer(out) end
+  c.folder(out)
+  return c.writer(out:gsub("/+$", "") .. "/%05d.png")
+end
+
+local function rounded(v, digits) return tonumber((("%%.%df"):format(digits):format(v):gsub(",", "."))) end
+
+local function tell(options, frame, r)
+  local box = r.box and { rounded(r.box[1], 2), rounded(r.box[2], 2), rounded(r.box[3], 2), rounded(r.box[4], 2) }
+  if options.json then
+    print(json.encode({ frame = frame, box = box or json.null, confidence = rounded(r.confidence, 4), error = r.error }))
+  elseif r.error then print(("%6d  unreadable"):format(frame))
+  elseif not box then print(("%6d  absent"):format(frame))
+  else print((("%6d  %7.1f %7.1f %7.1f %7.1f  %.2f"):format(frame, box[1], box[2], box[3], box[4], r.confidence))) end
+end
+
+local function work(options)
+  local box = options.box and box_of(options.box)
+  if not box and not options.model then error("what is to be followed? --box X,Y,WIDTH,HEIGHT", 0) end
+  if options.save then
+    local folder = options[1]:gsub("/*$", "/")
+    if options.save:sub(1, #folder) == folder and c.exists(options.save) then
+      error(("--save %s: that is among what is looked at"):format(options.save), 0)
+    end
+    c.output(options.save, options[1])
+  end
+  local run = follow.start(tracker_of(options), box, options.model ~= nil)
+  local sink, frames = sink_of(options), 0
+  local failed = follow.each(options[1], { from = options.from, to = options.to }, function(frame, picture, seconds, why)
+    frames = frame
+    if why then c.note(("%s: frame %d: %s"):format(options[1], frame, why)) end
+    local r = run:frame(picture, why)
+    tell(options, frame, r)
+    if sink and picture then sink:write(run:drawn(picture, r), { time = seconds }) end
+  end)
+  if sink then sink:close() end
+  if frames == 0 then error(options[1] .. ": there are no pictures in it", 0) end
+  if options.save then c.write(options.save, run.tracker:save()) end
+  if not options.quiet and not options.json then
+    c.note(("%d frames, in %d of them it is absent; %.2f ms a frame"):format(frames, run.absent, run:milliseconds()))
+  end
+  return failed
+end
+
+return function(words)
+  local good, tracker = pcall(c.object, "tld")
+  if good then
+    local lines = { "Options of the tracker, with what they are by themselves (\"document\": the thesis; " ..
+                    "\"authors\": OpenTLD):" }
+    for line in tracker:options():gmatch("[^\n]+") do
+      local name, value, help = line:match("^(%S+) (%S+) (.*)$")
+      lines[#lines + 1] = ("  %-25s %s"):format(name .. "=" .. value, args.wrap(help, 68, 28))
+    end
+    spec.more = table.concat(lines, "\n")
+  end
+  return args.main(words, spec, work)
+end
