@@ -20,6 +20,7 @@ typedef struct work {
     uint8_t *pass;
     tld_candidate *list;
     int64_t n, past;
+    uint64_t ns[2]; /* of variance and votes */
 } work;
 
 void tld_scan_free(tld_scan *s) {
@@ -82,21 +83,26 @@ static void vote(work *w, int32_t y, int32_t at, int32_t n) {
         w->list[w->n++] = (tld_candidate){first + left[j], sum[j] / (float)f->n};
 }
 
+/* Which windows pass, then how those are voted for: two loops, so that each can be timed. */
 static void *run_rows(void *arg) {
     work *w = arg;
     const tld_scan *s = w->scan;
     const tld_scale *k = w->scale;
     const int64_t wide = s->view->w + 1;
-    for (int32_t y = w->first; y < w->last; y++) {
+    const uint64_t begun = tld_host->now_ns();
+    uint8_t *pass = w->pass;
+    for (int32_t y = w->first; y < w->last; y++, pass += k->nx) {
         const int64_t top = (int64_t)y * k->step * wide, low = top + k->h * wide;
-        const int64_t some = tld_v->variance(
+        w->past += tld_v->variance(
             s->view->sum + top, s->view->sum + low, s->view->squares + top, s->view->squares + low,
-            (int32_t)wide, k->w, (int64_t)k->w * k->h, k->step, k->nx, s->least_variance, w->scratch,
-            w->pass);
-        w->past += some;
-        for (int32_t x = 0; some && x < k->nx; x += TLD_BLOCK)
-            vote(w, y, x, (int32_t)cnr_min(TLD_BLOCK, k->nx - x));
+            (int32_t)wide, k->w, (int64_t)k->w * k->h, k->step, k->nx, s->least_variance, w->scratch, pass);
     }
+    const uint64_t between = tld_host->now_ns();
+    for (int32_t y = w->first; y < w->last; y++, w->pass += k->nx)
+        for (int32_t x = 0; x < k->nx; x += TLD_BLOCK)
+            vote(w, y, x, (int32_t)cnr_min(TLD_BLOCK, k->nx - x));
+    w->ns[0] = between - begun;
+    w->ns[1] = tld_host->now_ns() - between;
     return NULL;
 }
 
@@ -109,10 +115,10 @@ static cnr_status run_scale(tld_scan *s, const tld_scale *k, const plane *p, con
     const int32_t n = (int32_t)cnr_max(1, cnr_min(threads, (int64_t)k->nx * k->ny / 2000));
     const int64_t columns = s->view->w + 1;
     for (int32_t i = 0; i < n; i++) {
-        works[i] = (work){s, k, p, offsets, k->ny * i / n, k->ny * (i + 1) / n, NULL, NULL, NULL, 0, 0};
+        works[i] = (work){s, k, p, offsets, k->ny * i / n, k->ny * (i + 1) / n, NULL, NULL, NULL, 0, 0, {0}};
         const size_t head = (size_t)columns * 16 + 64;
         const int64_t windows = (int64_t)k->nx * (works[i].last - works[i].first);
-        works[i].scratch = scratch_of(s, 4 + i, head + (size_t)columns + TLD_BLOCK);
+        works[i].scratch = scratch_of(s, 4 + i, head + (size_t)windows + TLD_BLOCK);
         works[i].pass = (uint8_t *)works[i].scratch + head;
         works[i].list = i ? tld_host->alloc((size_t)windows * sizeof(tld_candidate) + 1)
                           : s->list + s->n;
@@ -132,6 +138,8 @@ static cnr_status run_scale(tld_scan *s, const tld_scale *k, const plane *p, con
             memcpy(s->list + s->n, works[i].list, (size_t)works[i].n * sizeof(tld_candidate));
         s->n += works[i].n;
         s->past += works[i].past;
+        s->ns_variance += i ? 0 : works[i].ns[0]; /* as long as the first thread took */
+        s->ns_votes += i ? 0 : works[i].ns[1];
         if (i) tld_host->free(works[i].list);
     }
     return CNR_OK;
@@ -143,6 +151,7 @@ cnr_status tld_scan_run(tld_scan *s, int32_t threads, cnr_error *err) {
     int32_t step = 0;
     plane p = {0};
     s->n = s->past = 0;
+    s->ns_variance = s->ns_votes = 0;
     if (s->room < g->windows) {
         tld_host->free(s->list);
         s->list = tld_host->alloc((size_t)g->windows * sizeof *s->list + 1);

@@ -142,7 +142,7 @@ typedef struct tld_scan {
     int64_t room, n, past;
     void *scratch[64];
     size_t scratch_bytes[64];
-    uint64_t ns_variance, ns_ferns;
+    uint64_t ns_variance, ns_votes; /* of the last run; what is laid out before is in neither */
 } tld_scan;
 cnr_status tld_scan_run(tld_scan *s, int32_t threads, cnr_error *err);
 void tld_scan_free(tld_scan *s);

@@ -54,6 +54,8 @@ cnr_status tld_detect(tld_tracker *t, cnr_error *err) {
     s->threshold = t->fern_threshold;
     CNR_TRY(tld_scan_run(s, (int32_t)t->o.threads, err));
     t->times.ferns = ms_since(&clock);
+    t->times.variance = (double)s->ns_variance * 1e-6;
+    t->times.ferns -= t->times.variance;
     qsort(s->list, (size_t)s->n, sizeof *s->list, by_vote);
     t->n_candidates = (int32_t)cnr_min(s->n, (int64_t)t->o.candidates);
     for (int32_t i = 0; i < t->n_candidates; i++)
