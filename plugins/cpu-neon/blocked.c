@@ -26,6 +26,13 @@ double neon_cost_ns(double flops, double share) {
     return flops / (share * 12.8 * neon_uk->vl);
 }
 
+int64_t neon_even_parts(int64_t n, int64_t wanted, int64_t others, int32_t threads) {
+    wanted = cnr_max(1, cnr_min(n, wanted));
+    if (wanted == 1 || others * wanted % threads == 0) return wanted;
+    const int64_t even = cnr_round_up(wanted, threads);
+    return even <= n ? even : wanted;
+}
+
 static void take_bound(neon_ending *e) {
     const neon_link *link = &e->rest.link[e->rest.first];
     if (e->rest.first >= e->rest.n || link->operand >= 0) return;

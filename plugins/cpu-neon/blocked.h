@@ -18,6 +18,10 @@ void neon_blocked_take(const cnr_node *node, cnr_accept *out, int32_t score, int
 /* Nanoseconds of one thread at that share of what its vectors could do. */
 double neon_cost_ns(double flops, double share);
 
+/* Into how many parts n things are cut, about as many as wanted, when each is done `others` times: so
+ * that the threads get the same. Part i is [i * n / parts, (i + 1) * n / parts). */
+int64_t neon_even_parts(int64_t n, int64_t wanted, int64_t others, int32_t threads);
+
 /* A chain as a tile ends with it: what fits into registers, and the links from `rest` on. */
 typedef struct neon_ending {
     neon_bound bound;

@@ -26,7 +26,7 @@ typedef struct blocked_conv {
     int64_t row_step, column_step; /* input floats from one to the next */
     int64_t pitch, strip_plane;   /* positions of a padded strip */
     int64_t vectors, units, unit_k; /* of a group; floats of a whole unit's weights */
-    int64_t strip, strips, chunk, chunks; /* rows of a strip, units of a chunk */
+    int64_t strip, strips, chunks; /* rows of a strip, at most */
     int64_t room;                 /* floats a thread */
     int32_t ahead;                /* weights lie far away: they are asked for early */
     int64_t k, runs, count;
@@ -145,18 +145,18 @@ static void plan_tasks(blocked_conv *s, int64_t images, int32_t threads) {
     s->ahead = s->k * s->ocg > WEIGHTS_LIMIT;
     const double flops = 2.0 * (double)s->k * (double)s->out_plane * (double)s->cout * (double)images;
     const int64_t wanted = threads < 2 ? 1 : cnr_min(4 * threads, (int64_t)(flops / TASK_FLOPS) + threads);
-    s->strips = cnr_max(1, cnr_div_up(s->rows, most));
     const int64_t others = cnr_max(1, images * s->group);
     /* Rows stay with the threads that made them, where that is worth reading the weights twice. */
     const int by_rows = s->k * s->ocg <= 2 * s->icg * s->in_plane;
-    if (by_rows) s->strips = cnr_max(s->strips, cnr_min(s->rows, cnr_div_up(wanted, others)));
-    s->chunks = cnr_max(1, cnr_min(s->units, cnr_div_up(wanted, others * s->strips)));
+    int64_t strips = cnr_max(1, cnr_div_up(s->rows, most));
+    if (by_rows) strips = cnr_max(strips, cnr_div_up(wanted, others));
+    s->strips = neon_even_parts(s->rows, strips, others, threads);
+    s->chunks = neon_even_parts(s->units, cnr_div_up(wanted, others * s->strips), others * s->strips,
+                                threads);
     if (others * s->strips * s->chunks < wanted)
-        s->strips = cnr_min(s->rows, s->strips * cnr_div_up(wanted, others * s->strips * s->chunks));
-    s->strip = cnr_max(1, cnr_div_up(s->rows, cnr_max(1, s->strips)));
-    s->strips = cnr_div_up(s->rows, s->strip);
-    s->chunk = cnr_div_up(s->units, s->chunks);
-    s->chunks = cnr_div_up(s->units, s->chunk);
+        s->strips = neon_even_parts(s->rows, cnr_div_up(wanted, others * s->chunks),
+                                    others * s->chunks, threads);
+    s->strip = cnr_max(1, cnr_div_up(s->rows, s->strips)); /* at most */
 }
 
 static void plan_geometry(blocked_conv *s) {
@@ -314,11 +314,11 @@ static void end_unit(const blocked_job *job, const unit *u, int64_t y_at, int64_
 static void rows_of_chunk(const blocked_job *job, const float *x, int64_t group, int64_t y_at,
                           int64_t chunk, int64_t row0, int64_t row1) {
     const blocked_conv *s = job->s;
-    const int64_t u1 = cnr_min(s->units, (chunk + 1) * s->chunk);
+    const int64_t u1 = (chunk + 1) * s->units / s->chunks;
     const int64_t step = MOST_K / s->count;
     const float *weight = job->weight + group * s->vectors * neon_uk->vl * s->k;
     for (int64_t r = 0; r < s->runs || r == 0; r += step)
-        for (int64_t i = chunk * s->chunk; i < u1; i++) {
+        for (int64_t i = chunk * s->units / s->chunks; i < u1; i++) {
             unit u;
             begin_unit(job, group, i, &u);
             u.tile.run = s->run + r;
@@ -343,7 +343,8 @@ static void one_task(void *arg, int64_t i, int32_t thread) {
     const int64_t chunk = i % s->chunks, strip = i / s->chunks % s->strips;
     const int64_t group = i / s->chunks / s->strips % s->group;
     const int64_t image = i / s->chunks / s->strips / s->group;
-    const int64_t row0 = strip * s->strip, row1 = cnr_min(s->rows, row0 + s->strip);
+    const int64_t row0 = strip * s->rows / s->strips;
+    const int64_t row1 = (strip + 1) * s->rows / s->strips;
     const float *x = job->x + (image * s->cin + group * s->icg) * s->in_plane;
     if (cnr_cancelled(job->run->stream)) return;
     if (s->copied) { /* the strip that this thread made last may be the one */

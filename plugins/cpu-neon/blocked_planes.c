@@ -13,7 +13,7 @@ typedef struct planes_state {
     neon_ending end;
     neon_window_kind kind;
     int64_t channels, block, in, out, taps; /* in, out: positions of a plane */
-    int64_t strip, strips, together, parts; /* rows of a strip; blocks of a task */
+    int64_t strips, parts; /* of the rows, of the blocks */
     float scale[];
 } planes_state;
 
@@ -23,12 +23,9 @@ static void plan_tasks(planes_state *s, int64_t images, int32_t threads) {
     int64_t wanted = threads < 2 ? 1 : cnr_min(4 * threads, cnr_max(threads, steps / TASK_STEPS));
     if (steps < LEAST_STEPS) wanted = 1;
     /* Rows first: the threads have them from the layer before. */
-    s->strips = cnr_max(1, cnr_min(rows / LEAST_ROWS, cnr_div_up(wanted, cnr_max(1, images))));
-    s->strip = cnr_max(1, cnr_div_up(rows, s->strips));
-    s->strips = cnr_max(1, cnr_div_up(rows, s->strip));
-    const int64_t parts = cnr_div_up(wanted, cnr_max(1, images * s->strips));
-    s->together = cnr_max(1, cnr_div_up(blocks, cnr_max(1, cnr_min(blocks, parts))));
-    s->parts = cnr_max(1, cnr_div_up(blocks, s->together));
+    images = cnr_max(1, images);
+    s->strips = neon_even_parts(cnr_max(1, rows / LEAST_ROWS), cnr_div_up(wanted, images), images, threads);
+    s->parts = neon_even_parts(blocks, cnr_div_up(wanted, images * s->strips), images * s->strips, threads);
 }
 
 /* The average's factors, as the plain kernel has them. */
@@ -97,12 +94,11 @@ static void one_task(void *arg, int64_t i, int32_t thread) {
     const planes_job *job = arg;
     const planes_state *s = job->s;
     const int64_t blocks = s->channels / s->block, image = i / s->parts / s->strips;
-    const int64_t row0 = i / s->parts % s->strips * s->strip;
-    const int64_t first = i % s->parts * s->together;
+    const int64_t strip = i / s->parts % s->strips, part = i % s->parts, rows = s->plane.row1;
     (void)thread;
     if (cnr_cancelled(job->run->stream)) return;
-    for (int64_t q = first; q < cnr_min(blocks, first + s->together); q++)
-        one_plane(job, image * blocks + q, row0, cnr_min(s->plane.row1, row0 + s->strip));
+    for (int64_t q = part * blocks / s->parts; q < (part + 1) * blocks / s->parts; q++)
+        one_plane(job, image * blocks + q, strip * rows / s->strips, (strip + 1) * rows / s->strips);
 }
 
 void neon_planes_run(const cnr_run *run, const float *weight, const float *bias) {
