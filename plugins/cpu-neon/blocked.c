@@ -1,4 +1,4 @@
-/* Channels in blocks: which block a value has, how kernels take it, what they are taken to cost. */
+/* Channels in blocks: which block a value has, how kernels take it, how they end. */
 #include "blocked.h"
 
 int32_t neon_channel_block(int64_t channels) {
@@ -19,11 +19,6 @@ void neon_blocked_take(const cnr_node *node, cnr_accept *out, int32_t score, int
     out->in_block[0] = in_block;
     out->out_block[0] = out_block;
     for (int32_t i = cnr_own_inputs(node); i < node->n_inputs; i++) out->in_block[i] = out_block;
-}
-
-double neon_cost_ns(double flops, double share) {
-    /* two vectors of multiply-adds a cycle, at about 3.2 GHz */
-    return flops / (share * 12.8 * neon_uk->vl);
 }
 
 int64_t neon_even_parts(int64_t n, int64_t wanted, int64_t others, int32_t threads) {

@@ -1,4 +1,4 @@
-/* Channels in blocks: which block a value has, how kernels take it, what they are taken to cost.
+/* Channels in blocks: which block a value has, how kernels take it, how they end.
  *
  * Element (n, c, p), p its place in the plane, of block b is at ((n * C/b + c/b) * plane + p) * b + c%b;
  * b 1 is plain. The block is a function of the shape and the instruction set, never of the layer, so
@@ -15,8 +15,6 @@ int32_t neon_block_of(int32_t rank, const int64_t *dim);
 /* Takes the node with one result; operands of its chain come as the result goes. */
 void neon_blocked_take(const cnr_node *node, cnr_accept *out, int32_t score, int32_t in_block,
                        int32_t out_block);
-/* Nanoseconds of one thread at that share of what its vectors could do. */
-double neon_cost_ns(double flops, double share);
 
 /* Into how many parts n things are cut, about as many as wanted, when each is done `others` times: so
  * that the threads get the same. Part i is [i * n / parts, (i + 1) * n / parts). */

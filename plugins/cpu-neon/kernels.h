@@ -26,6 +26,8 @@
     X(neon_global_average_pool_blocked) \
     X(neon_global_max_pool_blocked) \
     X(neon_concat_blocked)        \
+    X(neon_resize_blocked)        \
+    X(neon_slice_blocked)         \
     X(neon_channelwise_blocked)   \
     X(neon_global_average_pool)   \
     X(neon_global_max_pool)       \

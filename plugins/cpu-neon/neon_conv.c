@@ -26,6 +26,10 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     memcpy(dim + 2, w.out, (size_t)w.spatial * sizeof dim[0]);
     cnr_take(node, out, 500);
     out->epilogue = neon_chain_accepts(node, x->rank, dim);
+    /* rows of a group that fill no panel are worked on as if they did, and columns copied for them */
+    const double rows = (double)(weight->dim[0] / cnr_max(1, cnr_attr_int(node, "group")));
+    const double full = rows < neon_uk->mr ? rows / (2.0 * neon_uk->mr) : 1.0;
+    out->cost_ns = neon_conv_cost(node, &w, 0.65 * full, 0.4 * full);
     out->ranges = 1 << 0 | 1 << 1 | 1 << 2;
     if (cnr_is_constant(weight)) out->prepared = 1 << 1;
     return CNR_OK;

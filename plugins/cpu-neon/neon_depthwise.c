@@ -22,6 +22,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     memcpy(dim + 2, w.out, (size_t)w.spatial * sizeof dim[0]);
     cnr_take(node, out, 600);
     out->epilogue = neon_chain_accepts(node, x->rank, dim);
+    out->cost_ns = neon_conv_cost(node, &w, 0.12, 0.05);
     out->ranges = 1 << 0 | 1 << 1;
     if (w.spatial > 1) out->ranges |= 1 << 2;
     return CNR_OK;

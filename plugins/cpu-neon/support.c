@@ -19,6 +19,18 @@ const char *neon_conv_window(const cnr_node *node, const cnr_tensor *x, const cn
     return neon_padded_fits(w, x->dim[1]) ? NULL : "too large once padded";
 }
 
+double neon_cost_ns(double flops, double share) {
+    /* two vectors of multiply-adds a cycle, at about 3.2 GHz */
+    return flops / (share * 12.8 * neon_uk->vl);
+}
+
+double neon_conv_cost(const cnr_node *node, const cnr_window *w, double large, double small) {
+    const double plane = (double)neon_outputs(w);
+    const cnr_tensor *weight = node->inputs[1];
+    const double flops = 2.0 * (double)node->inputs[0]->dim[0] * plane * (double)cnr_count(weight);
+    return neon_cost_ns(flops, plane >= 100 ? large : small);
+}
+
 neon_part neon_part_of(const cnr_run *run) {
     int64_t lo[CNR_MAX_RANK] = {0}, hi[CNR_MAX_RANK] = {1, 1, 1};
     cnr_range_of(run, lo, hi);

@@ -15,6 +15,10 @@ static inline int neon_all_f32(const cnr_node *node) { return cnr_all_plain(node
 /* The window of a convolution of x with `weight`; NULL or why not. Refuses what would overflow. */
 const char *neon_conv_window(const cnr_node *node, const cnr_tensor *x, const cnr_tensor *weight,
                              cnr_window *w);
+/* Nanoseconds of one thread at that share of what its vectors could do: an estimate that is the same
+ * however many threads there are. Of a convolution: a share on large planes, and one on small. */
+double neon_cost_ns(double flops, double share);
+double neon_conv_cost(const cnr_node *node, const cnr_window *w, double large, double small);
 /* True when padded planes of `w` for `channels` stay within reason. */
 int neon_padded_fits(const cnr_window *w, int64_t channels);
 
