@@ -364,6 +364,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     const blocked_conv *s = run->state;
     const int64_t none = -1, images = run->node->inputs[0]->dim[0];
     (void)err;
+    if (s->out_plane < 1) return CNR_OK;
     const blocked_job job = {
         .s = s, .run = run,
         .x = neon_floats(run->node->inputs[0]),

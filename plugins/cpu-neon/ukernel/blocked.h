@@ -75,6 +75,10 @@ static void finish_vector(const neon_conv_tile *t, int64_t v, float *sum) {
     write_columns(low, high, t->y_column, t->n, sum);
 }
 
+/* Weights pass through once a tile, from the second-level cache or farther: asked for so many floats
+ * ahead (128: 10% slower over vgg16's layers, 1024: 5%). */
+#define WEIGHT_AHEAD 512
+
 INLINE void conv_sum(const neon_conv_tile *t, float *sum, const int n, const int nv,
                      const int64_t column) {
     vec acc[TILE_COLUMNS][TILE_VECTORS];
@@ -91,7 +95,10 @@ INLINE void conv_sum(const neon_conv_tile *t, float *sum, const int n, const int
         for (int64_t i = t->count; i > 0; i--, x++, w += nv * VL) {
             vec k[TILE_VECTORS];
             UNROLL(4)
-            for (int v = 0; v < nv; v++) k[v] = load(w + v * VL);
+            for (int v = 0; v < nv; v++) {
+                __builtin_prefetch(w + WEIGHT_AHEAD + v * VL);
+                k[v] = load(w + v * VL);
+            }
             UNROLL(14)
             for (int j = 0; j < n; j++) {
                 const vec value = splat(x[j * column]);
@@ -139,16 +146,20 @@ CONV_TILE_FOR(conv_sum_8, 8)
 #endif
 CONV_TILE_FOR(conv_sum_any, t->x_column)
 
-static void conv_tile(const neon_conv_tile *t) {
-    _Alignas(64) float sum[TILE_VECTORS * TILE_COLUMNS * VL];
-    for (int64_t v = 0; v < t->vectors && t->more; v++)
-        read_columns(t->y + t->low[v], AT(t->y, t->high[v]), t->y_column, t->n, sum + v * t->n * VL);
+static void conv_sum_of(const neon_conv_tile *t, float *sum) {
     if (t->x_column == BLOCK) conv_sum_1(t, sum);
     else if (t->x_column == 2 * BLOCK) conv_sum_2(t, sum);
 #if BLOCK == 16
     else if (t->x_column == 8) conv_sum_8(t, sum);
 #endif
     else conv_sum_any(t, sum);
+}
+
+static void conv_tile(const neon_conv_tile *t) {
+    _Alignas(64) float sum[TILE_VECTORS * TILE_COLUMNS * VL];
+    for (int64_t v = 0; v < t->vectors && t->more; v++)
+        read_columns(t->y + t->low[v], AT(t->y, t->high[v]), t->y_column, t->n, sum + v * t->n * VL);
+    conv_sum_of(t, sum);
     for (int64_t v = 0; v < t->vectors; v++) finish_vector(t, v, sum + v * t->n * VL);
 }
 

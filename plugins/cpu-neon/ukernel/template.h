@@ -619,6 +619,7 @@ static void adam(float *restrict x, float *restrict mean, float *restrict square
 }
 
 #include "blocked.h"
+#include "winograd.h"
 
 const neon_ukernels NEON_PASTE(neon_ukernels_, NEON_ISA) = {
     .name = NEON_TEXT(NEON_ISA),
@@ -634,6 +635,10 @@ const neon_ukernels NEON_PASTE(neon_ukernels_, NEON_ISA) = {
     .affine_block = affine_block,
     .plane = plane,
     .whole_plane = whole_plane,
+    .conv_sum = conv_sum_of,
+    .wino_input = wino_input,
+    .wino_output = wino_output,
+    .wino_weights = wino_weights,
     .sgemm = sgemm,
     .sdot = sdot,
     .pack_taps = pack_taps,

@@ -78,6 +78,23 @@ typedef struct neon_plane {
     const float *scale;         /* SUM: one an output position */
     neon_bound bound;
 } neon_plane;
+/* Tiles [first, first + n) of a plane, row by row; the k-th of these is in or out at k * lanes of a
+ * component (k * vl of m). A tile is 4x4 outputs, and 6x6 of the input and in components. */
+typedef struct neon_wino_input {
+    const float *x; /* of these lanes; positions are `step` floats apart */
+    int64_t lanes, step, in[2], pad[2]; /* lanes: vl, or half of it on the widest vectors */
+    int64_t tiles_wide, first, n;
+    float *v;
+    int64_t v_component; /* floats from one to the next */
+} neon_wino_input;
+typedef struct neon_wino_output {
+    const float *m, *bias, *operand; /* operand NULL: none */
+    int64_t m_component;
+    int64_t lanes, step, out[2];
+    int64_t tiles_wide, first, n;
+    float *y;
+    neon_bound bound;
+} neon_wino_output;
 
 typedef struct neon_ukernels {
     const char *name; /* "avx512" */
@@ -94,6 +111,12 @@ typedef struct neon_ukernels {
     /* y[block] = scale * the sum, or the largest, of n positions */
     void (*whole_plane)(neon_window_kind kind, const float *x, int64_t block, int64_t n, float scale,
                         float *y);
+    /* Only the sum, to sum[vector][column][vl]; the tile has a bias and no y. */
+    void (*conv_sum)(const neon_conv_tile *tile, float *sum);
+    void (*wino_input)(const neon_wino_input *job);
+    void (*wino_output)(const neon_wino_output *job);
+    /* The 36 components of n <= vl filters of 9, `step` floats apart, a vector each. */
+    void (*wino_weights)(const float *w, int64_t step, int64_t n, float *u, int64_t component);
 
     /* c[m][n] = bias (NULL: 0), or c when `add`, + the product of a panel of A (rows m <= mr of it)
      * and one of B (n <= nr). */

@@ -38,6 +38,14 @@ static const shape shapes[] = {
     {"1x2x5x5", "3x2x1x1", "pads=2"},
     {"1x1x28x28", "20x1x5x5", ""},
     {"2x3x6x6", "4x3x3x3", "strides=5"},
+    /* small windows of many channels: whole tiles, pieces of them, pads, several blocks and images */
+    {"1x16x14x14", "32x16x3x3", "pads=1"},
+    {"2x24x9x17", "40x24x3x3", "pads=1,0,2,1"},
+    {"1x16x8x8", "16x16x3x3", ""},
+    {"1x8x5x6", "8x8x3x3", "pads=1"}, /* variable weights */
+    {"3x32x3x31", "8x32x3x3", "pads=2"},
+    {"1x64x45x34", "48x64x3x3", "pads=1"},
+    {"4x8x30x29", "24x8x3x3", "auto_pad=SAME_UPPER"},
 };
 
 static void convolutions(void) {
@@ -49,6 +57,7 @@ static void convolutions(void) {
         b = draw(dims, 1);
         neon_check("conv", s->attrs, "", 3, x, w, b);
         neon_check("conv", s->attrs, i % 3 ? "relu" : "add; leaky_relu alpha=0.1; tanh", 2, x, w);
+        neon_check("conv", s->attrs, i % 2 ? "add; clip min=-1 max=2" : "add; sigmoid", 3, x, w, b);
     }
 }
 
