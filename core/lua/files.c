@@ -150,6 +150,15 @@ static int write_file(lua_State *L) {
     return status ? cnri_script_raise(L, &err) : 0;
 }
 
+/* c.script(path): what a file of Lua returns, with globals of its own. */
+static int script_of_file(lua_State *L) {
+    const char *path = luaL_checkstring(L, 1);
+    cnri_lua_check_file(L, path, false);
+    cnri_lua_load_file(L, path, path);
+    lua_call(L, 0, 1);
+    return 1;
+}
+
 /* c.exists(path): "file", "folder" or nil. */
 static int exists(lua_State *L) {
     struct stat info;
@@ -201,6 +210,7 @@ const cnri_lua_row cnri_file_rows[] = {
     {"text(path: string)", text_of, "string", "what the file holds", NULL},
     {"write(path: string, data: string|cnnrun.Tensor)", write_file, "",
      "writes a file that appears whole, or not at all", NULL},
+    {"script(path: string)", script_of_file, "any", "what a file of Lua returns", NULL},
     {"exists(path: string)", exists, "\"file\"|\"folder\"|nil", "what is there", NULL},
     {"folder(path: string)", make_folder, "", "makes the folder, when it is not there", NULL},
     {"output(path: string, ...: string)", output, "",

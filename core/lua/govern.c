@@ -1,5 +1,5 @@
-/* c.govern: a policy of frequencies on a played scene, a recording, or this machine for some
- * seconds. */
+/* c.govern: a policy of frequencies on a played scene, a recording, or this machine for some seconds;
+ * c.governing: one beside what the script runs. */
 #include "core/lua/files.h"
 #include "core/lua/model.h"
 #include "core/work/work.h"
@@ -128,4 +128,59 @@ int cnri_lua_govern(lua_State *L) {
     push_governed(L, &got);
     if (o.ticks) push_ticks(L, ticks, n);
     return 1;
+}
+
+/* ---- beside what runs ---- */
+
+#define GOVERNING_TYPE "cnnrun.governing"
+
+typedef struct governing { cnr_governing *at; } governing;
+
+int cnri_lua_governing(lua_State *L) {
+    cnr_error err = CNR_ERROR_INIT;
+    cnri_lua_experiment(L);
+    const char *policy = luaL_checkstring(L, 1);
+    check_path(L, policy);
+    governing *g = lua_newuserdatauv(L, sizeof *g, 0);
+    g->at = NULL;
+    luaL_setmetatable(L, GOVERNING_TYPE);
+    const cnr_govern_options o = {.size = sizeof o, .policy = policy};
+    const uint64_t left = cnri_script_leave();
+    const cnr_status status = cnr_govern_begin(cnri_script_of(L)->rt, &o, &g->at, &err);
+    cnri_script_return(L, left);
+    return status ? cnri_script_raise(L, &err) : 1;
+}
+
+/* All is put back. What came of it, or nothing where it was stopped before. */
+static int stop_governing(lua_State *L) {
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_governed got = {.size = sizeof got};
+    governing *g = luaL_checkudata(L, 1, GOVERNING_TYPE);
+    cnr_governing *at = g->at;
+    if (!at) return 0;
+    g->at = NULL;
+    const uint64_t left = cnri_script_leave();
+    const cnr_status status = cnr_govern_end(at, &got, &err);
+    cnri_script_return(L, left);
+    if (status) return cnri_script_raise(L, &err);
+    cnr_governed_free(&got);
+    push_governed(L, &got);
+    return 1;
+}
+
+static int drop_governing(lua_State *L) {
+    governing *g = lua_touserdata(L, 1);
+    if (g->at) (void)cnr_govern_end(g->at, NULL, NULL);
+    g->at = NULL;
+    return 0;
+}
+
+const cnri_lua_row cnri_governing_methods[] = {
+    {"stop()", stop_governing, "table?", "puts back what was found; what came of it, as c.govern gives it",
+     NULL},
+    {0}};
+
+void cnri_lua_open_governing(lua_State *L) {
+    static const luaL_Reg ends[] = {{"__gc", drop_governing}, {"__close", drop_governing}, {0}};
+    cnri_lua_new_type(L, GOVERNING_TYPE, "a governing", ends, "cnnrun.Governing", NULL);
 }

@@ -44,6 +44,8 @@ cnri_lua_model *cnri_lua_push_net(lua_State *L) {
 
 void cnri_lua_close_net(lua_State *L, cnri_lua_model *net) {
     refuse_busy(L, net);
+    if (net->feed) cnri_feed_apart(*net->feed);
+    net->feed = NULL;
     if (net->model) cnr_release(net->model);
     net->model = NULL;
 }

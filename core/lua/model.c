@@ -205,6 +205,12 @@ const cnri_lua_row cnri_model_rows[] = {
      "something with a state, that a plugin brings", NULL},
     {"writer(path: string, options?: table)", cnri_lua_writer, "cnnrun.Writer",
      "pictures one behind the other: \"out-%04d.png\", \"out.mp4\"", cnri_writer_keys},
+    {"governing(policy: string)", cnri_lua_governing, "cnnrun.Governing",
+     "sets this machine's frequencies beside what runs, until it is stopped", NULL},
+    {"feed(spec: string, options?: table)", cnri_lua_feed, "cnnrun.Feed",
+     "a video's, a camera's or a folder's pictures, read ahead on threads", cnri_samples_keys},
+    {"worker()", cnri_lua_worker, "cnnrun.Worker",
+     "a thread that calls objects and writes pictures, a batch after the other", NULL},
     {"gauges(options?: table)", cnri_lua_gauges, "table[]", "what meters and knobs read now",
      cnri_gauge_keys},
     {"energy(work: function, options?: table)", cnri_lua_energy,
@@ -245,5 +251,8 @@ void cnri_lua_open_models(lua_State *L) {
     cnri_lua_new_type(L, CNRI_MODEL_TYPE, "a net", events, "cnnrun.Net", NULL);
     cnri_lua_open_work(L);
     cnri_lua_open_samples(L);
+    cnri_lua_open_feeds(L);
+    cnri_lua_open_workers(L);
+    cnri_lua_open_governing(L);
     cnri_lua_open_objects(L);
 }

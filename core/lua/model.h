@@ -4,6 +4,7 @@
 
 #include "core/lua/state.h"
 #include "core/work/work.h"
+#include <pthread.h>
 
 #define CNRI_MODEL_TYPE "cnnrun model"
 #define CNRI_SAMPLES_TYPE "cnnrun samples"
@@ -21,6 +22,7 @@ extern const cnri_lua_key cnri_train_keys[];
 typedef struct cnri_lua_model {
     cnr_model *model; /* NULL: closed */
     const char *busy; /* "trained": it may be looked at only; NULL */
+    struct cnri_feed **feed; /* that runs it, where its owner has it; NULL: none */
 } cnri_lua_model;
 /* The net at `i`, to be run and changed; raises when it is closed or busy. */
 cnri_lua_model *cnri_lua_net_at(lua_State *L, int i);
@@ -68,15 +70,48 @@ int cnri_lua_devices(lua_State *L); /* change.c */
 /* ---- prepare.c: net:prepare ---- */
 int cnri_lua_prepare(lua_State *L);
 extern const cnri_lua_key cnri_prepare_keys[];
+void cnri_lua_push_framing(lua_State *L, const cnri_framing *framing);
+/* ... or what is done with the steps (which it may take over), the input's type and the first picture,
+ * instead of making a batch. */
+typedef cnr_status (*cnri_lua_instead)(void *arg, const cnr_model *model, cnri_preprocess *p,
+                                       const cnr_tensor *type, const cnr_tensor *picture,
+                                       cnr_error *err);
+int cnri_lua_prepare_with(lua_State *L, cnri_lua_instead instead, void *arg);
+/* ---- feed.c, worker.c: stages on threads of their own ---- */
+int cnri_lua_feed(lua_State *L);
+int cnri_lua_worker(lua_State *L);
+void cnri_lua_open_feeds(lua_State *L);
+void cnri_lua_open_workers(lua_State *L);
+extern const cnri_lua_row cnri_feed_methods[], cnri_worker_methods[];
 
 /* ---- object.c: c.object(name, options) ---- */
 int cnri_lua_object(lua_State *L);
+typedef struct cnri_lua_instance {
+    const cnr_object *about;
+    void *state;
+    bool open;
+    pthread_mutex_t lock; /* who calls it has it: workers do so on threads of their own */
+} cnri_lua_instance;
+cnri_lua_instance *cnri_lua_object_at(lua_State *L, int i);
+/* The method's number, or an error; how many results it has. */
+int32_t cnri_lua_object_method(lua_State *L, const cnri_lua_instance *o, const char *word);
+int32_t cnri_lua_object_results(const cnri_lua_instance *o, int32_t method);
 int cnri_lua_writer(lua_State *L);
 extern const cnri_lua_key cnri_samples_keys[], cnri_writer_keys[]; /* samples.c */
+/* Which samples the table at i wants, { every =, from =, to = }. */
+void cnri_lua_take_choice(lua_State *L, int i, cnr_choice *out);
+typedef struct cnri_lua_writer_box {
+    cnr_writer *at;       /* NULL: closed */
+    pthread_mutex_t lock; /* who writes has it */
+} cnri_lua_writer_box;
+cnri_lua_writer_box *cnri_lua_writer_at(lua_State *L, int i);
 /* gauges.c */
 int cnri_lua_gauges(lua_State *L);
 /* govern.c, governor.c */
 int cnri_lua_govern(lua_State *L);
+int cnri_lua_governing(lua_State *L);
+void cnri_lua_open_governing(lua_State *L);
+extern const cnri_lua_row cnri_governing_methods[];
 int cnri_lua_dtw(lua_State *L);
 extern const cnri_lua_key cnri_govern_keys[], cnri_dtw_keys[];
 extern const cnri_lua_key cnri_gauge_keys[];

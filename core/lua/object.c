@@ -8,13 +8,9 @@
 
 enum { MOST_OPTIONS = 32, MOST_INPUTS = 32, MOST_RESULTS = 8 };
 
-typedef struct object {
-    const cnr_object *about;
-    void *state;
-    bool open;
-} object;
+typedef cnri_lua_instance object;
 
-static object *object_at(lua_State *L, int i) {
+cnri_lua_instance *cnri_lua_object_at(lua_State *L, int i) {
     object *o = luaL_checkudata(L, i, OBJECT_TYPE);
     if (!o->open) luaL_error(L, "the object was closed");
     return o;
@@ -22,8 +18,10 @@ static object *object_at(lua_State *L, int i) {
 
 static int close_object(lua_State *L) {
     object *o = lua_touserdata(L, 1);
+    pthread_mutex_lock(&o->lock);
     if (o->open) o->about->destroy(o->state);
     o->open = false;
+    pthread_mutex_unlock(&o->lock);
     return 0;
 }
 
@@ -108,6 +106,7 @@ int cnri_lua_object(lua_State *L) {
     for (int32_t i = 0; i < n; i++) list[i] = &attrs[i];
     object *o = lua_newuserdatauv(L, sizeof *o, 0);
     *o = (object){.about = about};
+    pthread_mutex_init(&o->lock, NULL);
     luaL_setmetatable(L, OBJECT_TYPE);
     const uint64_t left = cnri_script_leave();
     const cnr_status status = about->create(list, n, &o->state, &err);
@@ -179,7 +178,7 @@ static int call_method(lua_State *L) {
     cnr_tensor made[MOST_RESULTS], *out[MOST_RESULTS];
     void **held[MOST_RESULTS];
     cnr_error err = CNR_ERROR_INIT;
-    object *o = object_at(L, 1);
+    object *o = cnri_lua_object_at(L, 1);
     const int32_t method = (int32_t)lua_tointeger(L, lua_upvalueindex(1));
     const char *text = o->about->methods[method];
     const int32_t n_in = lua_gettop(L) - 1, n_out = results_of(text);
@@ -193,7 +192,9 @@ static int call_method(lua_State *L) {
         out[i] = &made[i];
     }
     const uint64_t left = cnri_script_leave();
+    pthread_mutex_lock(&o->lock);
     const cnr_status status = o->about->call(o->state, method, in, n_in, out, n_out, &err);
+    pthread_mutex_unlock(&o->lock);
     cnri_script_return(L, left);
     for (int32_t i = 0; i < n_out; i++) *held[i] = made[i].data;
     if (status) return cnri_script_raise(L, &err);
@@ -205,18 +206,23 @@ static int call_method(lua_State *L) {
     return n_out;
 }
 
-static int object_index(lua_State *L) {
-    const object *o = object_at(L, 1);
-    const char *word = luaL_checkstring(L, 2);
+int32_t cnri_lua_object_method(lua_State *L, const cnri_lua_instance *o, const char *word) {
     for (int32_t i = 0; i < o->about->n_methods; i++) {
         const size_t n = cnri_word_length(o->about->methods[i]);
-        if (strlen(word) != n || strncmp(word, o->about->methods[i], n) != 0) continue;
-        lua_pushinteger(L, i);
-        lua_pushcclosure(L, call_method, 1);
-        return 1;
+        if (strlen(word) == n && strncmp(word, o->about->methods[i], n) == 0) return i;
     }
     cnri_lua_suggest(L, word, o->about->methods, o->about->n_methods);
     return luaL_error(L, "'%s' has no method '%s'%s", o->about->name, word, lua_tostring(L, -1));
+}
+
+int32_t cnri_lua_object_results(const cnri_lua_instance *o, int32_t method) {
+    return results_of(o->about->methods[method]);
+}
+
+static int object_index(lua_State *L) {
+    lua_pushinteger(L, cnri_lua_object_method(L, cnri_lua_object_at(L, 1), luaL_checkstring(L, 2)));
+    lua_pushcclosure(L, call_method, 1);
+    return 1;
 }
 
 void cnri_lua_open_objects(lua_State *L) {

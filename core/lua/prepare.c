@@ -60,7 +60,7 @@ static cnr_status change(lua_State *L, int table, cnri_preprocess *p, cnr_error 
 }
 
 /* { factor = { y, x }, shift = { y, x } } */
-static void push_framing(lua_State *L, const cnri_framing *framing) {
+void cnri_lua_push_framing(lua_State *L, const cnri_framing *framing) {
     static const char *const names[] = {"factor", "shift"};
     const double *numbers[] = {framing->scale, framing->shift};
     lua_createtable(L, 0, 2);
@@ -79,6 +79,8 @@ typedef struct job {
     cnri_preprocess *p;
     int32_t n;
     int table;
+    cnri_lua_instead instead;
+    void *arg;
 } job;
 
 /* Protected, since `p` may hold a block. Stack: net, pictures, table or nothing, job. */
@@ -91,6 +93,13 @@ static int fill_batch(lua_State *L) {
     shape_for(L, j->model, j->p, j->n, j->table, &type);
     if (cnri_memory_fits(type.bytes, j->p->memory_limit, "prepare", "a batch", &err))
         return cnri_script_raise(L, &err);
+    if (j->instead) {
+        const uint64_t left = cnri_script_leave();
+        const cnr_status status =
+            j->instead(j->arg, j->model, j->p, &type, cnri_lua_tensor_at(L, 2), &err);
+        cnri_script_return(L, left);
+        return status ? cnri_script_raise(L, &err) : 0;
+    }
     luaL_checkstack(L, j->n + 8, "too many pictures");
     cnr_tensor *batch = cnri_lua_push_tensor(L, type.dtype, type.rank, type.dim);
     cnr_tensor one = *batch;
@@ -104,17 +113,19 @@ static int fill_batch(lua_State *L) {
             cnri_preprocess_framed(j->p, cnri_lua_tensor_at(L, i + 2), &one, &framing, &err);
         cnri_script_return(L, left);
         if (status) return cnri_script_raise(L, &err);
-        push_framing(L, &framing);
+        cnri_lua_push_framing(L, &framing);
     }
     return j->n + 1;
 }
 
-int cnri_lua_prepare(lua_State *L) {
+int cnri_lua_prepare(lua_State *L) { return cnri_lua_prepare_with(L, NULL, NULL); }
+
+int cnri_lua_prepare_with(lua_State *L, cnri_lua_instead instead, void *arg) {
     cnr_error err = CNR_ERROR_INIT;
     cnri_preprocess p;
     const int top = lua_gettop(L);
     const int table = top > 1 && lua_istable(L, top) ? top : 0;
-    job j = {cnri_lua_model_at(L, 1), &p, top - 1 - (table != 0), table};
+    job j = {cnri_lua_model_at(L, 1), &p, top - 1 - (table != 0), table, instead, arg};
     if (j.n < 1 || cnr_input_count(j.model) < 1) return luaL_error(L, "want pictures");
     for (int32_t i = 0; i < j.n; i++) {
         const cnr_tensor *picture = cnri_lua_tensor_at(L, i + 2);

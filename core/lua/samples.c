@@ -61,18 +61,23 @@ const cnri_lua_key cnri_samples_keys[] = {
 
 static uint64_t to_ns(double seconds) { return (uint64_t)(seconds * 1e9 + 0.5); }
 
+void cnri_lua_take_choice(lua_State *L, int i, cnr_choice *out) {
+    choice which = {.every = 1};
+    cnri_lua_take(L, i, cnri_samples_keys, &which);
+    *out = (cnr_choice){.size = sizeof *out, .every = (int32_t)which.every,
+                        .from_ns = to_ns(which.from), .to_ns = to_ns(which.to)};
+}
+
 int cnri_lua_samples(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
-    choice which = {.every = 1};
+    cnr_choice wanted;
     cnri_lua_experiment(L);
     const char *spec = luaL_checkstring(L, 1), *split = luaL_optstring(L, 2, NULL);
     lua_settop(L, 3);
-    cnri_lua_take(L, 3, cnri_samples_keys, &which);
+    cnri_lua_take_choice(L, 3, &wanted);
     cnri_lua_check_split(L, split);
     cnri_lua_check_spec(L, spec);
     cnri_lua_source *s = open_source(L, spec, split);
-    const cnr_choice wanted = {.size = sizeof wanted, .every = (int32_t)which.every,
-                               .from_ns = to_ns(which.from), .to_ns = to_ns(which.to)};
     if (cnri_samples_choose(&s->samples, &wanted, &err)) return cnri_script_raise(L, &err);
     return 1;
 }
@@ -185,10 +190,10 @@ int cnri_lua_picture(lua_State *L) {
 
 #define WRITER_TYPE "cnnrun.writer"
 
-typedef struct writer { cnr_writer *at; } writer;
+typedef cnri_lua_writer_box writer;
 
-static writer *writer_at(lua_State *L) {
-    writer *w = luaL_checkudata(L, 1, WRITER_TYPE);
+cnri_lua_writer_box *cnri_lua_writer_at(lua_State *L, int i) {
+    writer *w = luaL_checkudata(L, i, WRITER_TYPE);
     if (!w->at) luaL_error(L, "the writer was closed");
     return w;
 }
@@ -212,6 +217,7 @@ int cnri_lua_writer(lua_State *L) {
     if (o.from) cnri_lua_check_spec(L, o.from);
     writer *w = lua_newuserdatauv(L, sizeof *w, 0);
     w->at = NULL;
+    pthread_mutex_init(&w->lock, NULL);
     luaL_setmetatable(L, WRITER_TYPE);
     const uint64_t left = cnri_script_leave();
     cnr_status status = cnr_writer_open(cnri_script_of(L)->rt, spec, &w->at, &err);
@@ -223,7 +229,7 @@ int cnri_lua_writer(lua_State *L) {
 
 static int write_picture(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
-    const writer *w = writer_at(L);
+    writer *w = cnri_lua_writer_at(L, 1);
     const cnr_tensor *t = cnri_lua_tensor_at(L, 2);
     const char *name = NULL;
     double seconds = -1;
@@ -237,27 +243,32 @@ static int write_picture(lua_State *L) {
         luaL_argcheck(L, seconds == -1 || (seconds >= 0 && seconds < 1e9), 3, "want time = seconds");
     }
     const uint64_t left = cnri_script_leave();
+    pthread_mutex_lock(&w->lock);
     const cnr_status status =
         cnr_writer_put(w->at, t, name, seconds < 0 ? CNR_NO_TIME : to_ns(seconds), &err);
+    pthread_mutex_unlock(&w->lock);
     cnri_script_return(L, left);
     return status ? cnri_script_raise(L, &err) : 0;
 }
 
 static int close_writer(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
-    writer *w = writer_at(L);
-    cnr_writer *at = w->at;
-    w->at = NULL;
+    writer *w = cnri_lua_writer_at(L, 1);
     const uint64_t left = cnri_script_leave();
-    const cnr_status status = cnr_writer_close(at, &err);
+    pthread_mutex_lock(&w->lock);
+    const cnr_status status = cnr_writer_close(w->at, &err);
+    w->at = NULL;
+    pthread_mutex_unlock(&w->lock);
     cnri_script_return(L, left);
     return status ? cnri_script_raise(L, &err) : 0;
 }
 
 static int drop_writer(lua_State *L) {
     writer *w = lua_touserdata(L, 1);
+    pthread_mutex_lock(&w->lock);
     cnr_writer_close(w->at, NULL);
     w->at = NULL;
+    pthread_mutex_unlock(&w->lock);
     return 0;
 }
 

@@ -89,6 +89,31 @@ enum { CNRI_EVENT_PICTURE = 1001 };
 cnr_status cnri_recognise(cnr_model *model, const char *const *specs, int32_t n,
                           const cnr_choice *choice, int32_t top, const cnr_observer *observer, cnr_error *err);
 
+/* ---- feed.c: samples read, prepared and run ahead, each on a thread of its own ---- */
+typedef struct cnri_feed cnri_feed;
+typedef struct cnri_fed {
+    cnr_sample sample;
+    int64_t number, lost;     /* of the sample, from 0; of a live source, in all so far */
+    bool ran;                 /* it had the size that the feed is set for: outputs are of it */
+    int32_t n_outputs, turn;
+    cnr_tensor input, *outputs;
+    cnri_framing framing;
+    uint64_t came_ns, begun_ns, ended_ns; /* by the machine's clock: read; the run */
+} cnri_fed;
+/* Takes the samples over, after an error too. Of a live source the latest goes before the rest. */
+cnr_status cnri_feed_open(cnri_samples *samples, cnri_feed **out, cnr_error *err);
+/* From now on pictures of that size are prepared so for an input of that type, and run, in a session of the
+ * feed's own. Takes `preprocess` over where it succeeds. The model stays until cnri_feed_apart or close. */
+cnr_status cnri_feed_through(cnri_feed *feed, cnr_model *model, cnri_preprocess *preprocess,
+                             const cnr_tensor *type, const cnr_tensor *picture, cnr_error *err);
+void cnri_feed_apart(cnri_feed *feed);
+/* The next: cnri_fed_free. CNR_E_NOT_FOUND of "feed": it has ended; CNR_E_CANCELLED: `cancelled` (may be
+ * NULL) said so. */
+cnr_status cnri_feed_next(cnri_feed *feed, bool (*cancelled)(void), cnri_fed **out, cnr_error *err);
+bool cnri_feed_is_live(const cnri_feed *feed);
+void cnri_fed_free(cnri_fed *fed);
+void cnri_feed_close(cnri_feed *feed);
+
 /* ---- evaluate.c ---- */
 /* As cnr_evaluate, on samples that are open; `data` names them in messages. */
 cnr_status cnri_evaluate(cnr_model *model, cnri_samples *samples,

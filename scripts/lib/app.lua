@@ -34,6 +34,8 @@ local after = {
   { "--scale NUMBER", "multiply: value = (pixel - mean) * scale / std" },
 }
 
+M.net_flags = after
+
 -- The flags of all, around those of one.
 local function flags(own)
   local list = {}

@@ -78,19 +78,30 @@ function M.open(path, options)
   return self
 end
 
-function Detector:find(picture)
-  local shape = picture:shape()
-  local net, family, how, size = self.net, self.family, {}, self.size
+-- How a picture of that shape is prepared, and the size of the input.
+function Detector:how(shape)
+  local how, size = {}, self.size
   for key, value in pairs(self.steps) do how[key] = value end
   if not size then
-    local height, width = nets.size_for(net, shape[1], shape[2], self.longest)
+    local height, width = nets.size_for(self.net, shape[1], shape[2], self.longest)
     size = { height = height, width = width }
   end
   how.size = { size.height, size.width }
-  local batch, place = net.model:prepare(picture, how)
-  local found = family.decode(net:run(batch), net, size, self.score)
+  return how, size
+end
+
+-- Boxes out of the net's outputs: of a picture of that shape, which lies in the input at `place`.
+function Detector:decode(outputs, place, shape, size)
+  local found = self.family.decode(self.net:named(outputs), self.net, size, self.score)
   boxes.to_picture(found, place, shape[2], shape[1])
   return boxes.suppress(found, self.overlap, self.across)
+end
+
+function Detector:find(picture)
+  local shape = picture:shape()
+  local how, size = self:how(shape)
+  local batch, place = self.net.model:prepare(picture, how)
+  return self:decode({ self.net.model:run { batch } }, place, shape, size)
 end
 
 function Detector:label(class)

@@ -137,8 +137,31 @@ end
 
 -- ---- pictures ----
 
-local function canvas_for(width, height)
+local function new_canvas(width, height)
   return c.object("canvas", { width = width, height = height, bold = true })
+end
+local canvas_for = new_canvas
+
+-- Has a worker draw from now on: what M.boxes and M.caption give is then a promise, for calls of the
+-- worker's batch. Canvases are kept, one a size; texts are measured here, once each.
+function M.by(worker)
+  local kept, ruler, extents, n = {}, new_canvas(1, 1), {}, 0
+  local recorder = { __index = function(self, method)
+    return function(_, ...) return worker:call(self.canvas, method, ...) end
+  end }
+  local function extent(_, text, size)
+    local key = text .. "\0" .. size // .25
+    if not extents[key] then
+      if n > 2000 then extents, n = {}, 0 end
+      extents[key], n = ruler:extent(text, size), n + 1
+    end
+    return extents[key]
+  end
+  canvas_for = function(width, height)
+    local key = width .. "x" .. height
+    kept[key] = kept[key] or setmetatable({ canvas = new_canvas(width, height), extent = extent }, recorder)
+    return kept[key]
+  end
 end
 
 local function draw_points(canvas, b, m)
@@ -181,8 +204,9 @@ local function start(picture, most, tile)
 end
 
 -- The picture with its boxes; text(box) gives a label, and a shorter one. Small things are drawn
--- over large ones. With M.tile it is as a contact sheet wants it.
-function M.boxes(picture, list, text, tile)
+-- over large ones. With M.tile it is as a contact sheet wants it. more(canvas, width, height, measures)
+-- draws over that.
+function M.boxes(picture, list, text, tile, more)
   local canvas, width, height, zoom = start(picture, 4, tile)
   local m, sorted = measures(width, height), enlarged(list, zoom, text)
   table.sort(sorted, function(a, b)
@@ -201,6 +225,7 @@ function M.boxes(picture, list, text, tile)
   local plates = {}
   table.sort(sorted, function(a, b) return a.score > b.score end)
   for _, b in ipairs(sorted) do draw_label(canvas, plates, sorted, b, m, width, height) end
+  if more then more(canvas, width, height, m) end
   return canvas:pixels()
 end
 
@@ -211,7 +236,24 @@ function M.size(picture)
 end
 
 -- The frame of a video with its boxes.
-function M.frame(picture, list, text) return M.boxes(picture, list, text, M.size(picture)) end
+function M.frame(picture, list, text, more)
+  return M.boxes(picture, list, text, M.size(picture), more)
+end
+
+-- A line of numbers on a dark plate, at the lower left.
+function M.status(text)
+  return function(canvas, width, height, m)
+    local size = clamp(m.text * .8, 10, 40)
+    local extent = canvas:extent(text, size)
+    if extent[1] > width - 2 * size then
+      size = math.max(8, size * (width - 2 * size) / extent[1])
+      extent = canvas:extent(text, size)
+    end
+    local w, h = extent[1] + size, extent[2] + .4 * size
+    canvas:fill({ 0, height - h, w, h }, { .05, .06, .08, .75 })
+    canvas:text(text, { size / 2, height - h + .2 * size }, size, { .92, .94, .96 })
+  end
+end
 
 -- The text, cut where it gets wider than `room`; and its extent.
 local function shortened(canvas, text, size, room)
@@ -250,7 +292,7 @@ end
 
 -- The picture with what it is in a corner: lines of { text, score }, best first, without those that
 -- are as good as excluded. A bar behind each line is as long as its score is high.
-function M.caption(picture, lines, tile)
+function M.caption(picture, lines, tile, more)
   local canvas, width, height = start(picture, 16, tile)
   local large = clamp(math.min(width, height) / 16, 15, 320)
   local pad, most, scores, shown, tall = large * .5, 0, 0, {}, 0
@@ -285,6 +327,7 @@ function M.caption(picture, lines, tile)
                 { bright, bright, bright })
     y = y + line.row
   end
+  if more then more(canvas, width, height, measures(width, height)) end
   return canvas:pixels()
 end
 

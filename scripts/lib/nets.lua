@@ -38,8 +38,9 @@ function M.size_for(net, height, width, longest)
 end
 
 -- The outputs, by place and by name.
-function Net:run(batch)
-  local results = { self.model:run { batch } }
+function Net:run(batch) return self:named { self.model:run { batch } } end
+
+function Net:named(results)
   for i, port in ipairs(self.outputs) do results[port.name] = results[i] end
   return results
 end

@@ -1,0 +1,145 @@
+/* Feeds: each client gets the newest picture or state as soon as it has read the one before. One that
+ * reads slowly misses some; nobody waits for it. */
+#include "page.h"
+#include <stdlib.h>
+
+struct page_client {
+    page *of;
+    struct MHD_Connection *connection;
+    page_block *now;        /* being sent */
+    size_t sent;            /* of head, block and tail together */
+    char head[128];
+    size_t n_head;
+    uint64_t seen;          /* the number of the last */
+    int pictures, waits;    /* suspended */
+    page_client *next;
+};
+
+page_block *page_block_new(const void *data, size_t n) {
+    page_block *b = page_host->alloc(sizeof *b + n);
+    if (!b) return NULL;
+    atomic_init(&b->holders, 1);
+    b->n = n;
+    memcpy(b->at, data, n);
+    return b;
+}
+
+void page_block_drop(page_block *b) {
+    if (b && atomic_fetch_sub(&b->holders, 1) == 1) page_host->free(b);
+}
+
+/* With the lock held. */
+static void wake(page *p, int all, int pictures) {
+    for (page_client *c = p->clients; c; c = c->next)
+        if (c->waits && (all || c->pictures == pictures)) {
+            c->waits = 0;
+            MHD_resume_connection(c->connection);
+        }
+}
+
+void page_wake_all(page *p) {
+    pthread_mutex_lock(&p->lock);
+    wake(p, 1, 0);
+    pthread_mutex_unlock(&p->lock);
+}
+
+void page_renew(page *p, page_block **at, uint64_t *counter, page_block *b) {
+    pthread_mutex_lock(&p->lock);
+    page_block *old = *at;
+    b->number = ++*counter;
+    *at = b;
+    wake(p, 0, at == &p->picture);
+    pthread_mutex_unlock(&p->lock);
+    page_block_drop(old);
+}
+
+/* The next block into c; 0: there is none yet, and c is suspended. */
+static int take(page_client *c) {
+    page *p = c->of;
+    pthread_mutex_lock(&p->lock);
+    page_block *b = c->pictures ? p->picture : p->state;
+    const int fresh = b && b->number != c->seen;
+    if (fresh) {
+        atomic_fetch_add(&b->holders, 1);
+        c->now = b;
+        c->seen = b->number;
+        c->sent = 0;
+    } else if (!atomic_load(&p->ending)) {
+        c->waits = 1;
+        MHD_suspend_connection(c->connection);
+    }
+    pthread_mutex_unlock(&p->lock);
+    if (fresh && c->pictures)
+        c->n_head = (size_t)snprintf(c->head, sizeof c->head,
+                                     "--frame\r\nContent-Type: image/jpeg\r\nContent-Length: %zu\r\n\r\n",
+                                     c->now->n);
+    else if (fresh) c->n_head = (size_t)snprintf(c->head, sizeof c->head, "event: state\ndata: ");
+    return fresh;
+}
+
+static ssize_t read_more(void *arg, uint64_t at, char *to, size_t room) {
+    page_client *c = arg;
+    static const char *const tails[] = {"\n\n", "\r\n"};
+    (void)at;
+    if (atomic_load(&c->of->ending)) return MHD_CONTENT_READER_END_OF_STREAM;
+    if (!c->now && !take(c)) return 0;
+    const struct { const void *at; size_t n; } parts[] = {
+        {c->head, c->n_head}, {c->now->at, c->now->n}, {tails[c->pictures], 2}};
+    size_t n = 0, before = 0;
+    for (int i = 0; i < 3; i++) {
+        const size_t end = before + parts[i].n;
+        if (c->sent < end && n < room) {
+            const size_t from = c->sent - before;
+            size_t some = parts[i].n - from;
+            if (some > room - n) some = room - n;
+            memcpy(to + n, (const char *)parts[i].at + from, some);
+            n += some;
+            c->sent += some;
+        }
+        before = end;
+    }
+    if (c->sent == before) {
+        page_block_drop(c->now);
+        c->now = NULL;
+    }
+    return (ssize_t)n;
+}
+
+static void leave(void *arg) {
+    page_client *c = arg;
+    page *p = c->of;
+    pthread_mutex_lock(&p->lock);
+    for (page_client **at = &p->clients; *at; at = &(*at)->next)
+        if (*at == c) {
+            *at = c->next;
+            break;
+        }
+    pthread_mutex_unlock(&p->lock);
+    if (c->pictures) atomic_fetch_sub(&p->watching, 1);
+    page_block_drop(c->now);
+    page_host->free(c);
+}
+
+enum MHD_Result page_feed(page *p, struct MHD_Connection *connection, int pictures) {
+    page_client *c = page_host->alloc(sizeof *c);
+    if (!c) return MHD_NO;
+    *c = (page_client){.of = p, .connection = connection, .pictures = pictures};
+    struct MHD_Response *r =
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 32 << 10, read_more, c, leave);
+    if (!r) {
+        page_host->free(c);
+        return MHD_NO;
+    }
+    if (pictures) atomic_fetch_add(&p->watching, 1);
+    pthread_mutex_lock(&p->lock);
+    c->next = p->clients;
+    p->clients = c;
+    pthread_mutex_unlock(&p->lock);
+    MHD_add_response_header(r, "Content-Type", pictures ? "multipart/x-mixed-replace; boundary=frame"
+                                                        : "text/event-stream");
+    MHD_add_response_header(r, "Cache-Control", "no-store");
+    MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
+    const enum MHD_Result result = MHD_queue_response(connection, MHD_HTTP_OK, r);
+    MHD_destroy_response(r);
+    return result;
+}

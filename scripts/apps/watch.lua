@@ -1,0 +1,37 @@
+-- Each frame's boxes in a loop of one's own: cnnrun watch MODEL SOURCE [OUT.mp4]
+-- To start from: what monitor does, without its page and its switches.
+local c = require "cnnrun"
+local detector = require "lib.detector"
+local draw = require "lib.draw"
+local tracks = require "lib.tracks"
+
+return function(words)
+  local model, source, output = words[1], words[2], words[3]
+  if not source then
+    c.note("usage: cnnrun watch MODEL SOURCE [OUT.mp4]")
+    return 1
+  end
+  local find, tracked, size = detector.open(model, {}), tracks.new(), nil
+  local feed = c.feed(source)                     -- reads ahead, on threads
+  local out = output and c.writer(output, { from = source })
+  for frame in feed:each() do
+    local shape, found = frame.picture:shape(), nil
+    if frame.outputs then                         -- the net has run meanwhile
+      found = find:decode(frame.outputs, frame.place, shape, size)
+    else                                          -- the first ones, and others of another size
+      found = find:find(frame.picture)
+      local how
+      if not size then
+        how, size = find:how(shape)
+        feed:through(find.net.model, frame.picture, how)
+      end
+    end
+    local new = tracked:step(found, frame.seconds or frame.now)
+    for _, b in ipairs(new) do print(("%.2f s: %s %d"):format(frame.seconds or frame.now, find:label(b.class), b.id)) end
+    if out then
+      out:write(draw.frame(frame.picture, found, function(b) return find:label(b.class) end),
+                { time = frame.seconds })
+    end
+  end
+  if out then out:close() end
+end

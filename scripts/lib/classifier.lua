@@ -1,0 +1,66 @@
+-- A classifier: a net with names for its classes. classifier.open(path, options):see(picture) gives the best
+-- classes as lines { name, part of 1, class }.
+local c = require "cnnrun"
+local labels = require "lib.labels"
+local nets = require "lib.nets"
+local M = {}
+
+local Classifier = {}
+Classifier.__index = Classifier
+
+local steps = { "resize", "crop", "channels", "mean", "std", "scale" }
+
+-- Scores as parts of 1: as they are when the net ends in a softmax, else through one.
+local function parts(t)
+  local sum, least, top = 0, math.huge, -math.huge
+  for i = 1, #t do
+    sum, least, top = sum + t[i], math.min(least, t[i]), math.max(top, t[i])
+  end
+  if least >= 0 and math.abs(sum - 1) < .02 then return function(v) return v end end
+  local all = 0
+  for i = 1, #t do all = all + math.exp(t[i] - top) end
+  return function(v) return math.exp(v - top) / all end
+end
+
+function M.open(path, options)
+  local self = setmetatable({ net = nets.open(path, options), steps = {}, options = options }, Classifier)
+  self.names = options.labels and labels.read(options.labels)
+  for _, step in ipairs(steps) do self.steps[step] = options[step] end
+  return self
+end
+
+-- A class with its neighbour's name is worse than one without.
+local function check(self, classes)
+  local names, o = self.names, self.options
+  local wanted = classes - (o.background or 0)
+  if not names or #names == wanted then return end
+  error(("%s has %d names, the net %d classes%s"):format(o.labels, #names, classes,
+    #names == classes - 1 and ": if its first is none of them, say --background 1"
+    or ": want a line for each, in the net's order"), 0)
+end
+
+function Classifier:label(class)
+  local shifted = class - (self.options.background or 0)
+  local name = self.names and self.names[shifted + 1] or self.net.model:label(class)
+  if shifted < 0 then name = "none of these" end
+  return (name or "class " .. class):match("^[^,]+")
+end
+
+function Classifier:how() return self.steps end
+
+function Classifier:decode(outputs)
+  local scores = outputs[1]
+  check(self, #scores)
+  local part, lines = parts(scores), {}
+  for i, one in ipairs((scores:topk(self.options.top or 3))) do
+    lines[i] = { self:label(one.index), part(one.score), one.index }
+  end
+  return lines
+end
+
+function Classifier:find(picture)
+  local batch = self.net.model:prepare(picture, self.steps)
+  return self:decode { self.net.model:run { batch } }
+end
+
+return M

@@ -1,0 +1,60 @@
+-- What the machine does while something runs: its main frequency, load, power and heat, looked at once a
+-- second, put beside numbers of the run. gauges.new():state(now, { fps = ... }) gives them all.
+local c = require "cnnrun"
+local M = {}
+
+local Gauges = {}
+Gauges.__index = Gauges
+
+function M.new() return setmetatable({ seen = {}, at = -math.huge }, Gauges) end
+
+-- Power of the whole machine where a meter has it, else the sum of what is metered.
+local function power(list, before)
+  local sum, whole
+  for _, g in ipairs(list) do
+    local watts
+    if g.quantity == "power" then watts = g.value
+    elseif g.quantity == "energy" and g.value then
+      local old = before[g.plugin .. g.name]
+      if old and g.time > old.time and g.value >= old.value then
+        watts = (g.value - old.value) / (g.time - old.time)
+      end
+      before[g.plugin .. g.name] = { value = g.value, time = g.time }
+    end
+    if watts then
+      sum = (sum or 0) + watts
+      if g.feeds == "" or not g.feeds then whole = math.max(whole or 0, watts) end
+    end
+  end
+  return whole or sum
+end
+
+local function look(self)
+  local good, list = pcall(c.gauges)
+  local seen = {}
+  self.before = self.before or {}
+  for _, g in ipairs(good and list or {}) do
+    if g.quantity == "knob" and g.hz and g.hz > (seen.hz or 0) then
+      seen.hz, seen.machine_load = g.hz, g.load
+    elseif g.quantity == "temperature" and g.value then
+      seen.temperature = math.max(seen.temperature or g.value, g.value)
+    end
+  end
+  seen.watts = good and power(list, self.before)
+  return seen
+end
+
+---@param now number seconds
+---@param run table fps, inference ...
+---@return table state
+function Gauges:state(now, run)
+  if now - self.at >= 1 then self.seen, self.at = look(self), now end
+  for key, value in pairs(self.seen) do run[key] = value end
+  if run.watts and run.fps and run.fps > 0 then -- joules of a frame times its seconds
+    run.joules = run.watts / run.fps
+    run.edp = run.joules / run.fps
+  end
+  return run
+end
+
+return M

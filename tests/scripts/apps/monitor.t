@@ -1,0 +1,140 @@
+#!/usr/bin/perl
+# cnnrun monitor: every frame of a file, the latest of a camera; recorded, ended by a signal; its live page.
+use strict;
+use warnings;
+use File::Temp qw(tempdir);
+use IO::Socket::INET;
+use JSON::PP;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $root = $0 =~ s{tests/scripts/apps/[^/]*$}{}r || './';
+my $build = $ENV{CNNRUN_BUILD} // "${root}build";
+my $data = ($ENV{CNNRUN_SHARED} // "${root}../shared") . '/data';
+my $net = "${root}scripts/nets/lenet5.lua";
+plan skip_all => "no $build/cnnrun" unless -x "$build/cnnrun";
+for my $plugin (qw(source-video draw-cairo)) {
+    plan skip_all => "$plugin was not built" unless -e "$build/plugins/$plugin.so";
+}
+plan skip_all => 'no ffmpeg, which makes the videos' if system('ffmpeg -version >/dev/null 2>&1');
+my $dir = tempdir(CLEANUP => 1);
+my $film = "$dir/film.mp4";
+system(qw(ffmpeg -v error -y -f lavfi -i testsrc2=size=320x240:rate=30:duration=2 -f lavfi -i sine=duration=2),
+       qw(-c:v libx264 -preset ultrafast -c:a aac), $film);
+
+sub lines { map { decode_json($_) } split /\n/, shift }
+sub packets { my ($file, $kind) = @_; return join '', sort `ffprobe -v error -select_streams $kind -show_entries packet=pts_time -of csv=p=0 $file` }
+
+# ---- a file ----
+my @frames = lines(scalar `$build/cnnrun monitor $net $film --app classify --json -o $dir/out.mp4`);
+is($?, 0, 'a video is watched to its end');
+is(scalar @frames, 60, 'frame by frame');
+is_deeply([map { $_->{frame} } @frames], [1 .. 60], 'none is passed over');
+ok($frames[-1]{found}[0]{label} =~ /^\d$/, 'each says what is seen');
+cmp_ok(scalar(grep { $_->{ms} } @frames), '>', 50, 'nearly all ran ahead, on a thread of their own');
+is(packets("$dir/out.mp4", 'v'), packets($film, 'v'), 'the recording has the times');
+is(packets("$dir/out.mp4", 'a'), packets($film, 'a'), 'and the sound');
+is(scalar lines(scalar `$build/cnnrun monitor $net $film --app classify --json --every 10 --from 1`), 3, 'parts of it');
+{
+    open my $on, '>', "$dir/on.lua" or die;
+    print $on "return function(found, frame) if frame.number % 20 == 0 then frame.tell { n = frame.number, best = found[1][1] } end\n",
+              "  if frame.number == 40 then frame.save('$dir/saved.png') end end\n";
+    close $on;
+    my @told = lines(scalar `$build/cnnrun --output $dir monitor $net $film --app classify -q --on $dir/on.lua`);
+    is_deeply([map { $_->{n} } @told], [20, 40, 60], '--on hears of each frame');
+    ok(-s "$dir/saved.png", 'and saves one where it may');
+}
+my $said = `$build/cnnrun monitor $net $dir/none.mp4 --app classify 2>&1`;
+ok($? && $said =~ /none\.mp4/, 'no such video');
+$said = `$build/cnnrun monitor $net $film --app nose 2>&1`;
+ok($? && $said =~ /want detect, faces or classify/, 'no such application');
+SKIP: {
+    my $xl = "$data/darknet/yolo-fastest/yolo-fastest-1.1-xl";
+    skip 'no shared/data/darknet, images', 2 unless -e "$xl.weights" && -e "$data/images/dog.jpg";
+    system(qw(ffmpeg -v error -y -loop 1 -t 2 -i), "$data/images/dog.jpg", qw(-vf scale=640:480 -r 10 -c:v libx264), "$dir/dog.mp4");
+    my $events = `$build/cnnrun monitor $xl.cfg,$xl.weights $dir/dog.mp4`;
+    my @came = $events =~ /(\w+) \d+ came/g;
+    is("@{[sort @came]}", 'bicycle car dog', 'what stands still comes once');
+    unlike($events, qr/went/, 'and stays');
+}
+
+# ---- a camera, and its page ----
+SKIP: {
+    skip 'object-page was not built (libmicrohttpd)', 1 unless -e "$build/plugins/object-page.so";
+    my $pid = fork // die;
+    if (!$pid) {
+        open STDERR, '>', "$dir/err";
+        open STDOUT, '>', "$dir/lines";
+        exec "$build/cnnrun", 'monitor', $net, 'device:lavfi:testsrc2=size=320x240:rate=30,realtime',
+            qw(--app classify --page 0 --token), 'abcdefgh', '-o', "$dir/camera.mp4";
+    }
+    my $port;
+    for (1 .. 200) {
+        sleep 0.1;
+        open my $err, '<', "$dir/err" or next;
+        ($port) = join('', <$err>) =~ m{http://127\.0\.0\.1:(\d+)/#token=abcdefgh};
+        last if $port;
+    }
+    ok($port, 'the page tells its address');
+    my $ask = sub {
+        my ($request, $bytes) = @_;
+        my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port, Timeout => 5) or return '';
+        $request =~ s/\n/\r\n/g;
+        $request =~ s/HOST/127.0.0.1:$port/g;
+        print $socket $request;
+        my ($got, $end) = ('', time + 8);
+        while (time < $end && length $got < ($bytes // 1e9)) {
+            my $ready = '';
+            vec($ready, fileno $socket, 1) = 1;
+            last unless select $ready, undef, undef, 5;
+            sysread($socket, my $part, 65536) or last;
+            $got .= $part;
+        }
+        return $got;
+    };
+    my $get = sub { $ask->("GET $_[0] HTTP/1.1\nHost: HOST\nConnection: close\n" . ($_[2] // '') . "\n", $_[1]) };
+    my $state;
+    for (1 .. 50) {
+        ($state) = $get->('/state.json') =~ /\r\n\r\n(\{.*\})/s;
+        last if $state;
+        sleep 0.2;
+    }
+    $state = decode_json($state // '{}');
+    is($state->{width}, 320, 'the state is JSON');
+    is($state->{app}, 'classify', 'of this application');
+    like($get->('/'), qr{200 OK.*Content-Security-Policy: default-src 'none'.*<!doctype html>}s, 'the page');
+    unlike($get->('/') . $get->('/page.js') . $get->('/page.css'), qr{(src|href|url|fetch)\s*[=(]\s*["']?https?:}, 'loads nothing from elsewhere');
+    like($get->('/picture.jpg'), qr{image/jpeg.*\xff\xd8\xff}s, 'the newest picture');
+    my $stream = $get->('/picture.mjpg', 100000);
+    cmp_ok(scalar(() = $stream =~ /--frame\r\nContent-Type: image\/jpeg/g), '>', 1, 'pictures one behind the other');
+    cmp_ok(scalar(() = $get->('/events', 5000) =~ /event: state\ndata: \{/g), '>', 1, 'states as events');
+    like($get->('/nothing'), qr/^HTTP\S+ 404/, 'nothing else');
+    like($ask->("GET /state.json HTTP/1.1\nHost: evil.example:$port\n\n", 100), qr/^HTTP\S+ 421/, 'another name of ours gets nothing');
+    like($get->('/state.json', 100, "Origin: http://evil.example\n"), qr/^HTTP\S+ 403/, "nor do others' pages");
+    my $set = sub {
+        my ($body, $more) = @_;
+        return $ask->("POST /set HTTP/1.1\nHost: HOST\nConnection: close\nContent-Length: " . length($body) . "\n$more\n$body", 100);
+    };
+    like($set->('{"threshold":1}', ''), qr/^HTTP\S+ 401/, 'changes want the token');
+    like($set->('{"threshold":1}', "Authorization: Bearer abcdefgi\n"), qr/^HTTP\S+ 401/, 'the right one');
+    like($set->('{"governor":"/etc/passwd"}', "Authorization: Bearer abcdefgh\n"), qr/^HTTP\S+ 202/, 'and are taken with it');
+    like($set->('x' x 5000, "Authorization: Bearer abcdefgh\n"), qr/^HTTP\S+ 413/, 'unless they are long');
+    my $refused = 0;
+    for (1 .. 30) {
+        sleep 0.2;
+        last if $refused = $get->('/state.json') =~ /governor: none of the choices/;
+    }
+    ok($refused, 'what is no choice is refused, and told');
+    # many who say nothing, and two who read slowly
+    my @silent = map { IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port, Timeout => 1) } 1 .. 100;
+    my $before = -s "$dir/lines";
+    sleep 1;
+    undef @silent;
+    ok(kill(0, $pid), 'a hundred who say nothing do no harm');
+    kill 'INT', $pid;
+    waitpid $pid, 0;
+    is($? >> 8, 130, 'Ctrl-C ends it');
+    my $n = () = `ffprobe -v error -select_streams v -show_entries packet=pts_time -of csv=p=0 $dir/camera.mp4` =~ /\n/g;
+    cmp_ok($n, '>', 5, "with a whole file ($n frames)");
+}
+done_testing();
