@@ -20,8 +20,8 @@ return function(words)
       found = find:decode(frame.outputs, frame.place, shape, size)
     else                                          -- the first ones, and others of another size
       found = find:find(frame.picture)
-      local how
       if not size then
+        local how
         how, size = find:how(shape)
         feed:through(find.net.model, frame.picture, how)
       end
