@@ -44,8 +44,8 @@ typedef struct tld_dice { uint64_t state; } tld_dice;
     X(learn_floor, 0.5, 0, 1, "a path that falls below is no more learnt (authors: 0.5)")             \
     X(learn_below, 0.8, 0, 1,                                                                         \
       "a trusted path's patch is kept if it is less similar than that (authors: nn_threshold)")       \
-    X(patience, 9, 1, 1e6, "frames of a path on something flatter than any window that is let pass, until " \
-      "it is given up; a third of them if it is unlike the object as well (authors: never)")          \
+    X(patience, 0.7, 0, 1e6, "how much flatter than any window that is let pass a path's frames are, in " \
+      "parts and added up, until it is given up; twice as fast if it is unlike the object (authors: never)") \
     X(agreement, 10, 1, 1e6,                                                                          \
       "frames in which the detector sees it there and nowhere else, until a path is trusted (authors: never)") \
     X(same, 0.95, 0.5, 1, "correlation of two patches from which they are one (authors: 0.95)")       \
@@ -186,7 +186,7 @@ typedef struct tld_tracker {
     int32_t now;
     bool begun, tracked, valid; /* the last frame can be tracked from; the path is trusted */
     bool fresh;        /* begun by the detector and never trusted yet */
-    double doubts;     /* of a path that shows next to nothing; at `patience` it ends */
+    double doubts;     /* of a path that shows next to nothing; above `patience` it ends */
     int32_t agreed;    /* frames in a row in which the detector saw it there, and nowhere else */
     int64_t frames;
     tld_box box, target;        /* the last known; the first one, whose sides the windows follow */

@@ -151,6 +151,9 @@ static cnr_status integrate(tld_tracker *t, cnr_error *err) {
     return CNR_OK;
 }
 
+/* In the dark a camera's noise is most of what varies, and what is flat can't be told. */
+static const double noise = 25;
+
 /* How sure the path is; whether it is still believed. */
 static void judge_path(tld_tracker *t) {
     float patch[TLD_PATCH_PITCH];
@@ -161,10 +164,11 @@ static void judge_path(tld_tracker *t) {
     if (t->confidence > t->valid_threshold) t->valid = true;
     if (t->valid) t->fresh = false;
     /* No window as flat as that would be looked at. What is blurred by its motion is flat for some frames,
-     * a wall or a tree in front of it for more, and looks like what was seen elsewhere as well. */
-    if (t->valid || variance >= t->least_variance) t->doubts = 0;
-    else t->doubts += t->fresh ? t->o.patience : s.relative < 0.5f ? t->o.patience / 3 : 1;
-    if (t->doubts >= t->o.patience) t->tracked = false;
+     * a wall or a tree in front of it is so for more, or flatter, and looks like what was seen elsewhere. */
+    const double flat = t->least_variance > noise ? 1 - variance / t->least_variance : 0;
+    if (flat <= 0) t->doubts = 0;
+    else t->doubts += flat * (t->fresh ? 4 : s.relative < 0.5f ? 2 : 1);
+    if (t->doubts > t->o.patience) t->tracked = false;
 }
 
 static void follow_path(tld_tracker *t) {

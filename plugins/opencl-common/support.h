@@ -74,6 +74,7 @@ void ocl_window_args(ocl_call *call, const ocl_shape *s);
     X(ocl_conv_panel_0) X(ocl_conv_panel_1) X(ocl_conv_panel_2) X(ocl_conv_panel_3)            \
     X(ocl_conv_panel_4) X(ocl_conv_panel_5)                                                    \
     X(ocl_conv_tile_4) X(ocl_conv_tile_5) X(ocl_conv_tile_6) X(ocl_conv_tile_7)                \
+    X(ocl_window_variance) X(ocl_random_ferns) X(ocl_correlation)                             \
     X(ocl_concat) X(ocl_channel_affine) X(ocl_elementwise) X(ocl_view)
 
 #define X(name) extern const cnr_kernel name;

@@ -1,0 +1,187 @@
+/* Stages of a detector that slides windows: their variance, ferns, correlation of patches. */
+#include "support.h"
+
+#include "correlation.cl.h"
+#include "windows.cl.h"
+
+enum { LINE = 128, TM = 4, TN = 4 };
+
+typedef struct windows_state {
+    const ocl_code *code[3];
+} windows_state;
+
+/* The inputs there are have these types, and all fits an int. */
+static int typed(const cnr_node *node, const int32_t *dtypes) {
+    if (cnr_count(node->outputs[0]) > INT32_MAX / 8) return 0;
+    for (int32_t i = 0; i < cnr_own_inputs(node); i++) {
+        const cnr_tensor *t = node->inputs[i];
+        if (t && (!cnr_is_plain(t, 1u << dtypes[i]) || cnr_count(t) > INT32_MAX / 8)) return 0;
+    }
+    return 1;
+}
+
+static cnr_status take(const cnr_node *node, const int32_t *dtypes, cnr_accept *out) {
+    if (!typed(node, dtypes)) return cnr_refuse(out, "dense inputs are wanted, of sizes that fit an int");
+    cnr_take(node, out, 500);
+    out->ranges = 1;
+    return CNR_OK;
+}
+
+static cnr_status codes_of(const cnr_device *device, const cnr_node *node, const ocl_source *source,
+                           const char *const *names, int32_t n, void **state, cnr_error *err) {
+    cnr_status status = CNR_OK;
+    windows_state *s = cnr_state(ocl_host, node, sizeof *s, err);
+    if (!s) return CNR_E_MEMORY;
+    for (int32_t i = 0; i < n && !status; i++)
+        status = ocl_code_get(device, source, NULL, "", names[i], &s->code[i], err);
+    if (status == CNR_OK) *state = s;
+    else ocl_host->free(s);
+    return status;
+}
+
+static void range_of(const cnr_run *run, int64_t *begin, int64_t *end) {
+    *begin = run->range_axis < 0 ? 0 : run->range_begin;
+    *end = run->range_axis < 0 ? run->outputs[0]->dim[0] : run->range_end;
+}
+
+static const ocl_source windows_source = OCL_SOURCE("common/windows.cl", windows_cl);
+static const ocl_source correlation_source = OCL_SOURCE("common/correlation.cl", correlation_cl);
+
+/* ---- window_variance ---- */
+
+static cnr_status accepts_variance(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+    static const int32_t dtypes[] = {CNR_u8, CNR_i32};
+    (void)device;
+    if (cnr_count(node->inputs[0]) > 1 << 26) return cnr_refuse(out, "a smaller picture is wanted");
+    return take(node, dtypes, out);
+}
+
+static cnr_status plan_variance(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
+                                void **state, cnr_error *err) {
+    static const char *const names[] = {"sum_rows", "sum_columns", "window_variance"};
+    const cnr_tensor *x = node->inputs[0];
+    workspace->bytes = (uint64_t)((x->dim[0] + 1) * (x->dim[1] + 1)) * 12;
+    workspace->alignment = 64;
+    return codes_of(device, node, &windows_source, names, 3, state, err);
+}
+
+static cnr_status run_variance(const cnr_run *run, cnr_error *err) {
+    const windows_state *s = run->state;
+    const cnr_tensor *x = run->node->inputs[0];
+    const int64_t h = x->dim[0], w = x->dim[1];
+    int64_t begin, end;
+    ocl_call call;
+    range_of(run, &begin, &end);
+    ocl_begin(&call, run->stream, s->code[0]);
+    ocl_arg_buffer(&call, &x->mem);
+    ocl_arg_buffer(&call, run->workspace);
+    ocl_arg_int(&call, w);
+    ocl_arg_int(&call, h);
+    CNR_TRY(ocl_launch(&call, LINE, h, 1, LINE, err));
+    ocl_begin(&call, run->stream, s->code[1]);
+    ocl_arg_buffer(&call, run->workspace);
+    ocl_arg_int(&call, w);
+    ocl_arg_int(&call, h);
+    CNR_TRY(ocl_launch(&call, w + 1, 1, 1, 32, err));
+    ocl_begin(&call, run->stream, s->code[2]);
+    ocl_arg_buffer(&call, run->workspace);
+    ocl_arg_buffer(&call, &run->node->inputs[1]->mem);
+    ocl_arg_buffer(&call, &run->outputs[0]->mem);
+    ocl_arg_int(&call, w);
+    ocl_arg_int(&call, h);
+    ocl_arg_int(&call, begin);
+    ocl_arg_int(&call, end);
+    return ocl_launch(&call, end - begin, 1, 1, LINE, err);
+}
+
+const cnr_kernel ocl_window_variance = {
+    .size = sizeof(cnr_kernel), .version = 1, .name = "window_variance_u8", .op = "window_variance",
+    .accepts = accepts_variance, .plan = plan_variance, .unplan = ocl_free_state, .run = run_variance};
+
+/* ---- random_ferns ---- */
+
+static cnr_status accepts_ferns(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+    static const int32_t dtypes[] = {CNR_u8, CNR_i32, CNR_f32, CNR_f32, CNR_f32};
+    (void)device;
+    return take(node, dtypes, out);
+}
+
+static cnr_status plan_ferns(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
+                             void **state, cnr_error *err) {
+    static const char *const names[] = {"random_ferns"};
+    (void)workspace;
+    return codes_of(device, node, &windows_source, names, 1, state, err);
+}
+
+static cnr_status run_ferns(const cnr_run *run, cnr_error *err) {
+    const windows_state *s = run->state;
+    const cnr_tensor *const *in = run->node->inputs, *gate = cnr_own_input(run->node, 4);
+    const union {
+        cl_float f;
+        cl_int i;
+    } least = {(cl_float)cnr_attr_float(run->node, "least")};
+    int64_t begin, end;
+    ocl_call call;
+    range_of(run, &begin, &end);
+    const int64_t size[4] = {in[0]->dim[1], in[0]->dim[0], begin, end};
+    const int64_t ferns[4] = {in[2]->dim[0], in[2]->dim[1], in[3]->dim[1], gate != NULL};
+    ocl_begin(&call, run->stream, s->code[0]);
+    for (int32_t i = 0; i < 4; i++) ocl_arg_buffer(&call, &in[i]->mem);
+    ocl_arg_buffer(&call, gate ? &gate->mem : &in[3]->mem);
+    ocl_arg_buffer(&call, &run->outputs[0]->mem);
+    ocl_arg_longs(&call, size, 4);
+    ocl_arg_longs(&call, ferns, 4);
+    ocl_arg_ints(&call, &least.i, 1);
+    return ocl_launch(&call, end - begin, 1, 1, LINE, err);
+}
+
+const cnr_kernel ocl_random_ferns = {
+    .size = sizeof(cnr_kernel), .version = 1, .name = "random_ferns_u8", .op = "random_ferns",
+    .accepts = accepts_ferns, .plan = plan_ferns, .unplan = ocl_free_state, .run = run_ferns};
+
+/* ---- normalized_cross_correlation ---- */
+
+static cnr_status accepts_correlation(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+    static const int32_t dtypes[] = {CNR_f32, CNR_f32};
+    (void)device;
+    return take(node, dtypes, out);
+}
+
+static cnr_status plan_correlation(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
+                                   void **state, cnr_error *err) {
+    static const char *const names[] = {"row_moments", "correlation"};
+    workspace->bytes = (uint64_t)(node->inputs[0]->dim[0] + node->inputs[1]->dim[0]) * 2 * sizeof(float);
+    return codes_of(device, node, &correlation_source, names, 2, state, err);
+}
+
+static cnr_status run_correlation(const cnr_run *run, cnr_error *err) {
+    const windows_state *s = run->state;
+    const cnr_tensor *a = run->node->inputs[0], *b = run->node->inputs[1];
+    const int64_t m = a->dim[0], n = b->dim[0], k = a->dim[1];
+    int64_t begin, end;
+    ocl_call call;
+    range_of(run, &begin, &end);
+    if (m == 0 || n == 0) return CNR_OK;
+    for (int32_t i = 0; i < 2; i++) {
+        ocl_begin(&call, run->stream, s->code[i]);
+        ocl_arg_buffer(&call, &a->mem);
+        ocl_arg_buffer(&call, &b->mem);
+        ocl_arg_buffer(&call, run->workspace);
+        if (i) ocl_arg_buffer(&call, &run->outputs[0]->mem);
+        ocl_arg_int(&call, m);
+        ocl_arg_int(&call, n);
+        ocl_arg_int(&call, k);
+        if (i == 0) {
+            CNR_TRY(ocl_launch(&call, m + n, 1, 1, 32, err));
+            continue;
+        }
+        ocl_arg_int(&call, begin);
+        ocl_arg_int(&call, end);
+    }
+    return ocl_launch(&call, cnr_div_up(n, TN), cnr_div_up(end - begin, TM), 1, 32, err);
+}
+
+const cnr_kernel ocl_correlation = {
+    .size = sizeof(cnr_kernel), .version = 1, .name = "correlation_f32",
+    .op = "normalized_cross_correlation", .accepts = accepts_correlation, .plan = plan_correlation,
+    .unplan = ocl_free_state, .run = run_correlation};
