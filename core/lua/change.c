@@ -133,8 +133,46 @@ static int export(lua_State *L) { return write_net(L, false); }
 
 /* ---- c.devices() ---- */
 
+/* What its plugin tells into the table on top: "caches.l2" as l2 of a table within. */
+static cnr_status add_facts(lua_State *L, cnr_runtime *rt, const char *device, bool measure,
+                            cnr_error *err) {
+    cnr_fact_list list = {.size = sizeof list};
+    const uint64_t left = cnri_script_leave();
+    const cnr_status status = cnr_device_facts(rt, device, measure, &list, err);
+    cnri_script_return(L, left);
+    for (int32_t i = 0; i < list.n; i++) {
+        const cnr_fact *f = &list.at[i];
+        const char *dot = strchr(f->name, '.');
+        lua_pushvalue(L, -1);
+        if (dot) {
+            lua_pushlstring(L, f->name, (size_t)(dot - f->name));
+            lua_pushvalue(L, -1);
+            if (lua_rawget(L, -3) != LUA_TTABLE) {
+                lua_pop(L, 1);
+                lua_newtable(L);
+                lua_pushvalue(L, -2);
+                lua_pushvalue(L, -2);
+                lua_rawset(L, -5);
+            }
+            lua_remove(L, -2);
+            lua_remove(L, -2);
+        }
+        if (f->text) cnri_lua_set_text(L, dot ? dot + 1 : f->name, f->text);
+        else cnri_lua_set_number(L, dot ? dot + 1 : f->name, f->value);
+        lua_pop(L, 1);
+    }
+    cnr_facts_free(&list);
+    return status;
+}
+
 int cnri_lua_devices(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
+    bool measure = false;
+    if (!lua_isnoneornil(L, 1)) {
+        luaL_checktype(L, 1, LUA_TTABLE);
+        lua_getfield(L, 1, "measure");
+        measure = lua_toboolean(L, -1);
+    }
     cnr_device_entry d = {.size = sizeof d};
     cnr_runtime *rt = cnri_lua_experiment(L)->rt;
     lua_newtable(L);
@@ -152,6 +190,7 @@ int cnri_lua_devices(lua_State *L) {
         cnri_lua_set_text(L, "plugin", d.plugin);
         cnri_lua_set_whole(L, "concurrency", d.concurrency);
         if (d.memory_bytes) cnri_lua_set_whole(L, "memory_bytes", (int64_t)d.memory_bytes);
+        if (add_facts(L, rt, d.name, measure, &err)) return cnri_script_raise(L, &err);
         lua_rawseti(L, -2, i + 1);
     }
 }

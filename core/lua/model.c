@@ -192,10 +192,11 @@ static int now(lua_State *L) {
 const cnri_lua_row cnri_model_rows[] = {
     {"load(net: string|cnnrun.Description, options?: table)", cnri_lua_load_net, "cnnrun.Net",
      "a net that runs: of a file, of a name that require would find, or of c.net", cnri_load_keys},
-    {"devices()", cnri_lua_devices,
+    {"devices(options?: { measure: boolean })", cnri_lua_devices,
      "{ name: string, family: string, hardware: string, driver: string, plugin: string, "
-     "concurrency: integer, memory_bytes: integer? }[]",
-     "what there is to run on, best first", NULL},
+     "concurrency: integer, memory_bytes: integer?, fma_gflops: number?, read_gbs: number? }[]",
+     "what there is to run on, best first, and what plugins tell of it; measure: each times itself",
+     NULL},
     {"samples(spec: string, split?: \"train\"|\"eval\", options?: table)", cnri_lua_samples,
      "cnnrun.Samples", "pictures with labels: a folder, \"mnist:DIR\"; a video's, a camera's",
      cnri_samples_keys},

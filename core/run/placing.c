@@ -13,7 +13,8 @@ cnr_status cnr_device_at(cnr_runtime *rt, int32_t index, cnr_device_entry *out, 
         return cnri_fail(err, CNR_E_NOT_FOUND, "device", "there is no device %d, but %d", (int)index,
                          (int)rt->devices.n);
     const cnri_device *d = rt->devices.at[index];
-    *out = (cnr_device_entry){.size = sizeof *out, .concurrency = d->info.concurrency,
+    *out = (cnr_device_entry){.size = sizeof *out,
+                              .concurrency = d->open ? d->device.concurrency : d->info.concurrency,
                               .name = d->name, .family = d->device.cls->family,
                               .hardware = d->info.name, .driver = d->info.driver,
                               .plugin = d->device.cls->name, .memory_bytes = d->info.memory_bytes};

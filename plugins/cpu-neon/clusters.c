@@ -30,6 +30,16 @@ static long long read_number(const char *root, int32_t cpu, const char *name) {
     return end == text || value < 0 ? -1 : value;
 }
 
+int neon_cpu_text(const char *root, int32_t cpu, const char *name, int number, char *out,
+                  size_t room) {
+    char path[160];
+    const char *at = strstr(name, "%d");
+    if (!at) return 0;
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/%.*s%d%s", (int)cpu, (int)(at - name),
+             name, number, at + 2);
+    return read_text(root, path, out, room);
+}
+
 /* ---- names ---- */
 
 /* The cores that people know by name; Arm's manuals, and those of who makes their own. */

@@ -21,4 +21,7 @@ int32_t neon_clusters(const char *root, neon_cluster list[NEON_MOST_CLUSTERS]);
 /* What these cores are called, "Cortex-A73"; n_cpus 0: all, "Cortex-A73 + Cortex-A53". */
 void neon_cpu_name(const char *root, const int32_t *cpus, int32_t n_cpus, char *out, size_t room);
 
+/* A text that the system has of a core, "cache/index%d/size" with the number put in; 0: it has none. */
+int neon_cpu_text(const char *root, int32_t cpu, const char *name, int number, char *out, size_t room);
+
 #endif

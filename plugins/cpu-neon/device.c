@@ -207,4 +207,5 @@ const cnr_device_class neon_device_class = {
     .stream_open = stream_open,
     .stream_close = stream_close,
     .sync = stream_sync,
+    .facts = neon_facts,
 };

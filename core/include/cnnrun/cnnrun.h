@@ -222,6 +222,14 @@ typedef struct cnr_device_entry {
  * last. Texts are the runtime's. */
 cnr_status cnr_device_at(cnr_runtime *rt, int32_t index, cnr_device_entry *out, cnr_error *err);
 
+/* What its plugin tells of a device: a text or (text NULL) a number; device.h has the names. measure 1: the
+ * device is opened and times itself, too. cnr_facts_free. */
+typedef struct cnr_fact { const char *name, *text; double value; } cnr_fact;
+typedef struct cnr_fact_list { uint32_t size; int32_t n; cnr_fact *at; } cnr_fact_list;
+cnr_status cnr_device_facts(cnr_runtime *rt, const char *device, int32_t measure,
+                            cnr_fact_list *out, cnr_error *err);
+void cnr_facts_free(cnr_fact_list *list);
+
 /* A wish for node `node` ("*": every node that has none of its own): one device, or several that share
  * its output along `axis`, shares[i] of it for devices[i], 1 in all. n_devices 0 takes it back. Plans
  * made afterwards follow. */

@@ -95,6 +95,10 @@ enum {
     CNR_DEVICE_ONLY = 1 << 0 /* there is never a second one: named family, not family:0 */
 };
 
+/* One thing to tell of a device (since 1.2): a text, or (text NULL) a number. `name` is of a-z, 0-9 and _;
+ * "caches.l2" is l2 within caches. Both are copied. */
+typedef void (*cnr_fact_fn)(void *arg, const char *name, const char *text, double value);
+
 /* A device class. Constant, owned by the plugin. */
 typedef struct cnr_device_class {
     uint32_t size, flags; /* CNR_DEVICE_... */
@@ -146,6 +150,13 @@ typedef struct cnr_device_class {
     /* (optional: sync; since 1.2) Returns when what was queued before the mark has run; what was
      * queued behind it may go on. */
     cnr_status (*await)(const cnr_device *device, void *event, cnr_error *err);
+
+    /* (optional: nothing; since 1.2) What else there is to tell of device `index`. stream NULL: what is
+     * known without opening it. Else its stream, open and idle, and the device times itself too, within a
+     * second or so: "fma_gflops", the most arithmetic in f32 (a multiply-add is two), and "read_gbs", 1e9
+     * bytes a second out of its own memory; others are its own. */
+    cnr_status (*facts)(int32_t index, cnr_stream *stream, cnr_fact_fn tell, void *arg,
+                        cnr_error *err);
 } cnr_device_class;
 
 #ifdef __cplusplus

@@ -59,6 +59,8 @@ INLINE vec fuse(vec a, vec b, vec c) { return a * b + c; }
 INLINE vec load(const float *p) { return *(const vec_u *)p; }
 INLINE void store(float *p, vec v) { *(vec_u *)p = v; }
 INLINE vec splat(float x) { return x - (vec){0}; }
+
+#include "peak.h"
 INLINE vec choose(ivec mask, vec a, vec b) {
     return (vec)(((ivec)a & mask) | ((ivec)b & ~mask));
 }
@@ -628,6 +630,8 @@ const neon_ukernels NEON_PASTE(neon_ukernels_, NEON_ISA) = {
     .nr = NV * VL,
     .dot_m = DOT_M,
     .dot_n = DOT_N,
+    .peak = peak,
+    .read = read_all,
     .block = BLOCK,
     .tile_columns = TILE_COLUMNS,
     .tile_vectors = TILE_VECTORS,

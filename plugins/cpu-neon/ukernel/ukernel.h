@@ -179,7 +179,12 @@ typedef struct neon_ukernels {
     void (*sgd)(float *x, float *velocity, const float *gradient, const neon_sgd *by, int64_t n);
     void (*adam)(float *x, float *mean, float *square, const float *gradient, const neon_adam *by,
                  int64_t n);
+    /* The most that a core can do: 2 * NEON_PEAK * vl floating-point operations a round, in registers;
+     * and n floats (a multiple of 16 vl) read once. What they return is nothing to go by. */
+    float (*peak)(int64_t rounds, float by);
+    float (*read)(const float *x, int64_t n);
 } neon_ukernels;
+enum { NEON_PEAK = 12 };
 
 extern const neon_ukernels neon_ukernels_generic, neon_ukernels_avx2, neon_ukernels_avx512;
 
