@@ -7,6 +7,10 @@
 #include <time.h>
 
 #define SAMPLE_NS ((uint64_t)CNRI_SAMPLE_MS * 1000000u)
+/* What readings may take of a processor: of counters, which lose nothing between two, and of power. */
+#define COUNTER_SHARE 2e-4
+#define POWER_SHARE 4e-3
+#define LONGEST_EVERY_NS UINT64_C(5000000000)
 #define LONGEST_IDLE_NS UINT64_C(3000000000)
 #define LONGEST_WAIT_NS UINT64_C(20000000000)
 
@@ -68,7 +72,7 @@ static void add_counted(cnri_sampled_domain *d, const cnr_reading *r) {
 }
 
 static void add_power(cnri_sampled_domain *d, const cnr_reading *r) {
-    const uint64_t passed = r->time_ns - d->time_ns, most = CNRI_PERIODS * d->interval_ns;
+    const uint64_t passed = r->time_ns - d->time_ns, most = CNRI_PERIODS * d->every_ns;
     if (passed > (most > 2000000000u ? most : 2000000000u)) {
         begin_anew(d, r, "it was not read for long");
         return;
@@ -101,14 +105,32 @@ static void read_domain(cnri_sampled_domain *d) {
     snprintf(d->told.why, sizeof d->told.why, "%.127s", why.text);
 }
 
+static uint64_t thread_ns(void) {
+    struct timespec t;
+    return clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) ? 0
+               : (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Some libraries take milliseconds for what a file of /sys tells in microseconds. */
+static void read_and_weigh(cnri_sampled_domain *d) {
+    const uint64_t begin = thread_ns();
+    read_domain(d);
+    const uint64_t cost = thread_ns() - begin;
+    if (!cnri_clock_is_real()) return;
+    d->cost_ns = d->cost_ns ? (3 * d->cost_ns + cost) / 4 : cost;
+    const double every = (double)d->cost_ns / (d->counted ? COUNTER_SHARE : POWER_SHARE);
+    d->every_ns = every < (double)LONGEST_EVERY_NS ? (uint64_t)every : LONGEST_EVERY_NS;
+    if (d->every_ns < d->interval_ns) d->every_ns = d->interval_ns;
+}
+
 /* Locked. Returns when the next one is due. */
 static uint64_t read_due(cnri_sampler *s, uint64_t now, bool all) {
-    uint64_t next = now + SAMPLE_NS;
+    uint64_t next = now + LONGEST_EVERY_NS;
     for (int32_t i = 0; i < s->domains.n; i++) {
         cnri_sampled_domain *d = &s->domains.at[i];
         if (all || now >= d->due_ns) {
-            read_domain(d);
-            d->due_ns = now + d->interval_ns;
+            read_and_weigh(d);
+            d->due_ns = now + d->every_ns;
         }
         if (d->due_ns < next) next = d->due_ns;
     }
@@ -145,6 +167,12 @@ static void *sample(void *arg) {
 
 /* ---- opening and closing ---- */
 
+static bool is_counted(const cnri_meter_set *set, const cnr_meter_domain *d) {
+    const int32_t parent = d->within - 1;
+    return d->quantity == CNR_QUANTITY_ENERGY ||
+           (parent >= 0 && parent < set->n && set->domains[parent].quantity == CNR_QUANTITY_ENERGY);
+}
+
 static cnr_status take_domains(cnri_sampler *s, cnr_error *err) {
     for (int32_t m = 0; m < s->gauges.meters.n; m++) {
         const cnri_meter_set *set = &s->gauges.meters.at[m];
@@ -156,7 +184,9 @@ static cnr_status take_domains(cnri_sampler *s, cnr_error *err) {
             const uint64_t period = (uint64_t)(desc->period_ms > 0 ? desc->period_ms : 0) * 1000000u;
             *d = (cnri_sampled_domain){.meter = set, .index = i, .desc = desc, .idle_watts = NAN,
                                        .idle_spread = NAN,
-                                       .interval_ns = period > SAMPLE_NS ? period : SAMPLE_NS};
+                                       .interval_ns = period > SAMPLE_NS ? period : SAMPLE_NS,
+                                       .counted = is_counted(set, desc)};
+            d->every_ns = d->interval_ns;
         }
     }
     return CNR_OK;

@@ -30,7 +30,7 @@ cnri_step_time cnri_profile_of(const cnri_profile *p, int32_t step);
 void cnri_profile_row(const cnri_profile *p, int32_t step, cnr_step_timing *out);
 
 /* ---- sampler.c: all domains of energy and power of this machine, read every 50 ms, or as often as their
- * sensor has something new, by one thread. By a plugin's clock no thread would know when to look: then
+ * sensor has something new, by one thread; less often where a reading costs more than it may. By a plugin's clock no thread would know when to look: then
  * whoever measures reads, at the beginning, at the end, and in between as often as it can. ---- */
 typedef struct cnri_sampler cnri_sampler;
 enum { CNRI_SAMPLE_MS = 50, CNRI_PERIODS = 20 }; /* what lasts less periods than these tells little */
@@ -53,7 +53,9 @@ typedef struct cnri_sampled_domain {
     const cnri_meter_set *meter;
     int32_t index;                   /* of the meter's domains */
     const cnr_meter_domain *desc;
-    uint64_t interval_ns;            /* between two readings */
+    uint64_t interval_ns;            /* between two of the sensor's values, 50 ms at least */
+    uint64_t every_ns, cost_ns;      /* between two readings; processor time of one */
+    bool counted;                    /* of a counter, or of what a counter tells as well: seldom will do */
     double idle_watts, idle_spread;  /* NaN: not measured yet */
     cnri_told_energy told;
     int64_t value;                   /* of the last good reading */

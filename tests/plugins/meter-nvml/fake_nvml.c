@@ -1,6 +1,7 @@
 /* A made-up libnvidia-ml: two cards of 250 W, of which the second has no counter; by its mean of the last
  * second the second has 90 W, and so has the first where "mean" is all that there is. CNNRUN_FAKE_NVML says
- * what is wrong with them: "start", "count", "lost" (the second), "read", "mean". */
+ * what is wrong with them: "start", "count", "lost" (the second), "read", "mean", "slow" (each call
+ * takes two milliseconds of a processor, as those of real ones do). */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -13,6 +14,15 @@ static int wrong(const char *what) {
 int nvmlInit_v2(void);
 int nvmlShutdown(void);
 static char cards[2];
+static void work(void) {
+    struct timespec t;
+    long long begin = -1, now = 0;
+    while (wrong("slow") && (begin < 0 || now - begin < 2000000)) {
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+        now = (long long)t.tv_sec * 1000000000 + t.tv_nsec;
+        if (begin < 0) begin = now;
+    }
+}
 int nvmlDeviceGetCount_v2(unsigned *n);
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device);
 int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *millijoules);
@@ -35,6 +45,7 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device) {
 }
 int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *millijoules) {
     struct timespec t;
+    work();
     if (device != &cards[0]) return 3;
     if (wrong("read")) return 15;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -43,12 +54,14 @@ int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *millij
 }
 int nvmlDeviceGetPowerUsage(void *device, unsigned *milliwatts) {
     (void)device;
+    work();
     *milliwatts = 90000;
     return 0;
 }
 struct field { unsigned id, scope; long long time, latency; int type, status; unsigned long long value; };
 int nvmlDeviceGetFieldValues(void *device, int n, struct field *f);
 int nvmlDeviceGetFieldValues(void *device, int n, struct field *f) {
+    work();
     f->status = f->id == 186 && n == 1 && device == &cards[0] && !wrong("mean") ? 0 : 3;
     f->value = 250000;
     return 0;

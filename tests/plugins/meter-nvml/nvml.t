@@ -3,6 +3,7 @@
 use strict;
 use warnings;
 use FindBin;
+use JSON::PP;
 use Test::More;
 
 my $build = $ENV{CNNRUN_BUILD} || "$FindBin::Bin/../../../build";
@@ -24,4 +25,15 @@ like(gauges('start', '-vv'), qr/left out: Driver Not Loaded/, 'a driver that is 
 like(gauges('count', ''), qr/counting the cards: Unknown Error/, 'one that is broken is told');
 like(scalar `$build/cnnrun gauges --plugin-dir $build/plugins/meter-nvml.so --sysfs-root /proc -vv 2>&1`,
     qr/nvml: left out: .*libnvidia-ml/, 'no library is no mistake');
+
+# ---- calls of milliseconds: they are made as seldom as it takes ----
+
+{
+    local $ENV{CNNRUN_FAKE_NVML} = 'slow';
+    my ($whole) = map { decode_json $_ } grep { /sampler_share/ }
+        `$build/cnnrun energy run --json --plugin-dir $build/plugins/meter-nvml.so --sysfs-root $root -- sleep 3 2>/dev/null`;
+    cmp_ok($whole->{sampler_share} // 1, '<', 0.01, 'samples take less than a hundredth of a processor');
+    cmp_ok(abs(($whole->{joules} // 0) / ($whole->{seconds} // 1) / 340 - 1), '<', 0.1, 'and the joules are those of both cards')
+        or diag explain $whole;
+}
 done_testing;
