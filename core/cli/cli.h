@@ -36,6 +36,7 @@
     X(import, "a model of another program to the native file")                               \
     X(convert, "any net to the native file, weights encoded if asked")                       \
     X(quantize, "have a net work on 8-bit whole numbers")                                    \
+    X(prune, "cut a net's weights by a schedule, and train on in between")                   \
     X(check, "verify the digests of native model files")                                     \
     X(plugins, "list plugins with what they provide, or why they were refused")              \
     X(devices, "what can run nets here, and how fast it is at its best")                      \

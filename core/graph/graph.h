@@ -97,6 +97,15 @@ void cnri_graph_install(cnr_host *host); /* fills the graph slots of the table *
 cnr_graph *cnri_graph_copy(const cnr_graph *g); /* weights are borrowed from g, which must outlive it */
 /* ... or its own, weights, attributes and all; CNR_E_FORMAT: damaged weights. */
 cnr_status cnri_graph_clone(const cnr_graph *g, cnr_graph **out, cnr_error *err);
+/* resize.c: new data of any shape for a weight, or a whole number for an attribute of a node; of a clone.
+ * All sizes are worked out again: CNR_E_SHAPE tells what does not fit together any more. */
+typedef struct cnri_resizing {
+    const char *name;       /* a weight's, or a node's */
+    const cnr_tensor *data; /* of the weight */
+    const char *attribute;  /* of the node; NULL: it is a weight */
+    int64_t value;
+} cnri_resizing;
+cnr_status cnri_graph_resize(cnr_graph *g, const cnri_resizing *list, int32_t n, cnr_error *err);
 /* A constant whose data stays where it is (a mapped file). */
 cnr_value cnri_graph_borrow(cnr_graph *g, const char *name, const cnr_tensor *type);
 /* cnri_graph_node for a stored node: what it lacks stays lacking, no parameter is made. */

@@ -1,4 +1,4 @@
-/* Nets that scripts change, copy and write: net:copy(), net:set_weight(), net:mask(), net:save() ... */
+/* Nets that scripts change, copy and write: net:copy(), net:set_weight(), net:mask(), net:resized(), net:save() ... */
 #include "core/lua/files.h"
 #include "core/lua/model.h"
 #include "core/lua/tensor.h"
@@ -70,6 +70,89 @@ static int mask(lua_State *L) {
     luaL_checktype(L, 3, LUA_TBOOLEAN);
     if (cnr_mask(net->model, name, lua_toboolean(L, 3), &err)) return cnri_script_raise(L, &err);
     return 0;
+}
+
+/* ---- other sizes ---- */
+
+enum { MOST_RESIZED = 4096 };
+
+typedef struct resizing {
+    cnri_resizing *at; /* in the collector's memory, as all that it points at */
+    int32_t n;
+} resizing;
+
+static cnri_resizing *one_more(lua_State *L, resizing *r) {
+    if (r->n == MOST_RESIZED) luaL_error(L, "want at most %d weights and attributes", MOST_RESIZED);
+    return &r->at[r->n++];
+}
+
+/* weights = { ["conv1.weight"] = tensor } */
+static void read_weights(lua_State *L, resizing *r) {
+    if (cnri_lua_get(L, 2, "weights") == LUA_TNIL) return;
+    luaL_checktype(L, -1, LUA_TTABLE);
+    for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
+        if (lua_type(L, -2) != LUA_TSTRING) luaL_error(L, "weights: want their names as keys");
+        *one_more(L, r) = (cnri_resizing){.name = lua_tostring(L, -2),
+                                          .data = luaL_checkudata(L, -1, CNRI_TENSOR_TYPE)};
+    }
+}
+
+/* attributes = { conv1 = { out = 12 } } */
+static void read_attributes(lua_State *L, resizing *r) {
+    if (cnri_lua_get(L, 2, "attributes") == LUA_TNIL) return;
+    luaL_checktype(L, -1, LUA_TTABLE);
+    for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
+        if (lua_type(L, -2) != LUA_TSTRING || lua_type(L, -1) != LUA_TTABLE)
+            luaL_error(L, "attributes: want a table for each layer's name");
+        const int layer = lua_gettop(L) - 1;
+        for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
+            if (lua_type(L, -2) != LUA_TSTRING || !lua_isinteger(L, -1))
+                luaL_error(L, "attributes: want whole numbers by name");
+            *one_more(L, r) = (cnri_resizing){.name = lua_tostring(L, layer),
+                                              .attribute = lua_tostring(L, -2),
+                                              .value = lua_tointeger(L, -1)};
+        }
+    }
+}
+
+static const cnri_lua_key resizing_keys[] = {
+    CNRI_OTHER("weights: new data of any shape, by name", "table<string, cnnrun.Tensor>"),
+    CNRI_OTHER("attributes: whole numbers, by layer and name", "table<string, table<string, integer>>"),
+    {0}};
+
+static int resized(lua_State *L) {
+    cnr_error err = CNR_ERROR_INIT;
+    const cnr_model *from = cnri_lua_net_at(L, 1)->model;
+    resizing r = {0};
+    luaL_checktype(L, 2, LUA_TTABLE);
+    lua_settop(L, 2);
+    cnri_lua_check_keys(L, 2, resizing_keys);
+    r.at = lua_newuserdatauv(L, MOST_RESIZED * sizeof *r.at, 0);
+    read_weights(L, &r);
+    read_attributes(L, &r);
+    cnri_lua_model *to = cnri_lua_push_net(L);
+    cnri_lua_work w = {0};
+    (void)cnri_lua_begin(L, &w);
+    cnri_lua_end(L, &w, cnri_model_resized(from, r.at, r.n, &to->model, &err), &err);
+    return 1;
+}
+
+/* ---- encodings ---- */
+
+static void free_encoded(void *e) { cnri_encoded_free(e); }
+
+static int encode(lua_State *L) {
+    cnr_error err = CNR_ERROR_INIT;
+    const cnri_lua_model *net = cnri_lua_net_at(L, 1);
+    const char *encoding = luaL_checkstring(L, 2), *layers = luaL_optstring(L, 3, NULL);
+    cnri_encoded *done = cnri_lua_push_result(L, sizeof *done, free_encoded);
+    cnri_lua_work w = {0};
+    (void)cnri_lua_begin(L, &w);
+    cnri_lua_end(L, &w, cnri_encode_model(net->model, encoding, layers, done, &err), &err);
+    lua_pushinteger(L, done->encoded);
+    lua_pushinteger(L, (lua_Integer)done->before);
+    lua_pushinteger(L, (lua_Integer)done->after);
+    return 3;
 }
 
 /* ---- layers ---- */
@@ -202,12 +285,16 @@ const cnri_lua_row cnri_change_methods[] = {
     {"weight(name: string)", copy_weight, "cnnrun.Tensor", "a copy of a weight", NULL},
     {"set_weight(name: string, tensor: cnnrun.Tensor)", set_weight, "",
      "new data for a weight, of its shape and type", NULL},
+    {"resized(changes: table)", resized, "cnnrun.Net",
+     "a copy with weights of other shapes, and what follows from them", resizing_keys},
     {"mask(name: string, on: boolean)", mask, "",
      "true: what is 0 in the weight stays 0 while the net trains; false lets go", NULL},
     {"layers()", list_layers,
      "{ name: string, operator: string, inputs: string[], weights: string[], sizes: integer[], "
      "dtype: string, flops: number }[]",
      "in order, with the sizes of their outputs for one picture", NULL},
+    {"encode(encoding: string, layers?: string)", encode, "integer, integer, integer",
+     "stores weights so from now on, as convert --encode does: how many, bytes before, after", NULL},
     {"save(path: string)", save, "", "writes it as a .cnr", NULL},
     {"export(path: string)", export, "", "writes it in another format, which its name tells", NULL},
     {0}};

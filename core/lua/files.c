@@ -159,14 +159,16 @@ static int script_of_file(lua_State *L) {
     return 1;
 }
 
-/* c.exists(path): "file", "folder" or nil. */
+/* c.exists(path): "file", "folder" or nil, and how many bytes a file has. */
 static int exists(lua_State *L) {
     struct stat info;
     const char *path = luaL_checkstring(L, 1);
     cnri_lua_check_file(L, path, false);
     if (stat(path, &info) != 0) return 0;
     lua_pushstring(L, S_ISDIR(info.st_mode) ? "folder" : "file");
-    return 1;
+    if (S_ISDIR(info.st_mode)) return 1;
+    lua_pushinteger(L, (lua_Integer)info.st_size);
+    return 2;
 }
 
 /* c.folder(path): makes it, when it is not there. */
@@ -211,7 +213,8 @@ const cnri_lua_row cnri_file_rows[] = {
     {"write(path: string, data: string|cnnrun.Tensor)", write_file, "",
      "writes a file that appears whole, or not at all", NULL},
     {"script(path: string)", script_of_file, "any", "what a file of Lua returns", NULL},
-    {"exists(path: string)", exists, "\"file\"|\"folder\"|nil", "what is there", NULL},
+    {"exists(path: string)", exists, "\"file\"|\"folder\"|nil, integer?", "what is there; of a file, its bytes",
+     NULL},
     {"folder(path: string)", make_folder, "", "makes the folder, when it is not there", NULL},
     {"output(path: string, ...: string)", output, "",
      "fails if the file can't be written, or is one of the inputs named behind it", NULL},

@@ -18,6 +18,9 @@ static const cnri_lua_key evaluate_keys[] = {
     CNRI_WHOLE("offset: the net's class is the label plus this (0)", evaluating, o.offset, -1e15,
                1e15),
     CNRI_OTHER("labels: of each class of the net, where their order differs", "integer[]"),
+    CNRI_REAL("validation: only the part that training with the same number judges epochs by", evaluating,
+              o.validation, 0, 1e15),
+    CNRI_WHOLE("validation_seed: which pictures those are (1)", evaluating, o.validation_seed, 0, 1e15),
     CNRI_FLAG("energy: true: tell what a picture takes, as c.energy does", evaluating, o.energy),
     {0}};
 
@@ -56,7 +59,7 @@ static void push_confusion(lua_State *L, const cnr_evaluation *e) {
 
 static int evaluate(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
-    evaluating o = {.o = {.size = sizeof o.o}};
+    evaluating o = {.o = {.size = sizeof o.o, .validation_seed = 1}};
     cnri_lua_data data;
     const cnri_lua_model *net = cnri_lua_net_at(L, 1);
     luaL_checktype(L, 2, LUA_TTABLE);

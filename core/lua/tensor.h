@@ -23,9 +23,12 @@ int cnri_lua_tensor_plus(lua_State *L);
 int cnri_lua_tensor_times(lua_State *L);
 int cnri_lua_tensor_pruned(lua_State *L);
 int cnri_lua_tensor_density(lua_State *L);
+int cnri_lua_tensor_norms(lua_State *L);
+extern const cnri_lua_key cnri_pruning_keys[];
 int cnri_lua_tensor_above(lua_State *L);
 int cnri_lua_tensor_transposed(lua_State *L);
 int cnri_lua_tensor_region(lua_State *L);
+int cnri_lua_tensor_taken(lua_State *L);
 extern const cnri_lua_row cnri_tensor_rows[], cnri_tensor_methods[]; /* of the module; of tensors */
 
 #endif

@@ -1,4 +1,4 @@
-/* Parts of tensors in scripts: where numbers are large, regions, axes in another order. */
+/* Parts of tensors in scripts: where numbers are large, regions, parts, axes in another order. */
 #include "core/lua/tensor.h"
 #include <string.h>
 
@@ -133,6 +133,35 @@ int cnri_lua_tensor_region(lua_State *L) {
         memcpy((char *)to->data + (size_t)put * width,
                (const char *)t->data + (size_t)from * width, (size_t)inner[last] * width);
         for (int32_t i = last; i-- > 0 && ++at[i] == inner[i];) at[i] = 0;
+    }
+    return 1;
+}
+
+/* t:taken(axis, { 1, 4 }): the parts 1 and 4 along that axis. */
+int cnri_lua_tensor_taken(lua_State *L) {
+    const cnr_tensor *t = cnri_lua_tensor_at(L, 1);
+    const lua_Integer axis = luaL_checkinteger(L, 2);
+    const size_t width = element_width(L, t);
+    int64_t dim[CNR_MAX_RANK], outer = 1, inner = (int64_t)width;
+    luaL_argcheck(L, axis >= 1 && axis <= t->rank, 2, "the tensor has no such axis");
+    luaL_checktype(L, 3, LUA_TTABLE);
+    const int64_t n = (int64_t)lua_rawlen(L, 3), all = t->dim[axis - 1];
+    for (int32_t i = 0; i < t->rank; i++) {
+        dim[i] = i == axis - 1 ? n : t->dim[i];
+        if (i < axis - 1) outer *= t->dim[i];
+        if (i > axis - 1) inner *= t->dim[i];
+    }
+    cnr_tensor *to = cnri_lua_push_tensor(L, t->dtype, t->rank, dim);
+    cnri_script_charge(L, n * outer);
+    for (int64_t k = 0; k < n; k++) {
+        lua_rawgeti(L, 3, k + 1);
+        const lua_Integer from = lua_tointeger(L, -1);
+        if (!lua_isinteger(L, -1) || from < 1 || from > all)
+            return luaL_error(L, "indices[%I]: want 1 to %I", (LUAI_UACINT)k + 1, (LUAI_UACINT)all);
+        lua_pop(L, 1);
+        for (int64_t o = 0; o < outer; o++)
+            memcpy((char *)to->data + (o * n + k) * inner,
+                   (const char *)t->data + (o * all + from - 1) * inner, (size_t)inner);
     }
     return 1;
 }

@@ -188,6 +188,9 @@ void cnri_model_unlearn(cnr_model *model);
 /* A model of this graph, which is taken over, with the options and masks of another. */
 cnr_status cnri_model_like(const cnr_model *like, cnr_graph *graph, cnr_model **out,
                            cnr_error *err);
+/* A copy with such changes (core/graph/resize.c). */
+cnr_status cnri_model_resized(const cnr_model *m, const cnri_resizing *list, int32_t n,
+                              cnr_model **out, cnr_error *err);
 
 /* cnri_input_sizes and cnri_usual_sizes with the symbols that the model was given. */
 void cnri_model_sizes(const cnr_model *m, int32_t index, cnri_sizes from, cnr_tensor *out);

@@ -1,4 +1,5 @@
 /* How often a net is right on labelled pictures. */
+#include "core/train/train.h"
 #include "core/work/work.h"
 #include <math.h>
 
@@ -109,12 +110,13 @@ static void sum_up(job *j) {
     e->loss = j->loss / n;
 }
 
-static cnr_status all_samples(job *j, int64_t n, cnr_error *err) {
+/* order NULL: the first n. */
+static cnr_status all_samples(job *j, const int64_t *order, int64_t n, cnr_error *err) {
     cnr_progress p = {.size = sizeof p, .what = "eval", .total = n};
     cnr_status status = CNR_OK;
     while (p.done < n && !status) {
         cnr_sample sample;
-        status = cnri_samples_read(j->samples, p.done, &sample, err);
+        status = cnri_samples_read(j->samples, order ? order[p.done] : p.done, &sample, err);
         if (status) break;
         status = add_sample(j, &sample, n - p.done + j->filled, err);
         cnri_free(sample.picture.data);
@@ -126,6 +128,16 @@ static cnr_status all_samples(job *j, int64_t n, cnr_error *err) {
             status = cnri_fail(err, CNR_E_CANCELLED, "eval", "stopped");
     }
     return status;
+}
+
+/* Those that are looked at: all, the first ones, or of these the part that is held back in training. */
+static cnr_status choose_samples(const job *j, int64_t **order, int64_t *n, cnr_error *err) {
+    const cnri_train_options part = {.validation = j->o.validation,
+                                     .validation_seed = j->o.validation_seed};
+    const int64_t count = j->samples->info.count;
+    *order = NULL;
+    *n = j->o.limit > 0 && j->o.limit < count ? j->o.limit : count;
+    return j->o.validation > 0 ? cnri_train_parts(&part, *n, order, n, err) : CNR_OK;
 }
 
 cnr_status cnri_evaluate(cnr_model *model, cnri_samples *samples,
@@ -147,17 +159,18 @@ cnr_status cnri_evaluate(cnr_model *model, cnri_samples *samples,
         if (!out->confusion) return cnri_fail(err, CNR_E_MEMORY, "confusion", "out of memory");
     }
     cnr_energy_region *region = NULL;
-    cnr_status status = cnri_runner_open(&j.runner, model, observer, err);
+    int64_t *order, n;
+    cnr_status status = choose_samples(&j, &order, &n, err);
+    if (!status) status = cnri_runner_open(&j.runner, model, observer, err);
     if (!status) status = cnri_energy_around(model->rt, j.o.energy, observer, &region, err);
     const uint64_t begin = cnri_now_ns();
-    if (!status)
-        status = all_samples(&j, j.o.limit > 0 && j.o.limit < info->count ? j.o.limit : info->count,
-                             err);
+    if (!status) status = all_samples(&j, order, n, err);
     out->seconds = (double)(cnri_now_ns() - begin) * 1e-9;
     status = cnri_energy_close(region, status, out->n, &out->energy, err);
     cnri_energy_of_plan(out->energy, j.runner.plan);
     cnri_runner_close(&j.runner);
     cnri_free(j.labels);
+    cnri_free(order);
     if (status) cnr_evaluation_free(out);
     return status;
 }

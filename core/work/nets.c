@@ -9,6 +9,20 @@ cnr_status cnr_save(cnr_model *m, const char *path, cnr_error *err) {
                                 : cnri_export(m->graph, path, err);
 }
 
+cnr_status cnri_encode_model(cnr_model *m, const char *encoding, const char *layers, cnri_encoded *out,
+                             cnr_error *err) {
+    cnri_encode_options o = {.layers = layers};
+    cnr_attr **settings = NULL;
+    cnr_status status = cnri_encoding_parse(encoding, &o.encoding, &settings, err);
+    o.settings = (const cnr_attr *const *)settings;
+    if (!status) status = cnri_check_process(m->rt, err);
+    if (!status) status = cnri_model_idle(m, err);
+    if (!status) cnri_model_unlearn(m);
+    if (!status) status = cnri_encode_weights(m->graph, &o, out, err);
+    cnri_free(settings);
+    return status;
+}
+
 /* ---- quantising ---- */
 
 static cnr_status take_layers(const cnri_quantising *q, cnr_quantizing *out, cnr_error *err) {

@@ -32,21 +32,48 @@ static double size_of(const cnr_tensor *t, int64_t i) {
     return isnan(x) ? INFINITY : x;
 }
 
-cnr_status cnri_prune(cnr_tensor *t, double keep, cnr_error *err) {
-    const int64_t n = cnr_count(t);
+/* A tensor as rows of `columns` elements, which go and stay in blocks of so many rows of a column. */
+typedef struct blocks {
+    int64_t rows, columns, block, n;
+} blocks;
+
+static blocks blocks_of(const cnr_tensor *t, int64_t block) {
+    const int64_t rows = t->rank > 0 ? t->dim[0] : 1, columns = rows > 0 ? cnr_count(t) / rows : 0;
+    return (blocks){rows, columns, block, (rows + block - 1) / block * columns};
+}
+
+static int64_t last_row(const blocks *b, int64_t i) {
+    const int64_t end = (i / b->columns + 1) * b->block;
+    return end < b->rows ? end : b->rows;
+}
+
+/* The mean, so that the last rows, which may be fewer, count as all do. */
+static double size_of_block(const cnr_tensor *by, const blocks *b, int64_t i) {
+    const int64_t first = i / b->columns * b->block, end = last_row(b, i);
+    double sum = 0;
+    for (int64_t r = first; r < end; r++) sum += size_of(by, r * b->columns + i % b->columns);
+    return sum / (double)(end - first);
+}
+
+static void clear(cnr_tensor *t, const blocks *b, int64_t i) {
+    for (int64_t r = i / b->columns * b->block; r < last_row(b, i); r++)
+        cnri_element_set(t->dtype, t->data, r * b->columns + i % b->columns, 0);
+}
+
+cnr_status cnri_prune(cnr_tensor *t, const cnr_tensor *by, int64_t block, double keep, cnr_error *err) {
+    const blocks b = blocks_of(t, block < 1 ? 1 : block);
     if (!(keep >= 0 && keep <= 1))
         return cnri_fail(err, CNR_E_ARG, "keep", "the part that stays, 0 to 1, is wanted, got %g", keep);
-    int64_t left = (int64_t)(keep * (double)n + 0.5);
-    if (left >= n) return CNR_OK;
-    double *sizes = cnri_alloc((size_t)n * sizeof *sizes);
+    int64_t left = (int64_t)(keep * (double)b.n + 0.5);
+    if (left >= b.n) return CNR_OK;
+    double *sizes = cnri_alloc(2 * (size_t)b.n * sizeof *sizes), *sorted = sizes + b.n;
     if (!sizes) return cnri_fail(err, CNR_E_MEMORY, "keep", "out of memory");
-    for (int64_t i = 0; i < n; i++) sizes[i] = size_of(t, i);
-    const double bound = left > 0 ? kth_largest(sizes, n, left - 1) : INFINITY;
-    for (int64_t i = 0; i < n; i++) left -= size_of(t, i) > bound;
-    for (int64_t i = 0; i < n; i++) { /* of those as large as the bound the first ones stay */
-        const double size = size_of(t, i);
-        const bool stays = size > bound || (size == bound && left-- > 0);
-        if (!stays) cnri_element_set(t->dtype, t->data, i, 0);
+    for (int64_t i = 0; i < b.n; i++) sorted[i] = sizes[i] = size_of_block(by ? by : t, &b, i);
+    const double bound = left > 0 ? kth_largest(sorted, b.n, left - 1) : INFINITY;
+    for (int64_t i = 0; i < b.n; i++) left -= sizes[i] > bound;
+    for (int64_t i = 0; i < b.n; i++) { /* of those as large as the bound the first ones stay */
+        const bool stays = sizes[i] > bound || (sizes[i] == bound && left-- > 0);
+        if (!stays) clear(t, &b, i);
     }
     cnri_free(sizes);
     return CNR_OK;

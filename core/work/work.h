@@ -281,8 +281,10 @@ cnr_status cnri_quantize_model(cnr_model *model, cnri_samples *samples,
                                cnr_model **net, cnr_quantizing *out, cnr_error *err);
 
 /* ---- prune.c ---- */
-/* Of a tensor's elements the part `keep` that is largest in size stays, the others become 0. */
-cnr_status cnri_prune(cnr_tensor *t, double keep, cnr_error *err);
+/* Of a tensor's elements the part `keep` that is largest in size stays, the others become 0. What is large
+ * is told by `by`, of the same shape (NULL: itself). block > 1: so many rows of axis 0 that follow each other
+ * stay or go together, each element of them by itself. */
+cnr_status cnri_prune(cnr_tensor *t, const cnr_tensor *by, int64_t block, double keep, cnr_error *err);
 
 /* ---- compare.c: models on given inputs, compared with given outputs (the layout stands there) ---- */
 typedef enum cnri_outcome { CNRI_CASE_RIGHT, CNRI_CASE_WRONG, CNRI_CASE_SKIPPED } cnri_outcome;
@@ -336,6 +338,9 @@ cnr_status cnri_encode_weights(cnr_graph *g, const cnri_encode_options *options,
 /* Finds which kernels a plan of the graph takes for them, and with that whether time is saved. */
 void cnri_encoded_judge(cnri_encoded *e, const cnr_plan *plan);
 void cnri_encoded_free(cnri_encoded *e);
+/* cnri_encode_weights by words, "NAME:OPTION=VALUE", in a model that nobody has a plan of. (nets.c) */
+cnr_status cnri_encode_model(cnr_model *m, const char *encoding, const char *layers, cnri_encoded *out,
+                             cnr_error *err);
 /* By the exporter that knows the name best. */
 cnr_status cnri_export(cnr_graph *g, const char *path, cnr_error *err);
 

@@ -397,6 +397,9 @@ typedef struct cnr_evaluate_options {
     const int64_t *labels; /* of each class of the net; NULL: its class is the label plus `offset` */
     int64_t n_labels, offset;
     int32_t energy, reserved2; /* 1: energy too, where there is a meter */
+    /* (since 1.2) Not 0: only the part that training with the same numbers (and limit) judges epochs by. */
+    double validation;
+    uint64_t validation_seed;
 } cnr_evaluate_options;
 typedef struct cnr_evaluation {
     uint32_t size;

@@ -1,0 +1,196 @@
+-- What a schedule says, made of a net: which layers, how much of each at which step, and the cut itself.
+local channels = require "lib.channels"
+local M = {}
+
+local function matches(pattern, name)
+  local lua = pattern:gsub("[%^%$%(%)%%%.%[%]%+%-%?]", "%%%0"):gsub("%*", ".*")
+  return name:match("^" .. lua .. "$") ~= nil
+end
+
+-- Layers with weights of two or more axes, in order: { name, weight, n, shape, operator }.
+---@param net cnnrun.Net
+---@return table[]
+function M.able(net)
+  local list = {}
+  for _, l in ipairs(net:layers()) do
+    local shape = l.weights[1] and net:weight(l.weights[1]):shape()
+    if shape and #shape > 1 then
+      local n = 1
+      for _, size in ipairs(shape) do n = n * size end
+      list[#list + 1] = { name = l.name, weight = l.weights[1], n = n, shape = shape, operator = l.operator }
+    end
+  end
+  return list
+end
+
+-- Those that the schedule names, with the share that is kept in the end: a number, or "found" by the scan.
+---@param net cnnrun.Net
+---@param schedule table
+---@return table[]
+function M.layers(net, schedule)
+  local all, list, used = M.able(net), {}, {}
+  local wanted = schedule.layers or { ["*"] = schedule.keep or "found" }
+  for _, layer in ipairs(all) do
+    local share, best = nil, -1
+    for pattern, keep in pairs(wanted) do
+      if type(pattern) == "number" then pattern, keep = keep, schedule.keep or "found" end
+      if matches(pattern, layer.name) then
+        used[pattern] = true
+        if #pattern > best and keep then share, best = keep, #pattern end
+      end
+    end
+    layer.keep = share
+    if share then list[#list + 1] = layer end
+  end
+  for pattern, keep in pairs(wanted) do
+    local name = type(pattern) == "number" and keep or pattern
+    if not used[name] then error(("layers: the net has no '%s' that could be pruned"):format(name), 0) end
+  end
+  return list
+end
+
+-- ---- rates ----
+
+-- W18's: 0.95, 0.90 ... and the target.
+local function falling(target)
+  local list, keep = {}, 95
+  while keep > target * 100 + 1e-9 do
+    list[#list + 1] = keep / 100
+    keep = keep - 5
+  end
+  list[#list + 1] = target
+  return list
+end
+
+-- Zhu and Gupta's: fast at first, slow towards the end.
+local function cubic(target, steps)
+  local list = {}
+  for i = 1, steps do list[i] = target + (1 - target) * (1 - i / steps) ^ 3 end
+  return list
+end
+
+-- The shares kept of something at each step.
+---@param schedule table
+---@param target number
+---@return number[]
+function M.rates(schedule, target)
+  local how, steps = schedule.rates or "falling", schedule.steps or 10
+  if type(how) == "table" then
+    local list = {}
+    for _, keep in ipairs(how) do
+      if keep > target then list[#list + 1] = keep end
+    end
+    list[#list + 1] = target
+    return list
+  end
+  if how == "falling" then return falling(target) end
+  if how == "cubic" then return cubic(target, steps) end
+  if how == "once" then return { target } end
+  error(("rates: want falling, cubic, once or a list, got %s"):format(tostring(how)), 0)
+end
+
+-- ---- what is large ----
+
+-- The mean of squared gradients over some batches of what is trained on, by weight.
+local function squares(net, list, samples, options)
+  local sums, batch = {}, options.batch or 32
+  for b = 1, options.batches or 8 do
+    local pictures, labels = {}, {}
+    for i = 1, batch do
+      local at = ((b - 1) * batch + i - 1) * (options.stride or 1) % #samples + 1
+      pictures[i], labels[i] = samples:at(at)
+    end
+    local gradients = net:gradients(net:prepare(table.unpack(pictures)), labels)
+    for _, layer in ipairs(list) do
+      local g = gradients[layer.weight]
+      local square = g:times(g)
+      sums[layer.weight] = sums[layer.weight] and sums[layer.weight]:plus(square) or square
+    end
+  end
+  return sums
+end
+
+-- A tensor for each weight that says how much it matters: its size, by the layer's own scale where layers
+-- are compared; or by how much the loss would grow without it (Fisher's: squares of weight and gradient).
+---@param net cnnrun.Net
+---@param list table[]
+---@param schedule table
+---@param samples cnnrun.Samples?
+---@return table<string, cnnrun.Tensor>
+function M.scores(net, list, schedule, samples)
+  local scores, by = {}, schedule.criterion or "magnitude"
+  local sums = by == "saliency" and squares(net, list, samples, schedule.saliency or {}) or nil
+  if by ~= "saliency" and by ~= "magnitude" then
+    error(("criterion: want magnitude or saliency, got %s"):format(tostring(by)), 0)
+  end
+  for _, layer in ipairs(list) do
+    local w = net:weight(layer.weight)
+    if sums then scores[layer.weight] = w:times(w):times(sums[layer.weight])
+    else
+      local total = 0
+      for _, norm in ipairs(w:norms()) do total = total + norm * norm end
+      local some = math.max(1, w:density() * layer.n)
+      scores[layer.weight] = w:times(1 / math.max(1e-30, math.sqrt(total / some)))
+    end
+  end
+  return scores
+end
+
+-- The share of each layer when of all of them together the best `keep` stay.
+---@param list table[]
+---@param scores table<string, cnnrun.Tensor>
+---@param keep number
+---@param least number
+---@return table<string, number>
+function M.global(list, scores, keep, least)
+  local all, low, high = 0, -80.0, -80.0
+  for _, layer in ipairs(list) do
+    all = all + layer.n
+    for _, norm in ipairs(scores[layer.weight]:norms()) do -- no element is larger
+      high = math.max(high, math.log(math.max(norm, 1e-30)))
+    end
+  end
+  local function shares(bound)
+    local n, by = 0, {}
+    for _, layer in ipairs(list) do
+      by[layer.name] = math.max(least, scores[layer.weight]:density(math.exp(bound)))
+      n = n + by[layer.name] * layer.n
+    end
+    return n / all, by
+  end
+  for _ = 1, 40 do
+    local middle = (low + high) / 2
+    if shares(middle) > keep then low = middle else high = middle end
+  end
+  local _, by = shares(high)
+  return by
+end
+
+-- ---- the cut ----
+
+-- A net in which that share of the layer's original elements, blocks of rows or channels is kept.
+---@param net cnnrun.Net
+---@param layer table
+---@param keep number
+---@param schedule table
+---@param score cnnrun.Tensor?
+---@return cnnrun.Net
+function M.cut(net, layer, keep, schedule, score)
+  local unit = schedule.unit or "element"
+  if unit == "channel" then
+    local now = net:weight(layer.weight):shape()[1]
+    local count = math.max(1, math.floor(keep * layer.shape[1] + 0.5))
+    if count >= now then return net:copy() end
+    return channels.kept(net, layer.name, channels.largest((score or net:weight(layer.weight)):norms(), count))
+  end
+  local block = unit == "block" and 4 or 1
+  if unit ~= "block" and unit ~= "element" then
+    error(("unit: want element, block or channel, got %s"):format(tostring(unit)), 0)
+  end
+  local copy = net:copy()
+  copy:set_weight(layer.weight, net:weight(layer.weight):pruned(keep, { by = score, block = block }))
+  copy:mask(layer.weight, true)
+  return copy
+end
+
+return M

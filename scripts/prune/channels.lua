@@ -1,0 +1,11 @@
+-- Whole channels: layers shrink, so that any kernel is faster. Shares are found by the scan.
+return require "lib.prune".schedule {
+  about = "Whole channels of convolution and dense layers, as many of each as the scan says it can lose alone " ..
+          "within two points; the net shrinks.",
+  unit = "channel",
+  scan = { points = 2 },
+  rates = "cubic", steps = 5,
+  train = { epochs = 1, rate = 0.01 },
+  finish = { epochs = 6, rate = 0.01, policy = "cosine" },
+  stop = 1,
+}
