@@ -122,6 +122,17 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     return status;
 }
 
+/* The schedule loads nets by itself, from files that it writes as well. */
+static const char *wrong(const cnri_call *call, const void *values) {
+    const cnri_common *c = &call->common;
+    (void)values;
+    if (c->preset || c->resize || c->crop || c->mean || c->std || c->scale || c->channels || c->letterbox ||
+        c->labels || c->settings.n || c->symbols.n)
+        return "the net is taken as it is; how pictures become its input, labels, settings and sizes go into "
+               "a .cnr first: cnnrun import, cnnrun convert";
+    return NULL;
+}
+
 const cnri_command cnri_cmd_prune = {
     .name = "prune", .operands = "NET SCHEDULE --data SPEC -o FILE",
     .summary = "Prunes a net by a schedule: cuts weights, trains on with what is cut held at 0, in turns.",
@@ -136,6 +147,6 @@ const cnri_command cnri_cmd_prune = {
         "end {\"output\", \"kept\", \"bytes\", \"validation\", \"test\", \"tested\", \"ms\", \"arena_bytes\",\n"
         "\"joules\", \"report\" ...}, with NAME_dense for the net as it was.",
     CNRI_OPTIONS(options), CNRI_VALUES(prune, .data = NULL),
-    .min_operands = 2, .max_operands = 2, .takes = CNRI_NETS, .opens = CNRI_OPENS_RUNTIME,
-    .run = run,
+    .min_operands = 2, .max_operands = 2,
+    .takes = CNRI_NETS | CNRI_PICTURES, .opens = CNRI_OPENS_RUNTIME, .wrong = wrong, .run = run,
 };

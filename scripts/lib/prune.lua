@@ -356,7 +356,7 @@ local function run(schedule, options)
   work:tell_results(result)
 end
 
--- A function main(words) that prunes by this schedule.
+---A function main(words) that prunes by this schedule.
 ---@param schedule table
 ---@return fun(words: string[]): integer?
 function M.schedule(schedule)

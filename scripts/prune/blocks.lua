@@ -4,7 +4,7 @@ return require "lib.prune".schedule {
   layers = { ["*"] = 0.10 },
   unit = "block",
   rates = "cubic", steps = 8,
-  train = { epochs = 1, rate = 0.01 },
+  train = { epochs = 1, rate = 0.003 },
   finish = { epochs = 6, rate = 0.01, policy = "cosine" },
   stop = 0.5,
 }

@@ -5,7 +5,7 @@ return require "lib.prune".schedule {
   unit = "channel",
   scan = { points = 2 },
   rates = "cubic", steps = 5,
-  train = { epochs = 1, rate = 0.01 },
+  train = { epochs = 1, rate = 0.003 },
   finish = { epochs = 6, rate = 0.01, policy = "cosine" },
   stop = 1,
 }

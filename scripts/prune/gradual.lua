@@ -5,7 +5,7 @@ return require "lib.prune".schedule {
   keep = 0.03,
   criterion = "magnitude",
   rates = "cubic", steps = 10,
-  train = { epochs = 1, rate = 0.01 },
+  train = { epochs = 1, rate = 0.003 },
   finish = { epochs = 6, rate = 0.01, policy = "cosine" },
   stop = 0.5,
 }
