@@ -272,7 +272,10 @@ function Work:results(dense, file)
   local forms = self.schedule.encode and { { "*", self.schedule.encode } } or {}
   if type(self.schedule.encode) == "table" then forms = self.schedule.encode end
   local packed <close> = net:copy()
-  for _, form in ipairs(forms) do packed:encode(form[2], form[1] ~= "*" and form[1] or nil) end
+  for _, form in ipairs(forms) do
+    local good, why = pcall(packed.encode, packed, form[2], form[1] ~= "*" and form[1] or nil)
+    if not good then c.note("not encoded: " .. args.plain(why)) end -- what was trained is not lost by that
+  end
   result.bytes[2] = self:written(packed, out)
   if #forms > 0 then result.encoded = self:judge(packed).top1 end
   local test = self:once("test", function()

@@ -5,4 +5,5 @@ return require "lib.prune".schedule {
   rates = "falling",
   train = { epochs = 1, rate = 0.0005, batch = 64 },
   finish = { epochs = 2, rate = 0.0005, policy = "cosine" },
+  encode = "sparse-csr",
 }

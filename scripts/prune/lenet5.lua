@@ -5,4 +5,5 @@ return require "lib.prune".schedule {
   rates = "falling",
   train = { epochs = 1, rate = 0.003 },
   finish = { epochs = 6, rate = 0.01, policy = "cosine" },
+  encode = "sparse-csr",
 }
