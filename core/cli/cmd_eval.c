@@ -14,6 +14,10 @@ static const cnri_option options[] = {
                 "labelled pictures: a directory, images:LIST, or another source's spec",
                 .wanted = true),
     CNRI_OPTION(eval, o.limit, "--limit", "N", "only the first N (all)", .min = 1, .max = 1e15),
+    CNRI_OPTION(eval, o.split, "--split", "NAME", "of sources that have several: train, eval (eval)"),
+    CNRI_OPTION(eval, o.validation, "--validation", "X", "only the part of the pictures that train with the "
+                "same X judges epochs by; wants --split train", .max = 1e15),
+    CNRI_OPTION(eval, o.validation_seed, "--validation-seed", "N", "which those are (1)", .max = 1e15),
     CNRI_OPTION(eval, o.batch, "--batch", "N", "pictures at a time (8)", .min = 1, .max = 65536),
     CNRI_OPTION(eval, class_map, "--class-map", "FILE|offset:N",
                 "when the net's classes have another order than the labels"),
@@ -98,6 +102,13 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     return status;
 }
 
+static const char *wrong(const cnri_call *call, const void *values) {
+    const char *split = ((const eval *)values)->o.split;
+    (void)call;
+    return split && strcmp(split, "train") != 0 && strcmp(split, "eval") != 0 ? "--split: want train or eval"
+                                                                              : NULL;
+}
+
 const cnri_command cnri_cmd_eval = {
     .name = "eval", .operands = "NET --data SPEC",
     .summary = "Runs a net on labelled pictures and counts right answers.",
@@ -109,7 +120,7 @@ const cnri_command cnri_cmd_eval = {
         "Joules are a picture's, with reading it, and of the whole machine; a line a domain follows.",
     .results = CNRI_RESULTS(&record, &cnri_energy_domain),
     CNRI_OPTIONS(options),
-    CNRI_VALUES(eval, .o = {.size = sizeof(cnr_evaluate_options), .batch = 8}),
+    CNRI_VALUES(eval, .o = {.size = sizeof(cnr_evaluate_options), .batch = 8, .validation_seed = 1}),
     CNRI_ONE_NET(CNRI_OPENS_MODEL),
-    .run = run,
+    .wrong = wrong, .run = run,
 };
