@@ -25,7 +25,7 @@ return c.net { name = "two", labels = { "0", "1", "2", "3", "4", "5", "6", "7", 
 LUA
 for form in block=1 block=4 block=4,values=f16 values=int8 values=shared; do
     "$build/cnnrun" convert "$dir/net.lua" --weights random:3 -o "$dir/x.cnr" \
-        "sparse-csr:keep=0.2,$form" >/dev/null 2>&1
+        --encode "sparse-csr:keep=0.2,$form" >/dev/null 2>&1
     scores "$dir/x.cnr" cpu >"$dir/cpu"
     for class in opencl-mali opencl-adreno; do
         CNNRUN_OPENCL_CLASS=$class; export CNNRUN_OPENCL_CLASS
