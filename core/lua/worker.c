@@ -282,10 +282,17 @@ static void raise_failure(lua_State *L, worker *w) {
     if (why.code) cnri_script_raise(L, &why);
 }
 
+/* worker:send(or_never): whether it was sent */
 static int send_batch(lua_State *L) {
     worker *w = worker_at(L);
     batch *b = w->open;
     raise_failure(L, w);
+    if (b && lua_toboolean(L, 2) && collect(L, w, false) >= UNDER_WAY) {
+        luaL_unref(L, LUA_REGISTRYINDEX, b->held);
+        free_batch(b);
+        w->open = NULL;
+        return 0;
+    }
     if (!b) return 0;
     wait_for(L, w, UNDER_WAY - 1);
     pthread_mutex_lock(&w->lock);
@@ -295,7 +302,8 @@ static int send_batch(lua_State *L) {
     w->open = NULL;
     pthread_cond_broadcast(&w->changed);
     pthread_mutex_unlock(&w->lock);
-    return 0;
+    lua_pushboolean(L, 1);
+    return 1;
 }
 
 static void stop(lua_State *L, worker *w) {
@@ -346,7 +354,8 @@ const cnri_lua_row cnri_worker_methods[] = {
      "into the batch; results are for later calls of the batch", NULL},
     {"write(writer: cnnrun.Writer, picture: any, about?: table)", add_picture, "",
      "into the batch: one picture more, at about.time", NULL},
-    {"send()", send_batch, "", "the batch is done on the worker's thread; waits while two are", NULL},
+    {"send(or_never?: boolean)", send_batch, "boolean?",
+     "the batch is done on the worker's thread; while two are, waits, or gives it up", NULL},
     {"close()", close_worker, "", "waits until all is done", NULL},
     {0}};
 

@@ -12,7 +12,7 @@
 extern const cnr_host *page_host;
 extern const cnr_object page_object;
 
-enum { PAGE_MOST_CLIENTS = 64, PAGE_TOKEN = 33, PAGE_MOST_ASKED = 4096, PAGE_MOST_BODY = 1024 };
+enum { PAGE_MOST_CLIENTS = 256, PAGE_TOKEN = 33, PAGE_MOST_ASKED = 4096, PAGE_MOST_BODY = 1024 };
 
 /* Bytes that several clients may be reading: the last who lets go frees them. */
 typedef struct page_block {

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { SECONDS_IDLE = 20, LINES = 1 }; /* LINES: the #line that embedding puts in front */
+enum { SECONDS_IDLE = 10 };
 
 /* A body on its way. */
 typedef struct request {
@@ -196,7 +196,7 @@ cnr_status page_listen(page *p, const char *address, int port, cnr_error *err) {
     snprintf(p->host, sizeof p->host, "%s", address);
     p->any = strcmp(address, "0.0.0.0") == 0 || strcmp(address, "::") == 0;
     p->daemon = MHD_start_daemon(
-        MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME |
+        MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME |
             (is6 ? MHD_USE_IPv6 : 0),
         (uint16_t)port, NULL, NULL, handle, p, MHD_OPTION_EXTERNAL_LOGGER, tell, NULL,
         MHD_OPTION_SOCK_ADDR, is6 ? (struct sockaddr *)&v6 : (struct sockaddr *)&v4,

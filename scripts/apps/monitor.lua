@@ -18,6 +18,7 @@ local flags = {
   { "--governor POLICY", "set frequencies by it meanwhile: edp, fixed,at=lowest, mine.lua" },
   { "--place POLICY", "have a policy share the net among devices first: best, fastest, mine.lua" },
   { "--on FILE", "Lua that returns function(found, frame): called with each frame's boxes" },
+  { "--post URL", "an address for what --on posts; without --on, for who came and went" },
   { "--json", "one object a frame, a line each" },
   { "-q, --quiet", "nothing of who came and went" },
   { "--labels FILE", "names of the classes, one a line" },
@@ -98,7 +99,7 @@ local function watch(options)
   local out = options.output and c.writer(options.output, { from = source, start = options.from, stop = options.to })
   local page = options.page and live.page(options.page, options.token)
   local paced, measured, sizes = pace(), gauges.new(), {}
-  local worker = drawing and c.worker()
+  local worker, poster = drawing and c.worker(), options.post and live.poster(options.post)
   if worker then draw.by(worker) end
   switches.feed = feed
   for frame in feed:each() do
@@ -116,7 +117,11 @@ local function watch(options)
     local fps, load = paced(frame)
     local state = measured:state(frame.now, { fps = fps, load = load, inference = frame.took,
       latency = frame.now - frame.came, governor = switches.governor, policy = switches.policy })
-    if on then on(found, live.frame(frame, state, new, gone)) end
+    local events = watcher:events(new, gone, at)
+    if on then on(found, live.frame(frame, state, new, gone, poster))
+    elseif poster then
+      for _, event in ipairs(events) do poster:post(event) end
+    end
     watcher:tell(frame, found, new, gone, at, options)
     if out or page and page:wanted() == 1 then
       local drawn = watcher:draw(frame.picture, found, draw.status(status_of(state)))
@@ -125,10 +130,11 @@ local function watch(options)
       worker:send()
     end
     if page then
-      switches:show(page, frame, state, watcher:list(found), source, watcher:events(new, gone, at))
+      switches:show(page, frame, state, watcher:list(found), source, events)
     end
   end
   if worker then worker:close() end
+  if poster then poster:close() end
   if out then out:close() end
   switches:stop()
   return 0

@@ -141,12 +141,25 @@ function M.script(path)
   return on
 end
 
+-- Posts tables as JSON, on a thread of its own, so that nobody waits for an address.
+function M.poster(url)
+  local worker, object = c.worker(), c.object("post", { url = url })
+  return { post = function(_, t)
+    worker:call(object, "send", json.encode(t, 7))
+    if not worker:send(true) then c.note("not posted: the address is slow") end
+  end, close = function() worker:close() end }
+end
+
 -- What it sees beside the boxes.
-function M.frame(frame, state, new, gone)
+function M.frame(frame, state, new, gone, poster)
   return { picture = frame.picture, number = frame.number, seconds = frame.seconds or frame.now, state = state,
            new = new, gone = gone,
            save = function(path) frame.picture:save(path) end,
-           tell = function(t) print(json.encode(t, 7)) end }
+           tell = function(t) print(json.encode(t, 7)) end,
+           post = function(t)
+             if not poster then error("frame.post: --post URL says where to", 0) end
+             poster:post(t)
+           end }
 end
 
 return M

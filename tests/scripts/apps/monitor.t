@@ -44,6 +44,28 @@ is(scalar lines(scalar `$build/cnnrun monitor $net $film --app classify --json -
     is_deeply([map { $_->{n} } @told], [20, 40, 60], '--on hears of each frame');
     ok(-s "$dir/saved.png", 'and saves one where it may');
 }
+SKIP: {
+    skip 'object-post was not built (libcurl)', 1 unless -e "$build/plugins/object-post.so";
+    my $server = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 5) or die;
+    my $pid = fork // die;
+    if (!$pid) {
+        my $client = $server->accept or exit 1;
+        my $got = '';
+        while ($got !~ /\}$/) { sysread($client, my $part, 4096) or last; $got .= $part }
+        print $client "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+        open my $out, '>', "$dir/posted" or die;
+        print $out $got;
+        close $out;
+        exit 0;
+    }
+    my $port = $server->sockport;
+    close $server;
+    system("$build/cnnrun", 'monitor', $net, $film, qw(--app classify -q --to 0.5 --post), "http://127.0.0.1:$port/seen");
+    kill 'TERM', $pid;
+    waitpid $pid, 0;
+    open my $in, '<', "$dir/posted";
+    like(join('', <$in>), qr{^POST /seen .*application/json.*\{"seconds":[\d.]+,"text":"now \d"\}$}s, '--post tells an address');
+}
 my $said = `$build/cnnrun monitor $net $dir/none.mp4 --app classify 2>&1`;
 ok($? && $said =~ /none\.mp4/, 'no such video');
 $said = `$build/cnnrun monitor $net $film --app nose 2>&1`;
