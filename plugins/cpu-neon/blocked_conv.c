@@ -2,6 +2,8 @@
  * of it that were padded. Reads any layout, plain too. */
 #include "blocked.h"
 
+#include <math.h>
+
 /* Weights: [group][unit][k][its vectors][vl], a unit being tile_vectors of output channels, or what is
  * left of them; k: [input channels by WEIGHT_RUN][tap][channel of the run], whatever the layout is. */
 #define WEIGHT_RUN 8
@@ -272,6 +274,9 @@ static void begin_unit(const blocked_job *job, int64_t group, int64_t u, unit *o
         out->low[v] = channel_at(s, first + v * vl);
         out->high[v] = channel_at(s, first + v * vl + vl / 2);
     }
+    t->straight = 1;
+    for (int64_t v = 0; v < t->vectors; v++)
+        if (out->high[v] != out->low[v] + vl / 2) t->straight = 0;
     for (int64_t i = 0; i < t->vectors * vl; i++)
         out->bias[i] = job->bias && first + i < s->ocg ? job->bias[group * s->ocg + first + i] : 0.0f;
 }
@@ -316,7 +321,8 @@ static void rows_of_chunk(const blocked_job *job, const float *x, int64_t group,
                           int64_t chunk, int64_t row0, int64_t row1) {
     const blocked_conv *s = job->s;
     const int64_t u1 = (chunk + 1) * s->units / s->chunks;
-    const int64_t step = MOST_K / s->count;
+    const int64_t passes = cnr_max(1, cnr_div_up(s->k, MOST_K));
+    const int64_t step = cnr_max(1, cnr_div_up(s->runs, passes));
     const float *weight = job->weight + group * s->vectors * neon_uk->vl * s->k;
     for (int64_t r = 0; r < s->runs || r == 0; r += step)
         for (int64_t i = chunk * s->units / s->chunks; i < u1; i++) {
@@ -327,10 +333,11 @@ static void rows_of_chunk(const blocked_job *job, const float *x, int64_t group,
             u.tile.more = r > 0;
             u.tile.weight = weight + i * s->unit_k + r * s->count * u.tile.vectors * neon_uk->vl;
             const int last = r + step >= s->runs;
-            if (last) {
-                u.tile.bound = s->end.bound;
-                u.tile.operand = job->operand;
-            }
+            u.tile.bound = last ? s->end.bound : (neon_bound){NEON_BOUND_NONE, 0, 0};
+            if (last) u.tile.operand = job->operand;
+            if (u.tile.bound.kind == NEON_BOUND_LEAKY) u.tile.straight = 0;
+            if (u.tile.bound.kind == NEON_BOUND_NONE && u.tile.straight)
+                u.tile.bound = (neon_bound){NEON_BOUND_CLIP, -INFINITY, INFINITY};
             const int64_t size = u.tile.runs * s->count * u.tile.vectors * neon_uk->vl;
             u.tile.ahead = i + 1 < u1 ? u.tile.weight + s->unit_k : u.tile.weight + size;
             unit_rows(job, &u.tile, x, y_at, row0, row1, s->ahead ? size : 0);

@@ -79,6 +79,28 @@ static void finish_vector(const neon_conv_tile *t, int64_t v, float *sum) {
  * ahead (128: 10% slower over vgg16's layers, 1024: 5%). */
 #define WEIGHT_AHEAD 512
 
+/* From the registers to y, where whole vectors lie side by side; CLIP: by bounds, which may be infinite. */
+INLINE void conv_store(const neon_conv_tile *t, vec acc[TILE_COLUMNS][TILE_VECTORS], const int n,
+                       const int nv, const neon_bound_kind kind) {
+    const vec low = splat(t->bound.low), high = splat(t->bound.high);
+    UNROLL(4)
+    for (int v = 0; v < nv; v++) {
+        float *y = t->y + t->low[v];
+        const float *operand = t->operand ? t->operand + t->low[v] : NULL;
+        UNROLL(14)
+        for (int j = 0; j < n; j++, y += t->y_column) {
+            vec x = acc[j][v];
+            if (operand) x += load(operand + j * t->y_column);
+            if (kind == NEON_BOUND_RELU) x = choose(x > splat(0.0f), x, splat(0.0f));
+            else {
+                x = choose(x < low, low, x);
+                x = choose(x > high, high, x);
+            }
+            store(y, x);
+        }
+    }
+}
+
 INLINE void conv_sum(const neon_conv_tile *t, float *sum, const int n, const int nv,
                      const int64_t column) {
     vec acc[TILE_COLUMNS][TILE_VECTORS];
@@ -106,6 +128,12 @@ INLINE void conv_sum(const neon_conv_tile *t, float *sum, const int n, const int
                 for (int v = 0; v < nv; v++) acc[j][v] = fuse(value, k[v], acc[j][v]);
             }
         }
+    }
+    if (t->straight) {
+        const neon_bound bound = t->bound;
+        if (bound.kind == NEON_BOUND_RELU) conv_store(t, acc, n, nv, NEON_BOUND_RELU);
+        else conv_store(t, acc, n, nv, NEON_BOUND_CLIP);
+        return;
     }
     UNROLL(14)
     for (int j = 0; j < n; j++) {
@@ -160,6 +188,7 @@ static void conv_tile(const neon_conv_tile *t) {
     for (int64_t v = 0; v < t->vectors && t->more; v++)
         read_columns(t->y + t->low[v], AT(t->y, t->high[v]), t->y_column, t->n, sum + v * t->n * VL);
     conv_sum_of(t, sum);
+    if (t->straight) return;
     for (int64_t v = 0; v < t->vectors; v++) finish_vector(t, v, sum + v * t->n * VL);
 }
 

@@ -62,6 +62,7 @@ typedef struct neon_conv_tile {
     const int64_t *low, *high; /* floats from y to each half of each vector; high -1: none */
     const float *operand;      /* laid out like y; NULL: none */
     neon_bound bound;
+    int straight;              /* no half vectors, and the bound is RELU or (perhaps infinite) CLIP */
     const float *ahead;        /* what is read soon: so many cache lines of it a run */
     int64_t ahead_lines;
 } neon_conv_tile;
