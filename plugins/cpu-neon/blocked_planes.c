@@ -3,7 +3,7 @@
 #include "pool.h"
 
 /* Elementary steps that are worth a task of their own. */
-#define TASK_STEPS ((int64_t)1 << 19)
+#define TASK_STEPS ((int64_t)1 << 16)
 /* Less than this is not worth a second thread; fewer rows than this read too many twice. */
 #define LEAST_STEPS ((int64_t)1 << 16)
 #define LEAST_ROWS 3
@@ -20,8 +20,8 @@ typedef struct planes_state {
 static void plan_tasks(planes_state *s, int64_t images, int32_t threads) {
     const int64_t blocks = s->channels / s->block, rows = s->plane.row1;
     const int64_t steps = images * blocks * s->out * s->block * s->taps;
-    int64_t wanted = threads < 2 ? 1 : cnr_min(4 * threads, cnr_max(threads, steps / TASK_STEPS));
-    if (steps < LEAST_STEPS) wanted = 1;
+    const int64_t wanted = threads < 2 || steps < LEAST_STEPS
+                               ? 1 : cnr_min(4 * threads, cnr_max(threads, steps / TASK_STEPS));
     /* Rows first: the threads have them from the layer before. */
     images = cnr_max(1, images);
     s->strips = neon_even_parts(cnr_max(1, rows / LEAST_ROWS), cnr_div_up(wanted, images), images, threads);
