@@ -21,6 +21,7 @@ void neon_blocked_take(const cnr_node *node, cnr_accept *out, int32_t score, int
 int64_t neon_even_parts(int64_t n, int64_t wanted, int64_t others, int32_t threads);
 
 /* A chain as a tile ends with it: what fits into registers, and the links from `rest` on. */
+#define NEON_STRETCH 2048 /* floats that links are run on at a time: the first-level cache has them */
 typedef struct neon_ending {
     neon_bound bound;
     int32_t operand; /* an input, -1 */

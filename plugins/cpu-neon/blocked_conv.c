@@ -288,7 +288,7 @@ static void unit_rows(const blocked_job *job, neon_conv_tile *t, const float *x,
     const int64_t tiles = (row1 - row0) * cnr_div_up(s->columns, s->tile);
     t->ahead_lines = cnr_min(MOST_AHEAD, cnr_div_up(cnr_div_up(next, 16), cnr_max(1, tiles * t->runs)));
     for (int64_t row = row0; row < row1; row++) {
-        const float *from = x + (s->copied ? row - row0 : row) * s->row_step;
+        const float *from = x + (row - row0) * s->row_step;
         const int64_t first = row * s->columns;
         const int64_t columns = cnr_min(s->columns, s->out_plane - first);
         for (int64_t j = 0; j < columns; j += s->tile) {
@@ -308,6 +308,7 @@ static void end_unit(const blocked_job *job, const unit *u, int64_t y_at, int64_
     const blocked_conv *s = job->s;
     const int64_t b = s->out_block;
     const int64_t first = row0 * s->columns;
+    if (s->end.rest.first >= s->end.rest.n) return;
     const int64_t n = (cnr_min(s->out_plane, row1 * s->columns) - first) * b;
     for (int64_t v = 0; v < 2 * u->tile.vectors; v++) {
         const int64_t at = v % 2 ? u->high[v / 2] : u->low[v / 2];
@@ -340,8 +341,15 @@ static void rows_of_chunk(const blocked_job *job, const float *x, int64_t group,
                 u.tile.bound = (neon_bound){NEON_BOUND_CLIP, -INFINITY, INFINITY};
             const int64_t size = u.tile.runs * s->count * u.tile.vectors * neon_uk->vl;
             u.tile.ahead = i + 1 < u1 ? u.tile.weight + s->unit_k : u.tile.weight + size;
-            unit_rows(job, &u.tile, x, y_at, row0, row1, s->ahead ? size : 0);
-            if (last && s->end.rest.first < s->end.rest.n) end_unit(job, &u, y_at, row0, row1);
+            const int64_t some = last && s->end.rest.first < s->end.rest.n
+                                     ? cnr_max(1, NEON_STRETCH / (s->columns * s->out_block))
+                                     : row1 - row0;
+            for (int64_t row = row0; row < row1; row += some) {
+                const int64_t end = cnr_min(row1, row + some);
+                unit_rows(job, &u.tile, x + (s->copied ? row - row0 : row) * s->row_step, y_at, row,
+                          end, s->ahead ? size * (end - row) / (row1 - row0) : 0);
+                if (last) end_unit(job, &u, y_at, row, end);
+            }
         }
 }
 

@@ -84,10 +84,19 @@ static void one_plane(const planes_job *job, int64_t i, int64_t row0, int64_t ro
     p.scale = s->scale;
     p.weight = job->weight ? job->weight + q * s->taps * s->block : NULL;
     p.start = job->bias ? job->bias + q * s->block : zero;
-    neon_uk->plane(s->kind, &p);
-    if (s->end.rest.first >= s->end.rest.n) return;
-    const int64_t at = row0 * p.out_wide * s->block, end = row1 * p.out_wide * s->block;
-    neon_chain_run(&s->end.rest, job->run->node, p.y + at, first + at, end - at);
+    if (s->end.rest.first >= s->end.rest.n) {
+        neon_uk->plane(s->kind, &p);
+        return;
+    }
+    /* the links that are left, on rows that are in the first-level cache */
+    const int64_t row = p.out_wide * s->block, step = cnr_max(1, NEON_STRETCH / row);
+    for (int64_t r = row0; r < row1; r += step) {
+        p.row0 = r;
+        p.row1 = cnr_min(row1, r + step);
+        neon_uk->plane(s->kind, &p);
+        neon_chain_run(&s->end.rest, job->run->node, p.y + r * row, first + r * row,
+                       (p.row1 - r) * row);
+    }
 }
 
 static void one_task(void *arg, int64_t i, int32_t thread) {

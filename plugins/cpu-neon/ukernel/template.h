@@ -468,25 +468,35 @@ static float sum_of(const float *x, int64_t n) {
     return sum_lanes((v[0] + v[1]) + (v[2] + v[3]));
 }
 
-/* exp to 1 ulp or so: 2^k * p(r), r within ln2/2 of 0; Cephes' polynomial. */
+/* p * 2^k, k a whole number from -126 to 128. */
+INLINE vec scaled(vec p, vec k, vec shifted) {
+#if defined(__AVX512F__)
+    (void)shifted;
+    return (vec)_mm512_scalef_ps((__m512)p, (__m512)k);
+#else
+    /* k may be 128, which no exponent holds: two steps */
+    const ivec n = (ivec)shifted - (ivec)splat(12582912.0f), half = n >> 1;
+    (void)k;
+    return p * (vec)((half + 127) << 23) * (vec)((n - half + 127) << 23);
+#endif
+}
+
+/* exp to 1 ulp or so: 2^k * p(r), r within ln2/2 of 0; Cephes' polynomial. NaN stays. */
 INLINE vec vexp(vec x) {
     x = choose(x < splat(-87.33f), splat(-87.33f), x);
     x = choose(x > splat(88.72f), splat(88.72f), x);
     const vec magic = splat(12582912.0f); /* 1.5 * 2^23: adding it rounds to an integer */
-    const vec shifted = x * splat(1.44269504f) + magic;
+    const vec shifted = fuse(x, splat(1.44269504f), magic);
     const vec k = shifted - magic;
-    const vec r = (x - k * splat(0.693359375f)) - k * splat(-2.12194440e-4f);
+    const vec r = fuse(k, splat(2.12194440e-4f), fuse(k, splat(-0.693359375f), x));
     vec p = splat(1.9875691500e-4f);
-    p = p * r + splat(1.3981999507e-3f);
-    p = p * r + splat(8.3334519073e-3f);
-    p = p * r + splat(4.1665795894e-2f);
-    p = p * r + splat(1.6666665459e-1f);
-    p = p * r + splat(5.0000001201e-1f);
-    p = p * r * r + r + splat(1.0f);
-    /* k may be 128, which no exponent holds: two steps */
-    const ivec n = (ivec)shifted - (ivec)magic, half = n >> 1;
-    const vec a = (vec)((half + 127) << 23), b = (vec)((n - half + 127) << 23);
-    return p * a * b;
+    p = fuse(p, r, splat(1.3981999507e-3f));
+    p = fuse(p, r, splat(8.3334519073e-3f));
+    p = fuse(p, r, splat(4.1665795894e-2f));
+    p = fuse(p, r, splat(1.6666665459e-1f));
+    p = fuse(p, r, splat(5.0000001201e-1f));
+    p = fuse(p * r, r, r) + splat(1.0f);
+    return scaled(p, k, shifted);
 }
 
 static float exp_sum(const float *x, float shift, float *out, int64_t n) {
@@ -506,7 +516,18 @@ static float exp_sum(const float *x, float shift, float *out, int64_t n) {
     return sum;
 }
 
-INLINE vec vsigmoid(vec x) { return splat(1.0f) / (splat(1.0f) + vexp(-x)); }
+/* 1 / x to 1 ulp or so, for x from 1 on; infinity gives 0. */
+INLINE vec reciprocal(vec x) {
+#if defined(__AVX512F__)
+    const vec r = (vec)_mm512_rcp14_ps((__m512)x);
+    const vec better = fuse(r, fuse(-x, r, splat(1.0f)), r);
+    return choose(r == splat(0.0f), r, better);
+#else
+    return splat(1.0f) / x;
+#endif
+}
+
+INLINE vec vsigmoid(vec x) { return reciprocal(splat(1.0f) + vexp(-x)); }
 
 /* Near 0 the quotient of exponentials loses digits: a polynomial there (Cephes). */
 INLINE vec vtanh(vec x) {
