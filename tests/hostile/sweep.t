@@ -84,6 +84,8 @@ sweep('rows, and a policy that picks', $policy, qw(show lenet5.lua --candidates 
 sweep('run by a policy', $policy, qw(run --threads 1 --policy policy.lua --json lenet5.lua five.png));
 sweep('train', $small, 'train', @small, qw(--data images:list.txt --epochs 1 --batch 1 --overwrite
       -o out.cnr));
+sweep('train, varied, with checkpoints', $small, 'train', @small, '--data', 'images:list.txt,shift=1', qw(--epochs 2
+      --batch 1 --overwrite --checkpoint ckpt --checkpoint-every 1e-9 -o out.cnr));
 sweep('quantize', $small, 'quantize', @small, qw(--weights random:1 --data images:list.txt
       --min-snr 0 -o out.cnr));
 sweep('evaluate', $small, 'eval', @small, qw(--weights random:1 --data images:list.txt --json));

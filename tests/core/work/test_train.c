@@ -58,6 +58,27 @@ int main(void) {
        "each is heard of, and each step: %d", (int)h.steps);
     ok(isnan(r.replaced) && h.replaces < 0, "nothing was there");
     ok(!cnr_load(guests_rt, out, NULL, &m, &err) && cnr_output_count(m) == 1, "the net is written");
+    char kept[72], curves[72], line[200];
+    int lines = 0;
+    snprintf(kept, sizeof kept, "%s.ckpt", list);
+    snprintf(curves, sizeof curves, "%s.csv", list);
+    o.checkpoint = kept;
+    o.curves = curves;
+    o.overwrite = 1;
+    h = (heard){.stop_at = 8, .replaces = -1}; /* behind two epochs of three */
+    ok(!cnr_train(guests_rt, net, NULL, &o, &observer, &r, &err) && r.ended == CNR_TRAIN_STOPPED &&
+       access(kept, F_OK) == 0, "stopped with a checkpoint, it is there: %s", err.text);
+    h = (heard){.replaces = -1};
+    ok(!cnr_train(guests_rt, net, NULL, &o, &observer, &r, &err) && r.epochs == 3 && h.steps == 1 && h.epochs == 1,
+       "and goes on from there: a step more, an epoch more");
+    ok(access(kept, F_OK) != 0, "then the checkpoint is gone");
+    f = fopen(curves, "r");
+    while (f && fgets(line, sizeof line, f)) lines++;
+    if (f) fclose(f);
+    is_int(lines, 4, "curves have a line an epoch, those before it was stopped too");
+    unlink(curves);
+    o.checkpoint = o.curves = NULL;
+    o.overwrite = 0;
     h = (heard){.stop_at = 1, .replaces = -1};
     o.seed = 9;
     ok(cnr_train(guests_rt, net, NULL, &o, &observer, &r, &err) != CNR_OK && h.epochs == 0 &&
