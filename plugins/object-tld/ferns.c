@@ -39,13 +39,15 @@ cnr_status tld_ferns_make(tld_ferns *f, const tld_options *o, tld_dice *dice, cn
 
 /* The pixel where the box's point (x, y) is seen. */
 static int32_t seen(const tld_view *v, tld_box box, const tld_warp *warp, float x, float y) {
-    double px = x * (box.w - 1), py = y * (box.h - 1);
+    int64_t ix = (int64_t)box.x, iy = (int64_t)box.y;
     if (warp) {
-        const double cx = px - box.w / 2, cy = py - box.h / 2;
-        px = warp->a * cx + warp->b * cy + box.w / 2 + warp->dx * box.w;
-        py = warp->c * cx + warp->d * cy + box.h / 2 + warp->dy * box.h;
+        const double cx = (double)x * (box.w - 1) - box.w / 2, cy = (double)y * (box.h - 1) - box.h / 2;
+        ix += lround(warp->a * cx + warp->b * cy + box.w / 2 + warp->dx * box.w);
+        iy += lround(warp->c * cx + warp->d * cy + box.h / 2 + warp->dy * box.h);
+    } else {
+        ix += tld_pixel(x, (int32_t)box.w);
+        iy += tld_pixel(y, (int32_t)box.h);
     }
-    const int64_t ix = (int64_t)box.x + lround(px), iy = (int64_t)box.y + lround(py);
     return (int8_t)v->blurred[cnr_max(0, cnr_min(v->h - 1, iy)) * v->w + cnr_max(0, cnr_min(v->w - 1, ix))];
 }
 

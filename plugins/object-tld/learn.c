@@ -116,7 +116,7 @@ static cnr_status check_box(const tld_view *v, tld_box *box, cnr_error *err) {
 
 cnr_status tld_init(tld_tracker *t, const cnr_tensor *picture, tld_box box, cnr_error *err) {
     float patch[TLD_PATCH_PITCH];
-    t->begun = t->tracked = t->valid = false;
+    t->begun = t->tracked = t->valid = t->prepared = false;
     CNR_TRY(tld_view_make(&t->views[t->now], picture, t->o.blur, err));
     const tld_view *v = &t->views[t->now];
     CNR_TRY(check_box(v, &box, err));
@@ -141,7 +141,7 @@ cnr_status tld_init(tld_tracker *t, const cnr_tensor *picture, tld_box box, cnr_
     t->begun = t->tracked = t->valid = true;
     t->confidence = 1;
     /* what looks like it elsewhere in this frame is not it */
-    CNR_TRY(tld_detect(t, err));
+    CNR_TRY(tld_detect(t, NULL, err));
     if (t->o.learning != 0) {
         learn_elsewhere(t, box);
         learn_views(t, box, (int32_t)t->o.warps, 20);
@@ -152,13 +152,13 @@ cnr_status tld_init(tld_tracker *t, const cnr_tensor *picture, tld_box box, cnr_
 cnr_status tld_place(tld_tracker *t, const cnr_tensor *picture, tld_box box, cnr_error *err) {
     float patch[TLD_PATCH_PITCH];
     if (!t->begun) return tld_host->fail(err, CNR_E_STATE, "tld", "nothing is learnt yet: init comes first");
-    t->tracked = t->valid = false;
+    t->tracked = t->valid = t->prepared = false;
     CNR_TRY(tld_view_make(&t->views[t->now], picture, t->o.blur, err));
     const tld_view *v = &t->views[t->now];
     CNR_TRY(check_box(v, &box, err));
     tld_grid_make(&t->grid, &t->o, t->target.w, t->target.h, v->w, v->h);
     t->box = box;
-    CNR_TRY(tld_detect(t, err));
+    CNR_TRY(tld_detect(t, NULL, err));
     tld_patch(v, box, patch);
     learn_views(t, box, (int32_t)t->o.warps, 10);
     learn_elsewhere(t, box);

@@ -24,16 +24,19 @@ static cnr_status create(const cnr_attr *const *options, int32_t n, void **state
     return status;
 }
 
-/* Result `i`; its data is to be filled. NULL, err filled: out of memory. */
-static void *give(const call *c, int32_t i, int32_t dtype, int32_t rank, int64_t d0, int64_t d1) {
+/* Result `i`, of that many sizes; its data is to be filled. NULL, err filled: out of memory. */
+static void *give_sized(const call *c, int32_t i, int32_t dtype, int32_t rank, const int64_t *dim) {
     cnr_tensor *t = c->out[i];
     t->dtype = dtype;
     t->rank = rank;
-    t->dim[0] = d0;
-    t->dim[1] = d1;
+    memcpy(t->dim, dim, (size_t)rank * sizeof *dim);
     t->data = tld_host->alloc((size_t)cnr_dense_bytes(t) + 1);
     if (!t->data) tld_host->fail(c->err, CNR_E_MEMORY, "tld", "out of memory");
     return t->data;
+}
+
+static void *give(const call *c, int32_t i, int32_t dtype, int32_t rank, int64_t d0, int64_t d1) {
+    return give_sized(c, i, dtype, rank, (int64_t[]){d0, d1});
 }
 
 static cnr_status begin_in(const call *c, cnr_status (*how)(tld_tracker *, const cnr_tensor *, tld_box,
@@ -48,12 +51,65 @@ static cnr_status begin_in(const call *c, cnr_status (*how)(tld_tracker *, const
 static cnr_status init(const call *c) { return begin_in(c, tld_init); }
 static cnr_status place(const call *c) { return begin_in(c, tld_place); }
 
-static cnr_status track(const call *c) {
-    CNR_TRY(tld_track(c->t, c->in[0], c->err));
+static cnr_status give_box(const call *c) {
     double *box = give(c, 0, CNR_f64, 1, 4, 1), *confidence = box ? give(c, 1, CNR_f64, 0, 1, 1) : NULL;
     if (!confidence) return CNR_E_MEMORY;
     memcpy(box, (double[]){c->t->box.x, c->t->box.y, c->t->box.w, c->t->box.h}, 4 * sizeof *box);
     *confidence = c->t->confidence;
+    return CNR_OK;
+}
+
+static cnr_status track(const call *c) {
+    CNR_TRY(tld_track(c->t, c->in[0], c->err));
+    return give_box(c);
+}
+
+/* ---- with the detector's first two stages elsewhere ---- */
+
+static cnr_status prepare(const call *c) {
+    CNR_TRY(tld_prepare(c->t, c->in[0], c->err));
+    const tld_view *v = &c->t->views[c->t->now];
+    uint8_t *grey = give(c, 0, CNR_u8, 2, v->h, v->w), *blurred = grey ? give(c, 1, CNR_u8, 2, v->h, v->w) : NULL;
+    if (!blurred) return CNR_E_MEMORY;
+    for (int64_t y = 0; y < v->h; y++)
+        memcpy(grey + y * v->w, v->levels[0].at + y * v->levels[0].pitch, (size_t)v->w);
+    for (int64_t i = 0; i < (int64_t)v->w * v->h; i++) blurred[i] = v->blurred[i] ^ 128;
+    return CNR_OK;
+}
+
+static cnr_status finish(const call *c) {
+    const cnr_tensor *votes = c->in[0];
+    if (votes->dtype != CNR_f32 || cnr_count(votes) != c->t->grid.windows)
+        return tld_host->fail(c->err, CNR_E_ARG, "votes", "want f32, one for each of the %lld windows",
+                              (long long)c->t->grid.windows);
+    CNR_TRY(tld_finish(c->t, votes->data, c->err));
+    return give_box(c);
+}
+
+static cnr_status windows(const call *c) {
+    const tld_grid *g = &c->t->grid;
+    int32_t *v = give(c, 0, CNR_i32, 2, g->windows, 4);
+    if (!v) return CNR_E_MEMORY;
+    for (int32_t k = 0; k < g->n; k++)
+        for (int32_t i = 0; i < g->scales[k].nx * g->scales[k].ny; i++, v += 4) {
+            const tld_scale *s = &g->scales[k];
+            memcpy(v, (int32_t[]){i % s->nx * s->step, i / s->nx * s->step, s->w, s->h}, 4 * sizeof *v);
+        }
+    return CNR_OK;
+}
+
+/* Where they compare; posteriors; the variance that a window needs. */
+static cnr_status ferns(const call *c) {
+    const tld_ferns *f = &c->t->ferns;
+    if (!f->posterior) return tld_host->fail(c->err, CNR_E_STATE, "tld", "init or load comes first");
+    float *points = give_sized(c, 0, CNR_f32, 3, (int64_t[]){f->n, f->bits, 4});
+    float *posteriors = points ? give(c, 1, CNR_f32, 2, f->n, (int64_t)1 << f->bits) : NULL;
+    double *least = posteriors ? give(c, 2, CNR_f64, 0, 1, 1) : NULL;
+    if (!least) return CNR_E_MEMORY;
+    for (int32_t k = 0; k < f->n; k++)
+        memcpy(points + (size_t)k * (size_t)f->bits * 4, f->place[k], (size_t)f->bits * 4 * sizeof *points);
+    memcpy(posteriors, f->posterior, ((size_t)f->n << f->bits) * sizeof *posteriors);
+    *least = c->t->least_variance;
     return CNR_OK;
 }
 
@@ -72,11 +128,8 @@ static cnr_status detections(const call *c) {
 static cnr_status patches(const call *c) {
     for (int32_t k = 0; k < 2; k++) {
         const tld_shelf *s = k ? &c->t->nearest.negative : &c->t->nearest.positive;
-        cnr_tensor *out = c->out[k];
-        uint8_t *v = give(c, k, CNR_u8, 2, (int64_t)s->n * TLD_SIDE, TLD_SIDE);
+        uint8_t *v = give_sized(c, k, CNR_u8, 3, (int64_t[]){(int64_t)s->n * TLD_SIDE, TLD_SIDE, 1});
         if (!v) return CNR_E_MEMORY;
-        out->rank = 3;
-        out->dim[2] = 1;
         for (int32_t i = 0; i < s->n; i++)
             for (int32_t p = 0; p < TLD_PATCH; p++)
                 v[i * TLD_PATCH + p] = (uint8_t)fmax(0, fmin(255, 128 + 640 * s->at[i * TLD_PATCH_PITCH + p]));
@@ -135,6 +188,10 @@ static cnr_status options(const call *c) {
     X(init, 2, 0, "init(picture, { x, y, width, height })")                                         \
     X(place, 2, 0, "place(picture, { x, y, width, height })")                                       \
     X(track, 1, 2, "track(picture) -> box, confidence")                                             \
+    X(prepare, 1, 2, "prepare(picture) -> grey, blurred")                                           \
+    X(finish, 1, 2, "finish(votes) -> box, confidence")                                             \
+    X(windows, 0, 1, "windows() -> list")                                                           \
+    X(ferns, 0, 3, "ferns() -> points, posteriors, variance")                                       \
     X(detections, 0, 1, "detections() -> boxes")                                                    \
     X(patches, 0, 2, "patches() -> positive, negative")                                             \
     X(times, 0, 1, "times() -> list")                                                               \

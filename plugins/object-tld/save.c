@@ -134,7 +134,7 @@ cnr_status tld_load(tld_tracker *t, const uint8_t *data, size_t bytes, cnr_error
     cursor c = {(uint8_t *)data + sizeof MAGIC - 1};
     for (int32_t i = 0; i < HEAD; i++) head[i] = take_double(&c);
     if (!sound(head) || bytes != bytes_of(head)) return refuse(err, "a tracker's model, and damaged");
-    t->begun = t->tracked = t->valid = false;
+    t->begun = t->tracked = t->valid = t->prepared = false;
     t->o.ferns = head[FERNS];
     t->o.comparisons = head[BITS];
     t->o.positives = fmax(t->o.positives, head[POSITIVES]);

@@ -44,7 +44,7 @@ static void offsets_of(const tld_scan *s, const tld_scale *k, int64_t pitch, int
         for (int32_t b = 0; b < f->bits; b++)
             for (int32_t end = 0; end < 2; end++) {
                 const float *p = &f->place[i][b][2 * end];
-                const int64_t x = lround((double)p[0] * (k->w - 1)), y = lround((double)p[1] * (k->h - 1));
+                const int64_t x = tld_pixel(p[0], k->w), y = tld_pixel(p[1], k->h);
                 *out++ = (int32_t)((y * k->step + x % k->step) * pitch + x / k->step);
             }
 }
@@ -145,20 +145,24 @@ static cnr_status run_scale(tld_scan *s, const tld_scale *k, const plane *p, con
     return CNR_OK;
 }
 
+cnr_status tld_scan_room(tld_scan *s, cnr_error *err) {
+    s->ns_variance = s->ns_votes = 0;
+    if (s->list && s->room >= s->grid->windows) return CNR_OK;
+    tld_host->free(s->list);
+    s->list = tld_host->alloc((size_t)s->grid->windows * sizeof *s->list + 1);
+    s->room = s->list ? s->grid->windows : 0;
+    s->n = 0;
+    return s->list ? CNR_OK : tld_host->fail(err, CNR_E_MEMORY, "tld", "no memory for windows");
+}
+
 cnr_status tld_scan_run(tld_scan *s, int32_t threads, cnr_error *err) {
     const tld_grid *g = s->grid;
     const tld_view *v = s->view;
     int32_t step = 0;
     plane p = {0};
     s->n = s->past = 0;
-    s->ns_variance = s->ns_votes = 0;
-    if (s->room < g->windows) {
-        tld_host->free(s->list);
-        s->list = tld_host->alloc((size_t)g->windows * sizeof *s->list + 1);
-        s->room = s->list ? g->windows : 0;
-    }
     int32_t *offsets = scratch_of(s, 0, (size_t)s->ferns->n * (size_t)s->ferns->bits * 2 * sizeof *offsets);
-    if (!s->list || !offsets) return tld_host->fail(err, CNR_E_MEMORY, "tld", "no memory for windows");
+    if (!offsets) return tld_host->fail(err, CNR_E_MEMORY, "tld", "no memory for windows");
     for (int32_t k = 0; k < g->n; k++) {
         const tld_scale *scale = &g->scales[k];
         if (scale->step != step) {

@@ -144,6 +144,7 @@ typedef struct tld_scan {
     size_t scratch_bytes[64];
     uint64_t ns_variance, ns_votes; /* of the last run; what is laid out before is in neither */
 } tld_scan;
+cnr_status tld_scan_room(tld_scan *s, cnr_error *err); /* first: a place for every window */
 cnr_status tld_scan_run(tld_scan *s, int32_t threads, cnr_error *err);
 void tld_scan_free(tld_scan *s);
 
@@ -184,6 +185,7 @@ typedef struct tld_tracker {
     tld_dice dice;
     tld_view views[2]; /* of this frame and the last */
     int32_t now;
+    bool prepared;     /* finish is due */
     bool begun, tracked, valid; /* the last frame can be tracked from; the path is trusted */
     bool fresh;        /* begun by the detector and never trusted yet */
     double doubts;     /* of a path that shows next to nothing; above `patience` it ends */
@@ -208,6 +210,10 @@ cnr_status tld_init(tld_tracker *t, const cnr_tensor *picture, tld_box box, cnr_
 cnr_status tld_place(tld_tracker *t, const cnr_tensor *picture, tld_box box, cnr_error *err);
 /* A box is in t->box and t->confidence >= 0, or it is absent: -1. */
 cnr_status tld_track(tld_tracker *t, const cnr_tensor *picture, cnr_error *err);
+/* The two halves of tld_track. Between them somebody else may run the detector's first two stages over the
+ * windows of t->grid: `votes` is a number a window, 0 where it is too flat; NULL: they are run here. */
+cnr_status tld_prepare(tld_tracker *t, const cnr_tensor *picture, cnr_error *err);
+cnr_status tld_finish(tld_tracker *t, const float *votes, cnr_error *err);
 void tld_tracker_free(tld_tracker *t);
 cnr_status tld_make_room(tld_tracker *t, cnr_error *err);
 
@@ -215,6 +221,12 @@ cnr_status tld_make_room(tld_tracker *t, cnr_error *err);
 cnr_status tld_save(const tld_tracker *t, uint8_t **data, size_t *bytes, cnr_error *err);
 /* What was learnt, in place of what is: the next frame is searched as after a loss. */
 cnr_status tld_load(tld_tracker *t, const uint8_t *data, size_t bytes, cnr_error *err);
+
+/* Where the part `p` (0 to 1) of a side lies. In float, as kernels of other devices have it. */
+static inline int32_t tld_pixel(float p, int32_t side) {
+    const float at = p * (float)(side - 1);
+    return (int32_t)(at + 0.5f);
+}
 
 static inline double tld_draw(tld_dice *d) { /* 0 <= x < 1 */
     uint64_t z = d->state += 0x9e3779b97f4a7c15u;

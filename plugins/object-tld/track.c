@@ -44,7 +44,16 @@ static int by_vote(const void *a, const void *b) {
     return (x->window > y->window) - (x->window < y->window);
 }
 
-cnr_status tld_detect(tld_tracker *t, cnr_error *err) {
+/* What others say of the windows, in place of a scan. */
+static void take_votes(tld_scan *s, const float *votes, int64_t n) {
+    s->n = s->past = 0;
+    for (int64_t i = 0; i < n; i++) {
+        s->past += votes[i] > 0;
+        if ((double)votes[i] > s->threshold) s->list[s->n++] = (tld_candidate){i, votes[i]};
+    }
+}
+
+cnr_status tld_detect(tld_tracker *t, const float *votes, cnr_error *err) {
     tld_scan *s = &t->scan;
     uint64_t clock = tld_host->now_ns();
     s->grid = &t->grid;
@@ -52,10 +61,11 @@ cnr_status tld_detect(tld_tracker *t, cnr_error *err) {
     s->ferns = &t->ferns;
     s->least_variance = t->least_variance;
     s->threshold = t->fern_threshold;
-    CNR_TRY(tld_scan_run(s, (int32_t)t->o.threads, err));
-    t->times.ferns = ms_since(&clock);
+    CNR_TRY(tld_scan_room(s, err));
+    if (votes) take_votes(s, votes, t->grid.windows);
+    else CNR_TRY(tld_scan_run(s, (int32_t)t->o.threads, err));
     t->times.variance = (double)s->ns_variance * 1e-6;
-    t->times.ferns -= t->times.variance;
+    t->times.ferns = ms_since(&clock) - t->times.variance;
     qsort(s->list, (size_t)s->n, sizeof *s->list, by_vote);
     t->n_candidates = (int32_t)cnr_min(s->n, (int64_t)t->o.candidates);
     for (int32_t i = 0; i < t->n_candidates; i++)
@@ -180,10 +190,11 @@ static void follow_path(tld_tracker *t) {
     judge_path(t);
 }
 
-cnr_status tld_track(tld_tracker *t, const cnr_tensor *picture, cnr_error *err) {
+cnr_status tld_prepare(tld_tracker *t, const cnr_tensor *picture, cnr_error *err) {
     uint64_t clock = tld_host->now_ns(), begun = clock;
     if (!t->begun) return tld_host->fail(err, CNR_E_STATE, "tld", "init or load comes first");
     const int32_t next = !t->now;
+    t->prepared = false;
     CNR_TRY(tld_view_make(&t->views[next], picture, t->o.blur, err));
     t->now = next;
     const tld_view *v = &t->views[next];
@@ -193,17 +204,31 @@ cnr_status tld_track(tld_tracker *t, const cnr_tensor *picture, cnr_error *err) 
     follow_path(t);
     if (!t->tracked) t->valid = false;
     t->times.flow = ms_since(&clock);
-    cnr_status status = tld_detect(t, err);
+    t->times.all = ms_since(&begun);
+    t->prepared = true;
+    return CNR_OK;
+}
+
+cnr_status tld_finish(tld_tracker *t, const float *votes, cnr_error *err) {
+    uint64_t begun = tld_host->now_ns();
+    if (!t->prepared) return tld_host->fail(err, CNR_E_STATE, "tld", "prepare comes first");
+    t->prepared = false;
+    cnr_status status = tld_detect(t, votes, err);
     if (!status) status = integrate(t, err);
     if (status) {
         t->tracked = false;
         return status;
     }
-    ms_since(&clock);
+    uint64_t clock = tld_host->now_ns();
     if (t->tracked && t->valid && t->o.learning != 0) tld_learn(t);
     t->times.learning = ms_since(&clock);
     if (!t->tracked) t->confidence = -1;
     t->frames++;
-    t->times.all = ms_since(&begun);
+    t->times.all += ms_since(&begun);
     return CNR_OK;
+}
+
+cnr_status tld_track(tld_tracker *t, const cnr_tensor *picture, cnr_error *err) {
+    CNR_TRY(tld_prepare(t, picture, err));
+    return tld_finish(t, NULL, err);
 }

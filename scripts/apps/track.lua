@@ -2,6 +2,7 @@
 local c = require "cnnrun"
 local args = require "lib.args"
 local draw = require "lib.draw"
+local cascade = require "lib.cascade"
 local follow = require "lib.follow"
 local json = require "lib.json"
 local pictures = require "lib.pictures"
@@ -20,6 +21,9 @@ local spec = {
     { "--save FILE", "keep what was learnt" },
     { "--from NUMBER", "videos: begin at this second" },
     { "--to NUMBER", "videos: end at this second" },
+    { "--device NAME", "the detector's first stages run there: cpu, opencl:0 (in the tracker itself)" },
+    { "--policy FILE", "which stage runs where (scripts/place); with --devices" },
+    { "--devices LIST", "of which it may choose: cpu,opencl:0" },
     { "--set TEXT", "NAME=VALUE, an option of the tracker (below); may come again", many = true },
     { "-q, --quiet", "nothing on stderr but mistakes" },
   },
@@ -32,6 +36,12 @@ local function box_of(text)
   local commas = select(2, text:gsub(",", ""))
   if #box ~= 4 or commas ~= 3 then error(("--box %s: want X,Y,WIDTH,HEIGHT"):format(text), 0) end
   return box
+end
+
+local function words_of(text)
+  local list = {}
+  for word in text:gmatch("[^,]+") do list[#list + 1] = word end
+  return list
 end
 
 local function tracker_of(options)
@@ -83,7 +93,10 @@ local function work(options)
     end
     c.output(options.save, options[1])
   end
-  local run = follow.start(tracker_of(options), box, options.model ~= nil)
+  local tracker = tracker_of(options)
+  local away = options.device or options.policy or options.devices
+  local run = follow.start(tracker, box, options.model ~= nil, away and cascade.new(tracker, {
+    device = options.device, policy = options.policy, devices = options.devices and words_of(options.devices) }))
   local sink, frames = sink_of(options), 0
   local failed = follow.each(options[1], { from = options.from, to = options.to }, function(frame, picture, seconds, why)
     frames = frame

@@ -35,8 +35,9 @@ Run.__index = Run
 ---@param tracker cnnrun.Object
 ---@param box number[]?
 ---@param learnt boolean? it has a model, which is kept
-function M.start(tracker, box, learnt)
-  return setmetatable({ tracker = tracker, first = box, learnt = learnt, absent = 0, times = {} }, Run)
+---@param by table? that tracks for it (lib.cascade)
+function M.start(tracker, box, learnt, by)
+  return setmetatable({ tracker = tracker, first = box, learnt = learnt, absent = 0, times = {}, by = by or tracker }, Run)
 end
 
 ---One frame; picture nil: it is broken. Gives { box = { x, y, w, h } or nil, confidence =, error = }.
@@ -47,7 +48,7 @@ function Run:frame(picture, why)
     if self.learnt then self.tracker:place(picture, self.first) else self.tracker:init(picture, self.first) end
     box, confidence, self.first = self.first, 1, nil
   else
-    box, confidence = self.tracker:track(picture)
+    box, confidence = self.by:track(picture)
     self.times[#self.times + 1] = self.tracker:times()[7]
   end
   if confidence < 0 then

@@ -1,0 +1,124 @@
+-- What the tracker takes on one core, and with its detector on a device: whole frames, variance, ferns, and 2,000
+-- patches against 500 (S16, figures 4.9 to 4.13).
+--
+--   cnnrun --trust --threads 1 scripts/bench/cascade.lua DIR --box X,Y,W,H [--device opencl:0]
+local c = require "cnnrun"
+local args = require "lib.args"
+local cascade = require "lib.cascade"
+local experiment = require "lib.experiment"
+local follow = require "lib.follow"
+local json = require "lib.json"
+
+local spec = {
+  usage = "--trust --threads 1 scripts/bench/cascade.lua DIR --box X,Y,W,H [--device NAME]",
+  about = "DIR: a folder of pictures of one size.",
+  flags = {
+    { "--box LIST", "what is followed: X,Y,WIDTH,HEIGHT in the first picture" },
+    { "--device NAME", "where the detector runs beside the processor (cpu)" },
+    { "--frames COUNT", "at most (60)" },
+    { "--json", "an object a row" },
+  },
+  least = 1,
+}
+
+local function median(list)
+  table.sort(list)
+  return list[(#list + 1) // 2] or 0
+end
+
+-- Milliseconds of a frame by the clock, and as the tracker has them by module.
+local function frames(options, box, device)
+  local tracker = c.object("tld", { seed = 1 })
+  local by = device and cascade.new(tracker, { device = device })
+  local led, wall, parts, right = follow.start(tracker, box, false, by), {}, { {}, {}, {}, {}, {} }, 0
+  local size, windows, past
+  follow.each(options[1], nil, function(frame, picture)
+    if not picture or frame > (options.frames or 60) then return end
+    local begun = c.now()
+    local r = led:frame(picture)
+    if frame <= 3 then return end -- what is compiled and allocated once
+    wall[#wall + 1] = (c.now() - begun) * 1000
+    local t, shape = tracker:times(), picture:shape()
+    for k = 1, 5 do parts[k][#wall] = t[k] end
+    right = right + (r.box and 1 or 0)
+    size, windows, past = ("%dx%d"):format(shape[2], shape[1]), t[8], t[9]
+  end)
+  for k = 1, 5 do parts[k] = median(parts[k]) end
+  return { wall = median(wall), parts = parts, seen = right / math.max(1, #wall), size = size,
+           windows = math.tointeger(windows), past = math.tointeger(past) }
+end
+
+local function steps(net)
+  local by = {}
+  for _, row in ipairs(net:profile { runs = 50, warm = 5 }) do
+    by[row.operator] = (by[row.operator] or 0) + row.ms
+  end
+  return by
+end
+
+local function weight(name, t) return c.weight { name, shape = t:shape(), dtype = t:dtype(), init = 0 } end
+
+-- One stage as a net whose tensors in `given` are those of a real frame.
+local function stage(output, given, device)
+  local net = c.load(c.net { name = "stage", outputs = { output } }, { device = device, weights = "random:1" })
+  for name, t in pairs(given) do net:set_weight(name, t) end
+  return net
+end
+
+-- Milliseconds of variance and ferns on the device, on the first frame.
+local function stages(options, box, device)
+  local tracker = c.object("tld", { seed = 1 })
+  local picture = c.samples(options[1]):at(1)
+  tracker:init(picture, box)
+  local grey, blurred = tracker:prepare(picture)
+  local windows = tracker:windows()
+  local points, posteriors, least = tracker:ferns()
+  local where = weight("windows", windows)
+  local one = stage(c.window_variance { c.input { "grey", shape = grey:shape(), dtype = "u8" }, where },
+                    { windows = windows }, device)
+  local gate = one:run { grey }
+  local two = stage(c.random_ferns { weight("blurred", blurred), where, weight("points", points),
+                                     c.input { "posteriors", shape = posteriors:shape() }, weight("gate", gate),
+                                     least = least },
+                    { windows = windows, points = points, blurred = blurred, gate = gate }, device)
+  return steps(one).window_variance, steps(two).random_ferns
+end
+
+-- The product alone, and with its patches brought there.
+local function patches(device, m, n)
+  local a = c.input { "a", shape = { m, 225 } }
+  local b = c.input { "b", shape = { n, 225 } }
+  local net = c.load(c.net { name = "nearest", outputs = { c.normalized_cross_correlation { a, b } } }, { device = device })
+  return steps(net).normalized_cross_correlation, net:time(30).ms_median
+end
+
+local function work(options)
+  local box = {}
+  for word in (options.box or ""):gmatch("[^,]+") do box[#box + 1] = tonumber(word) end
+  if #box ~= 4 then error("--box: want X,Y,WIDTH,HEIGHT", 0) end
+  local device = options.device or "cpu"
+  local core, other = frames(options, box), frames(options, box, device)
+  local variance, ferns = stages(options, box, device)
+  local nn, nn_all = patches("cpu", 2000, 500)
+  local nn_there, nn_there_all = patches(device, 2000, 500)
+  local columns = { "what", "core_ms", "device_ms", "times" }
+  local rows = { { "frame", core.wall, other.wall },
+                 { "variance", core.parts[3], variance },
+                 { "ferns", core.parts[4], ferns },
+                 { "2000 x 500 patches", nn, nn_there },
+                 { "the same, brought there", nn_all, nn_there_all },
+                 { "picture (always on a core)", core.parts[1], other.parts[1] },
+                 { "flow (always on a core)", core.parts[2], other.parts[2] } }
+  for _, row in ipairs(rows) do row[4] = row[2] and row[3] and row[2] / row[3] end
+  if options.json then
+    for _, row in ipairs(rows) do
+      print(json.encode({ what = row[1], core_ms = row[2], device_ms = row[3], times = row[4], device = device }, 5))
+    end
+    return
+  end
+  print(("%s, %d windows, %d past the variance; seen in %.0f%% and %.0f%% of the frames; %s"):format(
+    core.size, core.windows, core.past, 100 * core.seen, 100 * other.seen, device))
+  experiment.print(columns, rows)
+end
+
+return function(words) return args.main(words, spec, work) end
