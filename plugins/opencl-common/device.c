@@ -162,7 +162,8 @@ cnr_status ocl_alloc(const cnr_device *device, cnr_mem *out, cnr_error *err) {
 }
 
 void ocl_free(const cnr_device *device, cnr_mem *mem) {
-    (void)device;
+    ocl_device *d = device->state;
     if (mem->handle) ocl_cl.clReleaseMemObject(mem->handle);
+    __atomic_fetch_add(&d->frees, 1, __ATOMIC_RELEASE);
     mem->handle = NULL;
 }

@@ -3,13 +3,21 @@
 
 void ocl_begin(ocl_call *call, cnr_stream *stream, const ocl_code *code) {
     *call = (ocl_call){.stream = stream, .code = code};
-    call->kernel = ocl_stream_kernel(stream, code, &call->error);
+    call->slot = ocl_stream_slot(stream, code, &call->error);
 }
 
 static void set(ocl_call *call, size_t bytes, const void *value) {
-    if (call->error == CL_SUCCESS)
-        call->error = ocl_cl.clSetKernelArg(call->kernel, call->n, bytes, value);
-    call->n++;
+    const cl_uint n = call->n++;
+    if (call->error != CL_SUCCESS) return;
+    if (n >= OCL_MOST_ARGS || bytes > OCL_MOST_ARG) {
+        call->error = ocl_cl.clSetKernelArg(call->slot->kernel, n, bytes, value);
+        return;
+    }
+    if (call->slot->args[n].bytes == bytes && memcmp(call->slot->args[n].value, value, bytes) == 0)
+        return;
+    call->error = ocl_cl.clSetKernelArg(call->slot->kernel, n, bytes, value);
+    call->slot->args[n].bytes = call->error == CL_SUCCESS ? (uint8_t)bytes : 0;
+    memcpy(call->slot->args[n].value, value, bytes);
 }
 
 void ocl_arg_image(ocl_call *call, const cnr_mem *mem) {
@@ -60,7 +68,7 @@ cnr_status ocl_launch(ocl_call *call, int64_t x, int64_t y, int64_t z, int32_t l
         for (int64_t y0 = 0; y0 < y && code == CL_SUCCESS; y0 += MOST_GROUPS) {
             const size_t from[3] = {0, (size_t)y0, (size_t)z0};
             const size_t global[3] = {row, piece(y, y0), piece(z, z0)};
-            code = ocl_cl.clEnqueueNDRangeKernel(s->queue, call->kernel, 3, from, global, local, 0,
+            code = ocl_cl.clEnqueueNDRangeKernel(s->queue, call->slot->kernel, 3, from, global, local, 0,
                                                  NULL, NULL);
         }
     return code == CL_SUCCESS ? CNR_OK

@@ -73,7 +73,8 @@ typedef struct ocl_found {
     const char *refused; /* why it can't be used; NULL */
 } ocl_found;
 
-/* One kernel of a built program. Lives as long as its device. */
+/* One kernel of a built program, for one node: streams keep its arguments from run to run. Lives as long
+ * as its device. */
 typedef struct ocl_code {
     int32_t id; /* its place in each stream's list of kernels */
     cl_program program;
@@ -96,6 +97,7 @@ typedef struct ocl_device {
     struct ocl_program *programs;
     int32_t n_codes;
     int32_t hits, misses;
+    uint32_t frees; /* of memory, so far */
 } ocl_device;
 
 enum { OCL_BUFFER = 0, OCL_IMAGE = 1 };
@@ -200,7 +202,7 @@ void ocl_cache_store(const ocl_device *d, const ocl_key *key, const unsigned cha
 typedef struct ocl_call {
     cnr_stream *stream;
     const ocl_code *code;
-    cl_kernel kernel;
+    struct ocl_slot *slot;
     cl_uint n;
     cl_int error;
 } ocl_call;

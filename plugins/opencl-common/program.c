@@ -228,9 +228,8 @@ cnr_status ocl_code_get(const cnr_device *device, const ocl_source *source, cons
     pthread_mutex_lock(&d->lock);
     ocl_program *p = find_program(d, source, head, all);
     if (!p) status = add_program(d, source, head, all, &p, err);
-    code_node *c = p ? p->codes : NULL;
-    while (c && strcmp(c->name, name) != 0) c = c->next;
-    if (status == CNR_OK && !c) status = add_code(d, p, name, &c, err);
+    code_node *c = NULL;
+    if (status == CNR_OK) status = add_code(d, p, name, &c, err);
     if (status == CNR_OK) *out = &c->code;
     pthread_mutex_unlock(&d->lock);
     return status;

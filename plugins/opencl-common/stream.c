@@ -13,12 +13,12 @@ cnr_status ocl_stream_open(const cnr_device *device, cnr_stream *stream, cnr_err
     pthread_mutex_unlock(&d->lock);
     ocl_stream *s = ocl_host->alloc(sizeof *s);
     if (!s) return ocl_host->fail(err, CNR_E_MEMORY, device->name, "no memory for a stream");
-    *s = (ocl_stream){.n = n, .kernels = ocl_host->alloc((size_t)(n + 1) * sizeof(cl_kernel))};
-    if (!s->kernels) {
+    *s = (ocl_stream){.n = n, .slots = ocl_host->alloc((size_t)(n + 1) * sizeof(ocl_slot *))};
+    if (!s->slots) {
         ocl_host->free(s);
         return ocl_host->fail(err, CNR_E_MEMORY, device->name, "no memory for a stream");
     }
-    memset(s->kernels, 0, (size_t)(n + 1) * sizeof(cl_kernel));
+    memset(s->slots, 0, (size_t)(n + 1) * sizeof(ocl_slot *));
     const int timed = stream->size > offsetof(cnr_stream, flags) && stream->flags & CNR_STREAM_TIMED;
     if (timed)
         s->queue = ocl_cl.clCreateCommandQueue(d->context, d->found->device,
@@ -26,7 +26,7 @@ cnr_status ocl_stream_open(const cnr_device *device, cnr_stream *stream, cnr_err
     if (!s->queue) /* few refuse profiling, but some do: then elapsed tells nothing */
         s->queue = ocl_cl.clCreateCommandQueue(d->context, d->found->device, 0, &code);
     if (!s->queue) {
-        ocl_host->free(s->kernels);
+        ocl_host->free(s->slots);
         ocl_host->free(s);
         return ocl_fail(err, device->name, "clCreateCommandQueue", code);
     }
@@ -40,28 +40,47 @@ void ocl_stream_close(cnr_stream *stream) {
     ocl_stream *s = stream->state;
     if (!s) return;
     ocl_cl.clFinish(s->queue);
-    for (int32_t i = 0; i < s->n; i++)
-        if (s->kernels[i]) ocl_cl.clReleaseKernel(s->kernels[i]);
+    for (int32_t i = 0; i < s->n; i++) {
+        if (s->slots[i]) ocl_cl.clReleaseKernel(s->slots[i]->kernel);
+        ocl_host->free(s->slots[i]);
+    }
     ocl_cl.clReleaseCommandQueue(s->queue);
-    ocl_host->free(s->kernels);
+    ocl_host->free(s->slots);
     ocl_host->free(s);
     stream->state = NULL;
 }
 
-cl_kernel ocl_stream_kernel(cnr_stream *stream, const ocl_code *code, cl_int *error) {
+static ocl_slot *make_slot(const ocl_code *code, cl_int *error) {
+    ocl_slot *slot = ocl_host->alloc(sizeof *slot);
+    *error = CL_OUT_OF_HOST_MEMORY;
+    if (!slot) return NULL;
+    memset(slot, 0, sizeof *slot);
+    slot->kernel = ocl_cl.clCreateKernel(code->program, code->kernel, error);
+    if (slot->kernel) return slot;
+    ocl_host->free(slot);
+    return NULL;
+}
+
+ocl_slot *ocl_stream_slot(cnr_stream *stream, const ocl_code *code, cl_int *error) {
     ocl_stream *s = stream->state;
+    const ocl_device *d = stream->device->state;
     *error = CL_SUCCESS;
     if (code->id >= s->n) { /* planned after this stream was opened */
-        cl_kernel *grown = ocl_host->resize(s->kernels, (size_t)(code->id + 1) * sizeof *grown);
+        ocl_slot **grown = ocl_host->resize(s->slots, (size_t)(code->id + 1) * sizeof *grown);
         *error = CL_OUT_OF_HOST_MEMORY;
         if (!grown) return NULL;
         memset(grown + s->n, 0, (size_t)(code->id + 1 - s->n) * sizeof *grown);
-        s->kernels = grown;
+        s->slots = grown;
         s->n = code->id + 1;
     }
-    if (!s->kernels[code->id])
-        s->kernels[code->id] = ocl_cl.clCreateKernel(code->program, code->kernel, error);
-    return s->kernels[code->id];
+    ocl_slot *slot = s->slots[code->id];
+    if (!slot) slot = s->slots[code->id] = make_slot(code, error);
+    const uint32_t frees = __atomic_load_n(&d->frees, __ATOMIC_ACQUIRE);
+    if (slot && slot->frees != frees) {
+        memset(slot->args, 0, sizeof slot->args);
+        slot->frees = frees;
+    }
+    return slot;
 }
 
 /* ---- transfers; the host's side may be used again after a sync ---- */
