@@ -12,3 +12,37 @@ __kernel void softmax(__global const float *x, int x_at, __global float *y, int 
     for (int i = 0; i < n; i++) sum += exp(from[i * step] - largest);
     for (int i = 0; i < n; i++) to[i * step] = exp(from[i * step] - largest) / sum;
 }
+
+#ifdef LINE
+/* The same, a lane a work-group of LINE. */
+float gather(__local float *part, float value, int largest) {
+    const int id = get_local_id(0);
+    part[id] = value;
+    for (int apart = LINE / 2; apart > 0; apart /= 2) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (id < apart)
+            part[id] = largest ? (part[id + apart] > part[id] ? part[id + apart] : part[id])
+                               : part[id] + part[id + apart];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const float all = part[0];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    return all;
+}
+
+__attribute__((reqd_work_group_size(LINE, 1, 1)))
+__kernel void softmax_group(__global const float *x, int x_at, __global float *y, int y_at, int n,
+                            int step, int begin, int end) {
+    __local float part[LINE];
+    const int lane = begin + get_group_id(0), id = get_local_id(0);
+    const int first = lane / step * step * n + lane % step;
+    __global const float *from = x + x_at + first;
+    __global float *to = y + y_at + first;
+    float largest = -INFINITY, sum = 0.0f;
+    for (int i = id; i < n; i += LINE) largest = from[i * step] > largest ? from[i * step] : largest;
+    largest = gather(part, largest, 1);
+    for (int i = id; i < n; i += LINE) sum += exp(from[i * step] - largest);
+    sum = gather(part, sum, 0);
+    for (int i = id; i < n; i += LINE) to[i * step] = exp(from[i * step] - largest) / sum;
+}
+#endif

@@ -3,11 +3,13 @@
 
 #include "global_average_pool.cl.h"
 
+enum { POOL_LINE = 32 };
+
 typedef struct mean_state {
     const ocl_code *code;
     ocl_chain chain;
     int64_t planes, plane, channels;
-    int32_t line;
+    int32_t line, group; /* group: work-items a channel; 0: channels are work-items */
 } mean_state;
 
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
@@ -34,7 +36,11 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     s->plane = cnr_span(x, 2, x->rank);
     s->line = ocl_of(device)->tune->line;
     cnr_status status = ocl_chain_plan(node, &s->chain, head, err);
-    if (status == CNR_OK)
+    s->group = ocl_of(device)->tune->gemv_line > 1 && s->plane >= 16 ? POOL_LINE : 0;
+    if (status == CNR_OK && s->group)
+        status = ocl_code_get(device, &source, head, "-DLINE=32", "global_average_pool_group", &s->code,
+                              err);
+    else if (status == CNR_OK)
         status = ocl_code_get(device, &source, head, "", "global_average_pool", &s->code, err);
     if (status == CNR_OK) *state = s;
     else ocl_host->free(s);
@@ -54,6 +60,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     ocl_arg_int(&call, begin);
     ocl_arg_int(&call, end);
     ocl_chain_args(&call, &s->chain, run->node);
+    if (s->group) return ocl_launch(&call, (end - begin) * s->group, 1, 1, s->group, err);
     return ocl_launch(&call, end - begin, 1, 1, s->line, err);
 }
 

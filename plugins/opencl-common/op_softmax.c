@@ -3,10 +3,12 @@
 
 #include "softmax.cl.h"
 
+enum { SOFTMAX_LINE = 128 };
+
 typedef struct softmax_state {
     const ocl_code *code;
     int64_t lanes, n, step, each; /* each: lanes of one index of axis 0 */
-    int32_t line;
+    int32_t line, group; /* group: work-items a lane; 0: lanes are work-items */
 } softmax_state;
 
 static int32_t axis_of(const cnr_node *node) {
@@ -36,7 +38,10 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     s->lanes = cnr_span(x, 0, axis) * s->step;
     s->each = x->dim[0] > 0 ? s->lanes / x->dim[0] : 0;
     s->line = ocl_of(device)->tune->line;
-    const cnr_status status = ocl_code_get(device, &source, NULL, "", "softmax", &s->code, err);
+    s->group = ocl_of(device)->tune->gemv_line > 1 && s->n >= 64 ? SOFTMAX_LINE : 0;
+    const cnr_status status =
+        s->group ? ocl_code_get(device, &source, NULL, "-DLINE=128", "softmax_group", &s->code, err)
+                 : ocl_code_get(device, &source, NULL, "", "softmax", &s->code, err);
     if (status == CNR_OK) *state = s;
     else ocl_host->free(s);
     return status;
@@ -54,6 +59,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     ocl_arg_int(&call, s->step);
     ocl_arg_int(&call, begin);
     ocl_arg_int(&call, end);
+    if (s->group) return ocl_launch(&call, (end - begin) * s->group, 1, 1, s->group, err);
     return ocl_launch(&call, end - begin, 1, 1, s->line, err);
 }
 

@@ -69,6 +69,7 @@ void ocl_window_args(ocl_call *call, const ocl_shape *s);
     X(ocl_gemm_buffer) X(ocl_gemm_image) X(ocl_gemm_plain)                                     \
     X(ocl_matmul_buffer) X(ocl_matmul_image) X(ocl_matmul_plain)                               \
     X(ocl_max_pool) X(ocl_average_pool) X(ocl_global_average_pool) X(ocl_softmax) X(ocl_lrn)   \
+    X(ocl_lrn_within)                                                                          \
     X(ocl_dense_gemv) X(ocl_gemm_gemv) X(ocl_matmul_gemv)                                      \
     X(ocl_dense_sparse) X(ocl_gemm_sparse)                                                     \
     X(ocl_conv_tile_0) X(ocl_conv_tile_1) X(ocl_conv_tile_2) X(ocl_conv_tile_3)                \
@@ -76,7 +77,7 @@ void ocl_window_args(ocl_call *call, const ocl_shape *s);
     X(ocl_conv_panel_4) X(ocl_conv_panel_5)                                                    \
     X(ocl_conv_tile_4) X(ocl_conv_tile_5) X(ocl_conv_tile_6) X(ocl_conv_tile_7)                \
     X(ocl_window_variance) X(ocl_random_ferns) X(ocl_correlation)                             \
-    X(ocl_concat) X(ocl_channel_affine) X(ocl_elementwise) X(ocl_view)
+    X(ocl_move) X(ocl_concat) X(ocl_channel_affine) X(ocl_elementwise) X(ocl_view)
 
 #define X(name) extern const cnr_kernel name;
 OCL_KERNEL_LIST(X)

@@ -1,0 +1,222 @@
+/* Operators that only move elements (transpose, slice, split, shuffles, resize to the nearest), and
+ * resize by straight lines. Where each output comes from is asked of the operator's own reference, which
+ * is given elements that tell their places: one kernel for all, and no second reading of attributes. */
+#include "support.h"
+
+#include "move.cl.h"
+
+#include <math.h>
+
+enum { MOST = 1 << 24, MOST_OUTPUTS = 16 }; /* places that a float tells exactly */
+
+typedef struct move_state {
+    const ocl_code *code[MOST_OUTPUTS];
+    int32_t line, between;
+} move_state;
+
+static const char *const movers[] = {"transpose", "slice", "split", "channel_shuffle",
+                                     "depth_to_space", "space_to_depth", "crop", "expand", "tile",
+                                     "resize", "upsample", "reorg"};
+
+static int word_is(const cnr_node *node, const char *name, const char *word) {
+    const cnr_attr *a = cnr_attr_find(node, name);
+    const char *const *choices = NULL;
+    for (int32_t i = 0; i < node->desc->n_attrs; i++)
+        if (strcmp(node->desc->attrs[i].name, name) == 0) choices = node->desc->attrs[i].choices;
+    return a && choices && strcmp(choices[a->i], word) == 0;
+}
+
+static int is_resize(const cnr_node *node) {
+    return strcmp(node->desc->name, "resize") == 0 || strcmp(node->desc->name, "upsample") == 0;
+}
+
+/* 0: not for this kernel; 1: it moves; 2: it lies between, along the last two axes. */
+static int kind_of(const cnr_node *node) {
+    const cnr_tensor *x = cnr_own_input(node, 0), *y = node->outputs[0];
+    int known = 0;
+    for (size_t i = 0; i < sizeof movers / sizeof movers[0]; i++)
+        known |= strcmp(node->desc->name, movers[i]) == 0;
+    if (!known || !CNR_HAS(node->desc, reference) || !x || node->n_outputs > MOST_OUTPUTS) return 0;
+    for (int32_t i = -1; i < node->n_outputs; i++) {
+        const cnr_tensor *t = i < 0 ? x : node->outputs[i];
+        if (!t || !cnr_is_plain(t, 1u << CNR_f32) || cnr_count(t) <= 0 || cnr_count(t) >= MOST) return 0;
+    }
+    if (!ocl_rest_is_constant(node)) return 0;
+    if (!is_resize(node)) return 1;
+    if (word_is(node, "coordinate_transformation_mode", "tf_crop_and_resize")) return 0;
+    if (word_is(node, "mode", "nearest")) return 1;
+    if (word_is(node, "mode", "cubic") || cnr_attr_int(node, "antialias") != 0 || x->rank < 3) return 0;
+    for (int32_t i = 0; i < x->rank - 2; i++)
+        if (x->dim[i] != y->dim[i]) return 0;
+    return 2;
+}
+
+static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+    (void)device;
+    if (!kind_of(node)) return cnr_refuse(out, "it does not only move f32 elements, by constants");
+    cnr_take(node, out, 300);
+    for (int32_t i = 1; i < cnr_own_inputs(node) && i < 32; i++)
+        if (node->inputs[i]) out->prepared |= 1u << i;
+    return CNR_OK;
+}
+
+static int64_t outputs_of(const cnr_node *node) {
+    int64_t n = 0;
+    for (int32_t i = 0; i < node->n_outputs; i++) n += cnr_count(node->outputs[i]);
+    return n;
+}
+
+static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
+                               cnr_error *err) {
+    const cnr_tensor *y = node->outputs[0];
+    (void)device, (void)err;
+    if (kind_of(node) == 2)
+        out->bytes = (uint64_t)(y->dim[y->rank - 1] + y->dim[y->rank - 2]) * 2 * sizeof(float);
+    else out->bytes = (uint64_t)outputs_of(node) * 4;
+    return CNR_OK;
+}
+
+/* ---- asking the reference ---- */
+
+typedef struct question { /* a node like another, whose data are ours */
+    cnr_node node;
+    cnr_tensor x, y[MOST_OUTPUTS];
+    const cnr_tensor *inputs[32];
+    cnr_tensor *outputs[MOST_OUTPUTS];
+    float *room;
+    void *work;
+} question;
+
+static cnr_status begin(question *q, const cnr_node *node, cnr_error *err) {
+    const int64_t in = cnr_count(node->inputs[0]);
+    const uint64_t work = CNR_HAS(node->desc, reference_workspace) ? node->desc->reference_workspace(node) : 0;
+    q->node = *node;
+    q->node.inputs = q->inputs;
+    q->node.outputs = (const cnr_tensor *const *)q->outputs;
+    q->node.n_inputs = cnr_own_inputs(node);
+    q->node.n_epilogue = 0;
+    q->x = *node->inputs[0];
+    for (int32_t i = 0; i < q->node.n_inputs; i++) q->inputs[i] = node->inputs[i];
+    q->inputs[0] = &q->x;
+    q->room = ocl_host->alloc((size_t)(in + outputs_of(node)) * sizeof *q->room);
+    q->work = ocl_host->alloc((size_t)work + 1);
+    if (!q->room || !q->work)
+        return ocl_host->fail(err, CNR_E_MEMORY, node->name, "no memory for its places");
+    q->x.data = q->room;
+    float *at = q->room + in;
+    for (int32_t i = 0; i < node->n_outputs; i++) {
+        q->y[i] = *node->outputs[i];
+        q->y[i].data = at;
+        q->outputs[i] = &q->y[i];
+        at += cnr_count(&q->y[i]);
+    }
+    return CNR_OK;
+}
+
+static cnr_status ask(question *q, cnr_error *err) {
+    const cnr_run run = {.size = sizeof run, .range_axis = -1, .node = &q->node, .outputs = q->outputs,
+                         .workspace_data = q->work};
+    return q->node.desc->reference(&run, err);
+}
+
+static void end(question *q) {
+    ocl_host->free(q->room);
+    ocl_host->free(q->work);
+}
+
+/* Along an axis: a ramp tells between which two an output lies, and a comb how far. */
+static cnr_status lines(question *q, int32_t axis, float *table, cnr_error *err) {
+    const cnr_tensor *x = &q->x, *y = &q->y[0];
+    const int64_t n = y->dim[axis], inner = cnr_span(x, axis + 1, x->rank), step = cnr_span(y, axis + 1, y->rank);
+    const float *answer = y->data;
+    for (int32_t comb = 0; comb < 2; comb++) {
+        for (int64_t i = 0; i < cnr_count(x); i++) {
+            const int64_t k = i / inner % x->dim[axis];
+            q->room[i] = (float)(comb ? k % 2 : k);
+        }
+        CNR_TRY(ask(q, err));
+        for (int64_t i = 0; i < n; i++) {
+            const float v = answer[i * step];
+            if (!comb) table[2 * i] = floorf(v);
+            else table[2 * i + 1] = fmodf(table[2 * i], 2) == 0 ? v : 1 - v;
+        }
+    }
+    return CNR_OK;
+}
+
+static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob, cnr_error *err) {
+    question *q = ocl_host->alloc(sizeof *q);
+    const cnr_tensor *y = node->outputs[0];
+    (void)device;
+    if (!q) return ocl_host->fail(err, CNR_E_MEMORY, node->name, "no memory for its places");
+    memset(q, 0, sizeof *q);
+    cnr_status status = begin(q, node, err);
+    if (status == CNR_OK && kind_of(node) == 2) {
+        float *rows = blob, *columns = rows + 2 * y->dim[y->rank - 2];
+        status = lines(q, y->rank - 2, rows, err);
+        if (status == CNR_OK) status = lines(q, y->rank - 1, columns, err);
+    } else if (status == CNR_OK) {
+        const int64_t in = cnr_count(&q->x), n = outputs_of(node);
+        int32_t *table = blob;
+        for (int64_t i = 0; i < in; i++) q->room[i] = (float)(i + 1); /* 0: of no element */
+        status = ask(q, err);
+        for (int64_t i = 0; i < n && status == CNR_OK; i++) table[i] = (int32_t)q->room[in + i] - 1;
+    }
+    end(q);
+    ocl_host->free(q);
+    return status;
+}
+
+static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
+                       void **state, cnr_error *err) {
+    static const ocl_source source = OCL_SOURCE("common/move.cl", move_cl);
+    (void)workspace;
+    move_state *s = cnr_state(ocl_host, node, sizeof *s, err);
+    if (!s) return CNR_E_MEMORY;
+    cnr_status status = CNR_OK;
+    s->line = ocl_of(device)->tune->line;
+    s->between = kind_of(node) == 2;
+    for (int32_t i = 0; i < node->n_outputs && status == CNR_OK; i++)
+        status = ocl_code_get(device, &source, NULL, "", s->between ? "move_between" : "move_by_table",
+                              &s->code[i], err);
+    if (status == CNR_OK) *state = s;
+    else ocl_host->free(s);
+    return status;
+}
+
+static cnr_status run_between(const cnr_run *run, const move_state *s, cnr_error *err) {
+    const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
+    const int32_t r = x->rank;
+    const int64_t in[4] = {x->dim[r - 2], x->dim[r - 1]}, out[4] = {y->dim[r - 2], y->dim[r - 1]};
+    ocl_call call;
+    ocl_begin(&call, run->stream, s->code[0]);
+    ocl_arg_buffer(&call, &x->mem);
+    ocl_arg_buffer(&call, run->blob);
+    ocl_arg_buffer(&call, &y->mem);
+    ocl_arg_longs(&call, in, 4);
+    ocl_arg_longs(&call, out, 4);
+    return ocl_launch(&call, out[0] * out[1], cnr_span(y, 0, r - 2), 1, s->line, err);
+}
+
+static cnr_status run(const cnr_run *run, cnr_error *err) {
+    const move_state *s = run->state;
+    cnr_mem table = *run->blob;
+    if (s->between) return run_between(run, s, err);
+    for (int32_t i = 0; i < run->node->n_outputs; i++) {
+        const int64_t n = cnr_count(run->outputs[i]);
+        ocl_call call;
+        ocl_begin(&call, run->stream, s->code[i]);
+        ocl_arg_buffer(&call, &run->node->inputs[0]->mem);
+        ocl_arg_buffer(&call, &table);
+        ocl_arg_buffer(&call, &run->outputs[i]->mem);
+        ocl_arg_int(&call, n);
+        CNR_TRY(ocl_launch(&call, n, 1, 1, s->line, err));
+        table.offset += (uint64_t)n * 4;
+    }
+    return CNR_OK;
+}
+
+const cnr_kernel ocl_move = {
+    .size = sizeof(cnr_kernel), .version = 1, .name = "move_f32", .op = CNR_ANY_OP, .accepts = accepts,
+    .prepare_size = prepare_size, .prepare = prepare, .plan = plan, .unplan = ocl_free_state,
+    .run = run};
