@@ -4,7 +4,7 @@
  *   device.c   open, memory              stream.c   queue, transfers, events
  *   program.c  sources -> kernels        cache.c    binaries on disk
  *   launch.c   arguments and launches    chain.c    epilogues as source
- *   probe.c    drivers that crash
+ *   probe.c    drivers that crash        facts.c    what `cnnrun devices` tells
  *   support.c  shapes, ranges            op_NAME.c  host side of an operator's kernels
  *
  * A plugin of a vendor adds its description, its scores and its tuning numbers. Each plugin has
@@ -147,13 +147,16 @@ void ocl_event_free(const cnr_device *device, void *event);
 int64_t ocl_elapsed(const cnr_device *device, void *from, void *to);
 void ocl_flush(cnr_stream *stream);
 
+/* ---- facts.c ---- */
+cnr_status ocl_facts(int32_t index, cnr_stream *stream, cnr_fact_fn tell, void *arg, cnr_error *err);
+
 #define OCL_CLASS_HOOKS                                                                       \
     .size = sizeof(cnr_device_class), .family = "opencl", .count = ocl_count,                 \
     .close = ocl_device_close, .alloc = ocl_alloc, .free = ocl_free, .map = ocl_map,          \
     .unmap = ocl_unmap, .write = ocl_write, .read = ocl_read, .copy = ocl_copy,               \
     .stream_open = ocl_stream_open, .stream_close = ocl_stream_close, .sync = ocl_sync,       \
     .record = ocl_record, .wait = ocl_wait, .await = ocl_await, .event_free = ocl_event_free, \
-    .elapsed = ocl_elapsed, .flush = ocl_flush
+    .elapsed = ocl_elapsed, .flush = ocl_flush, .facts = ocl_facts
 
 /* What a plugin exports that registers `device_class` and the kernels for it and its tables. */
 #define OCL_PLUGIN(device_class, plugin_name, tunes, n_tunes, text)               \
