@@ -1,8 +1,26 @@
-/* What only moves values, on channels in blocks: joined and cut along the channels, enlarged. Where
- * pieces can lie in each other, the planner leaves the step out. */
+/* What only moves values, plain or on channels in blocks: joined, dealt out and cut along the channels,
+ * enlarged. Where pieces can lie in each other, the planner leaves the step out. */
 #include "blocked.h"
 
+/* Floats of a task. */
+#define TASK ((int64_t)1 << 13)
+
 static int has_block(int32_t block) { return block >= cnr_min(8, neon_uk->vl) && block <= 16; }
+
+/* Into how many tasks the channels of an image are cut, in whole blocks. */
+static int64_t parts_of(const cnr_tensor *y) {
+    const int64_t units = y->dim[1] / cnr_max(1, y->block);
+    const int64_t floats = cnr_span(y, 1, y->rank);
+    return cnr_max(1, cnr_min(units, floats / TASK));
+}
+
+/* Channels [*c0, *c1) of image *n are task i's. */
+static void part_of(const cnr_tensor *y, int64_t i, int64_t *n, int64_t *c0, int64_t *c1) {
+    const int64_t b = cnr_max(1, y->block), units = y->dim[1] / b, parts = parts_of(y), k = i % parts;
+    *n = i / parts;
+    *c0 = k * units / parts * b;
+    *c1 = (k + 1) * units / parts * b;
+}
 
 /* ---- concat ---- */
 
@@ -10,16 +28,16 @@ static cnr_status concat_accepts(const cnr_device *device, const cnr_node *node,
     const cnr_tensor *y = node->outputs[0];
     int32_t block = 0;
     (void)device;
-    if (!cnr_all_plain(node, 1u << CNR_f32)) return cnr_refuse(out, NEON_WANTS_F32);
+    if (!cnr_all_plain(node, 1u << CNR_f32) || node->n_epilogue)
+        return cnr_refuse(out, NEON_WANTS_F32);
     if (y->rank < 3 || cnr_axis(cnr_attr_int(node, "axis"), y->rank) != 1)
         return cnr_refuse(out, "channels are joined otherwise");
     for (int32_t i = 0; i < node->n_inputs; i++) {
         const int32_t b = out->in_block[i];
         if (b > 1 && (!block || b < block)) block = b;
     }
-    if (block < 2) return cnr_refuse(out, "channels in blocks are wanted");
     for (int32_t i = 0; i < node->n_inputs; i++)
-        if (!node->inputs[i] || node->inputs[i]->dim[1] % block)
+        if (!node->inputs[i] || (block && node->inputs[i]->dim[1] % block))
             return cnr_refuse(out, "no block divides all inputs");
     cnr_take(node, out, 600);
     for (int32_t i = 0; i < node->n_inputs; i++) out->in_block[i] = block;
@@ -27,24 +45,66 @@ static cnr_status concat_accepts(const cnr_device *device, const cnr_node *node,
     return CNR_OK;
 }
 
-static void one_piece(void *arg, int64_t piece, int32_t thread) {
+static void join_part(void *arg, int64_t i, int32_t thread) {
     const cnr_run *run = arg;
     const cnr_tensor *y = run->outputs[0];
-    const int64_t image = piece / run->node->n_inputs, i = piece % run->node->n_inputs;
     const int64_t plane = cnr_span(y, 2, y->rank);
-    int64_t at = image * y->dim[1];
+    int64_t n, c0, c1, at = 0; /* at: the input's first channel in the output */
     (void)thread;
-    for (int64_t k = 0; k < i; k++) at += run->node->inputs[k]->dim[1];
-    const cnr_tensor *x = run->node->inputs[i];
-    const int64_t n = x->dim[1] * plane;
-    const float *from = neon_floats(x) + image * n;
-    float *to = (float *)y->data + at * plane;
-    if (from != to) memcpy(to, from, (size_t)n * sizeof *to);
+    part_of(y, i, &n, &c0, &c1);
+    for (int32_t k = 0; k < run->node->n_inputs; k++) {
+        const cnr_tensor *x = run->node->inputs[k];
+        const int64_t from = cnr_max(c0, at), to = cnr_min(c1, at + x->dim[1]);
+        const float *source = neon_floats(x) + (n * x->dim[1] + from - at) * plane;
+        float *target = (float *)y->data + (n * y->dim[1] + from) * plane;
+        if (from < to && source != target)
+            memcpy(target, source, (size_t)((to - from) * plane) * sizeof *target);
+        at += x->dim[1];
+    }
 }
 
 static cnr_status concat_run(const cnr_run *run, cnr_error *err) {
     (void)err;
-    cnr_parallel(run->stream, run->outputs[0]->dim[0] * run->node->n_inputs, one_piece, (void *)run);
+    cnr_parallel(run->stream, run->outputs[0]->dim[0] * parts_of(run->outputs[0]), join_part,
+                 (void *)run);
+    return CNR_OK;
+}
+
+/* ---- channel_shuffle ---- */
+
+static cnr_status shuffle_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+    const cnr_tensor *x = cnr_own_input(node, 0);
+    const int32_t block = out->in_block[0];
+    (void)device;
+    if (!x || x->rank < 3 || node->n_epilogue || !neon_all_f32(node))
+        return cnr_refuse(out, NEON_WANTS_F32);
+    cnr_take(node, out, 600);
+    out->in_block[0] = out->out_block[0] = has_block(block) ? block : 0;
+    return CNR_OK;
+}
+
+static void shuffle_part(void *arg, int64_t i, int32_t thread) {
+    const cnr_run *run = arg;
+    const cnr_tensor *x = run->node->inputs[0], *y = run->outputs[0];
+    const int64_t plane = cnr_span(y, 2, y->rank), b = cnr_max(1, y->block), channels = y->dim[1];
+    const int64_t group = cnr_max(1, cnr_attr_int(run->node, "group")), each = channels / group;
+    int64_t n, c0, c1;
+    (void)thread;
+    part_of(y, i, &n, &c0, &c1);
+    for (int64_t c = c0; c < c1; c++) {
+        const int64_t k = c % group * each + c / group, image = n * channels * plane;
+        const float *from = neon_floats(x) + image + k / b * plane * b + k % b;
+        float *to = (float *)y->data + image + c / b * plane * b + c % b;
+        if (b == 1) memcpy(to, from, (size_t)plane * sizeof *to);
+        else
+            for (int64_t p = 0; p < plane * b; p += b) to[p] = from[p];
+    }
+}
+
+static cnr_status shuffle_run(const cnr_run *run, cnr_error *err) {
+    (void)err;
+    cnr_parallel(run->stream, run->outputs[0]->dim[0] * parts_of(run->outputs[0]), shuffle_part,
+                 (void *)run);
     return CNR_OK;
 }
 
@@ -173,6 +233,7 @@ static cnr_status resize_run(const cnr_run *run, cnr_error *err) {
         .size = sizeof(cnr_kernel), .version = 1, .name = kernel_name, .op = op_name,            \
         .device = "cpu-neon", .accepts = which##_accepts, .run = which##_run}
 
-MOVE(neon_concat_blocked, "concat_f32_blocked", "concat", concat);
+MOVE(neon_concat, "concat_f32", "concat", concat);
+MOVE(neon_channel_shuffle, "channel_shuffle_f32", "channel_shuffle", shuffle);
 MOVE(neon_resize_blocked, "resize_f32_blocked", "resize", resize);
 MOVE(neon_slice_blocked, "slice_f32_blocked", CNR_ANY_OP, slice);

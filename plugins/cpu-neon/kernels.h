@@ -25,7 +25,8 @@
     X(neon_average_pool_blocked)  \
     X(neon_global_average_pool_blocked) \
     X(neon_global_max_pool_blocked) \
-    X(neon_concat_blocked)        \
+    X(neon_concat)                \
+    X(neon_channel_shuffle)       \
     X(neon_resize_blocked)        \
     X(neon_slice_blocked)         \
     X(neon_channelwise_blocked)   \
