@@ -1,6 +1,7 @@
 #!/bin/sh
 # The same set-up as demo.sh, then every test: the plain build; address and undefined-behaviour
-# sanitisers with failing allocations; the thread sanitiser; clang's warnings and the fuzz targets.
+# sanitisers with failing allocations; the thread sanitiser; clang's warnings; AArch64 under qemu; and
+# the fuzz targets.
 . "$(dirname "$0")/setup.sh"
 install_packages
 started=$(date +%s)
@@ -24,7 +25,7 @@ suite() {
     say "suite $name took $took s of its budget of $budget s$over"
 }
 programs() { find "$1/tests" -type f -name 'test_*' -perm -u+x | sort; }
-scripts() { find tests -name '*.t' ! -path 'tests/fuzz/*' | sort; }
+scripts() { find tests -name '*.t' ! -path 'tests/fuzz/*' ! -path 'tests/cross/*' | sort; }
 
 build build ""
 suite plain 600 build $(programs build) $(scripts)
@@ -42,6 +43,29 @@ suite threads 200 build-tsan $(for test in $threaded; do echo "build-tsan/tests/
 # clang's warnings are errors; nothing of this build is run
 build build-clang "" -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ \
     -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O0
+
+# AArch64: the same sources for another processor, run by qemu. Debian's Lua for it is unpacked, not
+# installed; where it cannot be had the suite skips.
+cross=build-aarch64
+if [ ! -d $cross/lua ]; then
+    say "fetching Lua for AArch64"
+    (
+        mkdir -p $cross/fetched && cd $cross/fetched || exit
+        sudo=
+        [ "$(id -u)" = 0 ] || sudo=sudo
+        if ! apt-cache show liblua5.4-dev:arm64 >/dev/null 2>&1; then
+            $sudo dpkg --add-architecture arm64 && $sudo apt-get update
+        fi
+        apt-get download liblua5.4-dev:arm64 && dpkg -x liblua5.4-dev_*_arm64.deb ../lua
+    ) >"$log.cross" 2>&1 || { tail -n 5 "$log.cross" >&2; say "no Lua for AArch64"; }
+    rm -f "$log.cross"
+fi
+if [ -d $cross/lua ]; then
+    t=plugins.cpu-neon.test
+    build $cross "cnnrun cpu-neon ops-std ${t}_matrix ${t}_pool ${t}_elementwise ${t}_conv" \
+        -DCMAKE_TOOLCHAIN_FILE="$PWD/tests/cross/aarch64.cmake" -DCNNRUN_CROSS_LUA="$PWD/$cross/lua"
+fi
+suite aarch64 120 build tests/cross/aarch64.t
 
 # each road for a few seconds; tests/fuzz/run.sh 600 is the long way
 suite fuzz 300 build tests/fuzz/fuzz.t

@@ -1,0 +1,52 @@
+#!/usr/bin/env perl
+# The same sources on AArch64, run by qemu: kernels against their references, nets against this machine's.
+use strict;
+use warnings;
+use FindBin;
+use File::Temp 'tempdir';
+use Test::More;
+
+my $root = "$FindBin::Bin/../..";
+my $build = $ENV{CNNRUN_BUILD} // "$root/build";
+my $cross = $ENV{CNNRUN_AARCH64} // "$root/build-aarch64";
+my @qemu = ('qemu-aarch64-static', '-L', '/usr/aarch64-linux-gnu');
+my $there = grep { -x "$_/$qemu[0]" } split /:/, $ENV{PATH};
+plan skip_all => "no $qemu[0]" unless $there;
+plan skip_all => "no $cross/cnnrun: tools/test.sh builds it" unless -x "$cross/cnnrun";
+
+sub output {
+    open my $pipe, '-|', @_ or return "could not start $_[0]: $!";
+    local $/;
+    my $text = <$pipe>;
+    return close $pipe ? $text : ($text // '') . "\nended with $?";
+}
+
+for my $name (qw(matrix pool elementwise conv)) {
+    my $text = output(@qemu, "$cross/tests/plugins/cpu-neon/test_$name");
+    my ($plan) = $text =~ /^1\.\.(\d+)$/m;
+    my @bad = $text =~ /^(not ok.*|ended with.*)$/mg;
+    my $good = () = $text =~ /^ok /mg;
+    ok(!@bad && $plan && $good == $plan && $plan > 50, "$name: kernels agree with the references")
+        or diag("$good of ", $plan // 'no', " tests, @bad");
+}
+
+# Numbers of both machines, and how far apart they are, of the largest.
+my $dir = tempdir(CLEANUP => 1);
+sub answers {
+    my ($net, $weights, $picture) = @_;
+    my @net = ("$root/tests/cross/answers.lua", "$root/scripts/nets/$net.lua", $weights);
+    my @here = split ' ', output("$build/cnnrun", @net, $picture, "$dir/$net.npy");
+    my @there = split ' ', output(@qemu, "$cross/cnnrun", @net, "$dir/$net.npy");
+    my ($top, $far) = (0, 0);
+    for my $i (0 .. $#here) {
+        $top = $i if $here[$i] > $here[$top];
+        my $d = abs($here[$i] - ($there[$i] // 'nan'));
+        $far = $d unless $d <= $far;
+    }
+    ok(@here > 1 && @here == @there && $far <= 1e-5 * $here[$top], "$net: the same answers")
+        or diag("$far apart, of $here[$top]; ", scalar @here, ' and ', scalar @there, ' numbers');
+    return (sort { $there[$b] <=> $there[$a] } 0 .. $#there)[0];
+}
+is(answers('lenet5', '-', "$root/scripts/nets/digits/three.png"), 3, 'a three is a three');
+answers('squeezenet_v1_1', 'random:1', "$root/scripts/nets/digits/seven.png");
+done_testing();
