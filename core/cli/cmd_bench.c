@@ -1,7 +1,9 @@
 /* cnnrun bench: how fast a net runs, how much memory it takes, and which steps take the time. */
 #include "core/cli/cli.h"
+#include "core/lua/script.h"
+#include <math.h>
 
-typedef struct bench { cnr_profile_options o; bool no_energy; } bench;
+typedef struct bench { cnr_profile_options o; bool no_energy; const char *product; } bench;
 static const cnri_option options[] = {
     CNRI_OPTION(bench, o.batch, "--batch", "N", "pictures at a time (1)", .min = 1,
                 .max = 65536),
@@ -12,6 +14,11 @@ static const cnri_option options[] = {
                 "the time of each step, from runs of its own"),
     CNRI_OPTION(bench, o.repeat, "--repeat", NULL,
                 "with --profile: joules of each step by repeating it alone, not by its time"),
+    CNRI_OPTION(bench, o.trace, "--trace", "FILE",
+                "one more run, step by step, as Chrome's tracing and Perfetto read it",
+                .writes = true),
+    CNRI_OPTION(bench, product, "--gemm", "M,N,K",
+                "instead of a net: a product of matrices, M x K by K x N"),
     CNRI_OPTION(bench, no_energy, "--no-energy", NULL,
                 "ask no meter (where there is one, runs go on until it can tell)")};
 
@@ -36,7 +43,7 @@ static const cnri_record whole_record = {
 
 typedef struct step {
     cnr_step_timing t;
-    double ms, ms_min, gflops, share;
+    double ms, ms_min, gflops, share, peak_share, read_share;
     const char *joules_by;
     int64_t bytes;
 } step;
@@ -45,9 +52,11 @@ static const cnri_field step_fields[] = {
     CNRI_KEY_IN(step, t, kernel), CNRI_KEY_IN(step, t, device), CNRI_KEY(step, ms),
     CNRI_KEY(step, ms_min), CNRI_KEY(step, gflops), CNRI_MAYBE(step, "joules", t.joules),
     CNRI_MAYBE(step, "joules_by", joules_by), CNRI_MAYBE(step, "from", t.from),
-    CNRI_MAYBE(step, "to", t.to), CNRI_MAYBE(step, "bytes", bytes), CNRI_ASIDE(step, "share", share)};
+    CNRI_MAYBE(step, "to", t.to), CNRI_MAYBE(step, "bytes", bytes), CNRI_MAYBE(step, "peak_share", peak_share),
+    CNRI_MAYBE(step, "read_share", read_share), CNRI_ASIDE(step, "share", share)};
 static const cnri_record step_record = CNRI_RECORD(step_fields,
     "{step:5}  {node:-24} {op:-20} {kernel:-24} {device:-10} {ms:10.4f} {share:5.1%} {gflops:8.2f}"
+    "{read_share? {peak_share:6.1%} {read_share:6.1%}|              }"
     "{joules? {joules:10.4g}}{from?  {bytes} bytes, {from} to {to}|}\n");
 
 typedef struct op { cnri_op_timing t; double ms, share; } op;
@@ -72,12 +81,43 @@ static const char *joules_by(const cnr_timing *t) {
     return words[t->joules_by];
 }
 
+/* ---- what a device could do at most ---- */
+
+typedef struct peak { const char *device; double fma_gflops, read_gbs; } peak; /* NaN: it does not tell */
+
+static cnr_status measure_peak(const cnri_call *call, const char *device, peak *out, cnr_error *err) {
+    cnr_fact_list list = {.size = sizeof list};
+    *out = (peak){device, NAN, NAN};
+    if (!cnri_clock_is_real()) return CNR_OK; /* of a made-up machine nothing can be measured */
+    const cnr_status status = cnr_device_facts(call->rt, device, 1, &list, err);
+    for (int32_t i = 0; i < list.n; i++) {
+        if (strcmp(list.at[i].name, "fma_gflops") == 0) out->fma_gflops = list.at[i].value;
+        if (strcmp(list.at[i].name, "read_gbs") == 0) out->read_gbs = list.at[i].value;
+    }
+    cnr_facts_free(&list);
+    return status;
+}
+
+typedef struct peaks { peak at[16]; int32_t n; } peaks;
+
+static cnr_status peak_of(const cnri_call *call, peaks *p, const char *device, const peak **out,
+                          cnr_error *err) {
+    static const peak none = {NULL, NAN, NAN};
+    *out = &none;
+    for (int32_t i = 0; i < p->n; i++)
+        if (strcmp(p->at[i].device, device) == 0) *out = &p->at[i];
+    if ((*out)->device || p->n == (int32_t)CNRI_COUNT(p->at)) return CNR_OK;
+    *out = &p->at[p->n];
+    return measure_peak(call, device, &p->at[p->n++], err);
+}
+
 static cnr_status tell_steps(const cnri_call *call, const cnr_timing *t, cnr_error *err) {
     static const char *const titled[] = {"", "          J (counted at each step)",
                                          "          J (the run's, shared out by time)",
                                          "          J (the layer repeated)"};
     const bool titles = !call->common.json;
     double all = 0;
+    peaks found = {.n = 0};
     cnr_status status = CNR_OK;
     cnri_op_timing *ops = cnri_alloc((size_t)(t->n_steps + 1) * sizeof *ops);
     if (!ops) return cnri_fail(err, CNR_E_MEMORY, "bench", "out of memory");
@@ -85,15 +125,20 @@ static cnr_status tell_steps(const cnri_call *call, const cnr_timing *t, cnr_err
     for (int32_t i = 0; i < t->n_steps; i++) all += t->steps[i].ms;
     const double part = all > 0 ? 1 / all : 0;
     if (titles)
-        cnri_say(stdout, "\n%5s  %-24s %-20s %-24s %-10s %10s %6s %8s%s\n", "step", "node",
+        cnri_say(stdout, "\n%5s  %-24s %-20s %-24s %-10s %10s %6s %8s %6s %6s%s\n", "step", "node",
                  "operator",
-                 "kernel", "device", "ms", "share", "GFLOPS", titled[t->joules_by]);
+                 "kernel", "device", "ms", "share", "GFLOPS", "peak", "read", titled[t->joules_by]);
     for (int32_t i = 0; i < t->n_steps && !status; i++) {
         const cnr_step_timing *s = &t->steps[i];
+        const peak *most;
+        status = peak_of(call, &found, s->device, &most, err);
+        const bool runs = !s->from && s->bytes > 0 && s->ms > 0;
         const step one = {*s, rounded(s->ms), rounded(s->ms_min), rounded(gflops(s->flops, s->ms)),
-                          s->ms * part, joules_by(t),
-                          s->from ? (int64_t)s->bytes : CNRI_NONE};
-        status = cnri_tell(call, &step_record, &one, err);
+                          s->ms * part,
+                          runs ? gflops(s->flops, s->ms) / most->fma_gflops : (double)NAN,
+                          runs ? (double)s->bytes / (s->ms * 1e6) / most->read_gbs : (double)NAN,
+                          joules_by(t), s->from ? (int64_t)s->bytes : CNRI_NONE};
+        if (!status) status = cnri_tell(call, &step_record, &one, err);
     }
     if (titles) cnri_say(stdout, "\n%-20s %6s %10s\n", "operator", "steps", "ms");
     for (int32_t i = 0; i < n && !status; i++) {
@@ -104,13 +149,82 @@ static cnr_status tell_steps(const cnri_call *call, const cnr_timing *t, cnr_err
     return status;
 }
 
+/* ---- a product of matrices: a net that ships, for these sizes ---- */
+
+typedef struct product { const char *sizes; cnr_timing t; double gflops, share; } product;
+static const cnri_field product_fields[] = {
+    CNRI_FIELD(product, "gemm", sizes), CNRI_KEY_IN(product, t, device),
+    CNRI_KEY_IN(product, t, threads), CNRI_KEY_IN(product, t, runs),
+    CNRI_KEY_IN(product, t, ms_min), CNRI_KEY_IN(product, t, ms_median),
+    CNRI_KEY(product, gflops), CNRI_KEY(product, share)};
+static const cnri_record product_record = CNRI_RECORD(product_fields,
+    "{gemm} on {device}, {threads} thread{threads+s}, {runs} runs\n"
+    "time      {ms_min:.4f} ms least, {ms_median:.4f} ms median, {gflops:.2f} GFLOPS"
+    "{share?, {share:.1%} of what the device can do|}\n");
+
+/* Three sizes, as "m=M" and so on. */
+static bool read_sizes(const char *text, char words[3][32]) {
+    for (int i = 0; i < 3; i++) {
+        char number[24];
+        int64_t size;
+        const size_t n = strcspn(text, ",");
+        if (n == 0 || n >= sizeof number || (text[n] == ',') != (i < 2)) return false;
+        snprintf(number, sizeof number, "%.*s", (int)n, text);
+        if (!cnri_parse_int(number, &size) || size < 1 || size > 65536) return false;
+        snprintf(words[i], sizeof words[i], "%c=%s", "mnk"[i], number);
+        text += n + 1;
+    }
+    return true;
+}
+
+static cnr_status run_product(cnri_call *call, const bench *b, cnr_error *err) {
+    char words[3][32];
+    product p = {.sizes = b->product, .t = {.size = sizeof p.t}};
+    peak most;
+    if (!read_sizes(b->product, words))
+        return cnri_fail(err, CNR_E_ARG, "--gemm", "wanted M,N,K, each 1 to 65536, got \"%s\"", b->product);
+    char *path = cnri_lua_shipped("bench/product.lua");
+    const char **slot = cnri_push(&call->operands);
+    cnr_status status = path ? CNR_OK
+                             : cnri_fail(err, CNR_E_NOT_FOUND, "bench/product.lua", "is not installed");
+    if (slot) *slot = path;
+    for (int i = 0; i < 3 && !status; i++) {
+        const char **symbol = cnri_push(&call->common.symbols);
+        if (symbol) *symbol = words[i];
+        else status = cnri_fail(err, CNR_E_MEMORY, "bench", "out of memory");
+    }
+    if (!status) status = cnri_call_model(call, err);
+    if (!status) status = cnr_profile(call->model, &b->o, cnri_watch(call), &p.t, err);
+    cnri_watch_end(&call->watching);
+    if (!status) status = measure_peak(call, p.t.device, &most, err);
+    if (!status) {
+        p.gflops = gflops(p.t.flops, p.t.ms_min);
+        p.share = p.gflops / most.fma_gflops;
+        status = cnri_tell(call, &product_record, &p, err);
+    }
+    cnr_timing_free(&p.t);
+    call->operands.n = 0;
+    call->common.symbols.n = 0;
+    cnri_free(path);
+    return status;
+}
+
+static const char *wrong(const cnri_call *call, const void *values) {
+    const bool product = ((const bench *)values)->product != NULL;
+    if (product && call->operands.n) return "--gemm stands for the net: want one of them";
+    return product || call->operands.n ? NULL : "which net? want NET, or --gemm M,N,K";
+}
+
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     bench *b = values;
     cnr_profile_options *o = &b->o;
-    whole w = {.net = call->operands.at[0], .t = {.size = sizeof w.t}};
     if (o->warm == 0) o->warm = -1; /* none, rather than the usual number */
-    o->energy = !b->no_energy;
-    cnr_status status = cnr_profile(call->model, o, cnri_watch(call), &w.t, err);
+    o->energy = !b->no_energy && !b->product;
+    if (b->product) return run_product(call, b, err);
+    cnr_status status = cnri_call_model(call, err);
+    if (status) return status;
+    whole w = {.net = call->operands.at[0], .t = {.size = sizeof w.t}};
+    status = cnr_profile(call->model, o, cnri_watch(call), &w.t, err);
     cnri_watch_end(&call->watching);
     w.gflops = gflops(w.t.flops, w.t.ms_median);
     w.e = cnri_energy_show(w.t.energy, "a run", (double)w.t.batch);
@@ -122,14 +236,16 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 }
 
 const cnri_command cnri_cmd_bench = {
-    .name = "bench", .operands = "NET",
+    .name = "bench", .operands = "NET | --gemm M,N,K",
     .summary = "Measures a net on made-up inputs, with whatever weights it has.",
     .details = "gflops counts a multiply-accumulate as two and goes by the median. With --profile a\n"
-               "line a step follows, then one an operator. Joules are a run's and of the whole machine,\n"
+               "line a step follows, with its share of the most arithmetic and of the most bytes a second\n"
+               "that the device measures of itself (cnnrun devices), then one an operator. Joules are a run's and of the whole machine,\n"
                "where a plugin finds a meter; a line a domain follows.",
-    .results = CNRI_RESULTS(&whole_record, &cnri_energy_domain, &step_record, &op_record),
+    .results = CNRI_RESULTS(&whole_record, &cnri_energy_domain, &step_record, &op_record,
+                            &product_record),
     CNRI_OPTIONS(options), CNRI_VALUES(bench, .o = {.size = sizeof(cnr_profile_options), .batch = 1,
                                                     .runs = 20, .warm = 2}),
-    CNRI_ONE_NET(CNRI_OPENS_MODEL),
-    .run = run,
+    .max_operands = 1, .takes = CNRI_NETS | CNRI_PICTURES, .opens = CNRI_OPENS_RUNTIME,
+    .wrong = wrong, .run = run,
 };

@@ -173,6 +173,24 @@ static bool add_operand(const char *word, cnri_words *out, glob_t *found) {
     return true;
 }
 
+static int32_t count(void *arg, int32_t kind, const void *of) {
+    hearing *h = arg;
+    h->told += kind == CNRI_EVENT_PICTURE && !((const cnri_recognised *)of)->err;
+    return 0;
+}
+
+/* The same again without a word, until sensors can tell: what is too short says nothing. */
+static cnr_status repeat(hearing *h, const cnri_words *pictures, const cnr_choice *choice, int32_t top,
+                         cnr_observer observer, cnr_energy_region *region, cnr_error *err) {
+    cnr_status status = CNR_OK;
+    observer.event = count;
+    for (int32_t before = 0; region && !status && h->told > before && !cnr_energy_long_enough(region);) {
+        before = h->told;
+        status = cnri_recognise(h->call->model, pictures->at, pictures->n, choice, top, &observer, err);
+    }
+    return status;
+}
+
 /* One picture's share of it, with reading and telling it. */
 static cnr_status tell_energy(const cnri_call *call, cnr_energy *e, int32_t pictures,
                               cnr_error *err) {
@@ -205,6 +223,7 @@ static cnr_status run_pictures(cnri_call *call, void *values, cnr_error *err) {
     if (!status)
         status = cnri_recognise(call->model, pictures.at, pictures.n, &choice, (int32_t)r->top,
                                 &observer, err);
+    if (!status) status = repeat(&h, &pictures, &choice, (int32_t)r->top, observer, region, err);
     status = cnri_energy_close(region, status, h.told, &energy, err);
     if (energy) status = tell_energy(call, energy, h.told, err);
     cnri_vec_free(&pictures);

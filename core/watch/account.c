@@ -38,7 +38,9 @@ static void account(const cnri_sampled_domain *d, const cnri_told_energy *a,
 
 static void describe(const cnri_sampled_domain *d, cnr_energy_domain *out) {
     *out = (cnr_energy_domain){.size = sizeof *out, .quantity = d->desc->quantity,
-                               .meter = d->meter->meter->name, .estimated = d->desc->estimated,
+                               .meter = d->meter->meter->name,
+                               /* joules of a made-up machine are an estimate, whatever counts them */
+                               .estimated = d->desc->estimated || !cnri_clock_is_real(),
                                .period_ms = d->desc->period_ms, .idle_watts = d->idle_watts,
                                .idle_spread = d->idle_spread};
     memcpy(out->name, d->desc->name, sizeof out->name);

@@ -54,6 +54,23 @@ cnri_step_time cnri_profile_of(const cnri_profile *p, int32_t step) {
 
 /* ---- rows ---- */
 
+static double stored(const cnr_tensor *t) {
+    return !t ? 0 : (double)(t->encoding ? t->bytes : cnr_dense_bytes(t));
+}
+
+/* What a kernel reads and writes, of a range its part. */
+static uint64_t bytes_of(const cnri_step *s) {
+    double bytes = 0, part = 1;
+    if (s->kind != CNRI_STEP_KERNEL) return 0;
+    for (int32_t i = 0; i < s->view.n_inputs; i++)
+        bytes += stored(s->view.inputs[i]);
+    for (int32_t i = 0; i < s->view.n_outputs; i++)
+        bytes += stored(s->view.outputs[i]);
+    const int64_t whole = s->range_axis >= 0 ? s->view.outputs[0]->dim[s->range_axis] : 0;
+    if (whole > 0) part = (double)(s->range_end - s->range_begin) / (double)whole;
+    return (uint64_t)(bytes * part);
+}
+
 void cnri_profile_row(const cnri_profile *p, int32_t step, cnr_step_timing *out) {
     const cnri_step *s = &p->plan->steps.at[step];
     const cnri_step_time *t = &p->steps[step].time;
@@ -64,7 +81,10 @@ void cnri_profile_row(const cnri_profile *p, int32_t step, cnr_step_timing *out)
                              .flops = 2 * cnri_step_macs(p->plan, s, true)};
     if (t->runs) out->ms = (double)t->total_ns * 1e-6 / (double)t->runs;
     cnri_transfer_row moved;
-    if (!cnri_step_transfer(p->plan, step, &moved)) return;
+    if (!cnri_step_transfer(p->plan, step, &moved)) {
+        out->bytes = bytes_of(s);
+        return;
+    }
     out->from = moved.from;
     out->to = moved.to;
     out->bytes = moved.bytes;

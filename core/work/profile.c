@@ -2,6 +2,8 @@
 #include "core/watch/watch.h"
 #include "core/work/work.h"
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 
 typedef struct job {
@@ -220,11 +222,22 @@ static cnr_status take_steps(const job *j, cnr_timing *out, cnr_error *err) {
     return out->n_steps == n ? CNR_OK : no_memory(err);
 }
 
+/* Of this process: ru_maxrss, which systems without /proc have, begins with what its parent held. */
+static uint64_t high_water(void) {
+    char line[128];
+    uint64_t kib = 0;
+    FILE *file = fopen("/proc/self/status", "re");
+    while (file && fgets(line, sizeof line, file))
+        if (strncmp(line, "VmHWM:", 6) == 0) kib = strtoull(line + 6, NULL, 10);
+    if (file) fclose(file);
+    struct rusage usage = {0};
+    if (!kib && getrusage(RUSAGE_SELF, &usage) == 0) kib = (uint64_t)usage.ru_maxrss;
+    return kib * 1024;
+}
+
 static cnr_status take(const job *j, cnr_timing *out, cnr_error *err) {
     const cnr_plan *plan = j->plan;
     const cnr_device *device = plan->n_devices ? plan->devices[0] : NULL;
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
     out->device = device ? device->name : "";
     out->threads = device ? device->concurrency : 0;
     out->batch = j->o.batch;
@@ -236,7 +249,7 @@ static cnr_status take(const job *j, cnr_timing *out, cnr_error *err) {
     out->arena_bytes = plan->arena_bytes;
     out->arena_bound_bytes = plan->bound_bytes;
     out->weight_bytes = plan->weight_bytes;
-    out->peak_rss_bytes = (uint64_t)usage.ru_maxrss * 1024;
+    out->peak_rss_bytes = high_water();
     return j->steps ? take_steps(j, out, err) : CNR_OK;
 }
 
@@ -253,6 +266,7 @@ cnr_status cnr_profile(cnr_model *model, const cnr_profile_options *options,
     j.o.warm = j.o.warm < 0 ? 0 : j.o.warm ? j.o.warm : 2;
     status = prepare(&j, model, err);
     if (!status) status = measure(&j, err);
+    if (!status && j.o.trace) status = cnri_trace_run(j.session, j.o.trace, err);
     if (!status) status = take(&j, &got, err);
     if (!status) status = take_energy(&j, &got, err);
     cnr_session_close(j.session);

@@ -132,6 +132,10 @@ void cnri_made_up(cnr_tensor *t);
 typedef struct cnri_op_timing { const char *op; double ms; int32_t steps; } cnri_op_timing;
 int32_t cnri_sum_by_operator(const cnr_step_timing *steps, int32_t n, cnri_op_timing *out);
 
+/* ---- trace.c ---- */
+/* One run of the session, a line a device, as JSON that Chrome's tracing and Perfetto read. */
+cnr_status cnri_trace_run(cnr_session *s, const char *path, cnr_error *err);
+
 /* ---- energy.c ---- */
 /* The runtime's sampler, opened when first asked for; rt closes it. */
 struct cnri_sampler;
@@ -225,7 +229,7 @@ typedef struct cnri_place_options {
     const char *folder; /* where placements are kept and found again; NULL: nowhere */
     bool again;    /* even if one is kept there */
 } cnri_place_options;
-typedef struct cnri_place_row { char name[32]; double seconds, joules, watts, edp; } cnri_place_row;
+typedef cnr_share_row cnri_place_row;
 typedef struct cnri_place_node { char *node; cnri_part *parts; int32_t n; } cnri_place_node;
 typedef struct cnri_placing {
     CNRI_VEC(cnri_place_row) alone; /* the net on each device; joules NaN: unmeasured */

@@ -70,10 +70,25 @@ static void close_meter(void *state) {
     gauge_host->free(m);
 }
 
+/* A board that says which machine it is has nothing to say of another, though it may have the same files. */
+static int is_the_machine(const char *root) {
+    const char *wanted = gauge_host->board_text("machine");
+    char path[600], is[128] = "";
+    if (!wanted || !*wanted) return 1;
+    snprintf(path, sizeof path, "%.490s/proc/device-tree/model", strcmp(root, "/") == 0 ? "" : root);
+    FILE *file = fopen(path, "re");
+    if (!file) return 0;
+    is[fread(is, 1, sizeof is - 1, file)] = 0;
+    fclose(file);
+    return strncmp(is, wanted, strlen(wanted)) == 0;
+}
+
 static cnr_status take_units(machine *m, const char *root, cnr_error *err) {
     const int32_t n = gauge_host->board_count("model");
     if (n < 1)
         return gauge_host->fail(err, CNR_E_NOT_FOUND, "model", "no board file says what things draw");
+    if (!is_the_machine(root))
+        return gauge_host->fail(err, CNR_E_NOT_FOUND, "model", "this machine is not the board's");
     m->units = gauge_host->alloc((size_t)n * sizeof *m->units);
     if (!m->units) return gauge_host->fail(err, CNR_E_MEMORY, "model", "out of memory");
     snprintf(m->stat, sizeof m->stat, "%.490s/proc/stat", strcmp(root, "/") == 0 ? "" : root);

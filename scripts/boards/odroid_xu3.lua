@@ -2,6 +2,7 @@
 -- INA231 sensors. W18 is Hu Wang's thesis of 2018 that measured it; its rows are in rows.lua.
 local board = require "lib.board"
 local sheet, fitted, assumed = board.sheet, board.fitted, board.assumed
+local cpufreq = "/sys/devices/system/cpu/cpufreq/policy%d/scaling_cur_freq"
 local linux = "mainline Linux's device tree for the Exynos 5422"
 
 local split = {
@@ -78,5 +79,12 @@ return board.new {
     cores("a15", "four Cortex-A15", .846, .909), cores("a7", "four Cortex-A7", .154, .091),
     { name = "cpu", title = "four Cortex-A15 and four Cortex-A7", cores = 8, host = true, members = { "a15", "a7" },
       launch = assumed(10e-6, "waking threads"), split = split, transfer = free },
+  },
+  -- for meter-model, on a board whose sensors are missing or off: the same units, where Linux tells of them
+  model = {
+    { name = "a15", unit = "a15", feeds = "cpu:big", cpus = "4-7", frequency = cpufreq:format(4) },
+    { name = "a7", unit = "a7", feeds = "cpu:little", cpus = "0-3", frequency = cpufreq:format(0) },
+    { name = "gpu4", unit = "gpu4", feeds = "opencl:0", frequency = "/sys/class/devfreq/11800000.*/cur_freq" },
+    { name = "gpu2", unit = "gpu2", feeds = "opencl:1", frequency = "/sys/class/devfreq/11800000.*/cur_freq" },
   },
 }

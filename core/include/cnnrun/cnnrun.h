@@ -408,7 +408,7 @@ typedef struct cnr_evaluation {
     double top1, top5, loss;     /* the same as parts of 1; mean -log of the label's share */
     double seconds;
     int64_t labels, *confusion; /* labels x labels, [label][answer]; NULL above 1024 of them */
-    cnr_energy *energy; /* of a picture; NULL: not asked for */
+    cnr_energy *energy; /* of a picture; NULL: not asked for. All is repeated until sensors can tell */
 } cnr_evaluation;
 cnr_status cnr_evaluate(cnr_model *model, const cnr_evaluate_options *options,
                         const cnr_observer *observer, cnr_evaluation *out, cnr_error *err);
@@ -422,6 +422,7 @@ typedef struct cnr_profile_options {
                                   (0: 2, -1: none) */
     int32_t energy; /* 1: energy too, where there is a meter; runs go on until it can be told */
     int32_t repeat; /* 1: that of each step by repeating it until it can be told, not by its time */
+    const char *trace; /* a file to write one more run into, step by step, as Chrome and Perfetto read it */
 } cnr_profile_options;
 typedef struct cnr_step_timing {
     uint32_t size;
@@ -430,7 +431,7 @@ typedef struct cnr_step_timing {
     double ms, ms_min, flops; /* mean and least; a multiply-accumulate is two */
     double joules; /* a share of the run's, as told by cnr_timing.joules_by; NaN: unmeasured */
     const char *from, *to; /* of a copy: devices (NULL: it is none) */
-    uint64_t bytes;        /* that it moves */
+    uint64_t bytes;        /* that it moves; of a kernel: its inputs, weights and outputs */
 } cnr_step_timing;
 enum {
     CNR_JOULES_COUNTED = 1, /* at each step, by counters that are exact at any time (simulated ones) */
@@ -451,6 +452,35 @@ typedef struct cnr_timing {
 cnr_status cnr_profile(cnr_model *model, const cnr_profile_options *options,
                        const cnr_observer *observer, cnr_timing *out, cnr_error *err);
 void cnr_timing_free(cnr_timing *timing);
+
+/* Placement by measuring (since 1.2): the net on each device alone, what a policy makes of that, what its
+ * plan takes. The model then runs so, or on the device alone that is better. */
+typedef struct cnr_share_options {
+    uint32_t size;
+    int32_t unguarded;           /* 1: by the plan, even where one device alone is better */
+    const char *policy;          /* a file, or an installed one's name: "best" */
+    const char *const *settings; /* of it: "threshold=1", NULL-terminated; NULL: none */
+    const char *const *devices;  /* NULL-terminated; NULL: those that nets are run on unasked */
+    const char *folder;          /* where placements are kept and found again; NULL: nowhere */
+    int64_t runs, batch;         /* timed runs of each (0: 5), pictures at a time (0: 1) */
+    int32_t again, reserved;     /* 1: measure, even if one is kept in the folder */
+} cnr_share_options;
+typedef struct cnr_share_row { char name[32]; double seconds, joules, watts, edp; } cnr_share_row; /* of a
+                                run; the last three NaN: unmeasured */
+typedef struct cnr_share_part { const char *node, *device; double share; } cnr_share_part;
+typedef struct cnr_sharing {
+    uint32_t size;
+    int32_t n_alone, n_parts, found; /* found: kept in the folder, so nothing is known of devices alone */
+    cnr_share_row predicted, measured; /* of the plan; predicted without moving values */
+    char kept[32];               /* the device alone that is better; "": the plan is */
+    const char *notes, *file;    /* the policy's steps as JSON; in the folder; NULL: none */
+    const cnr_share_row *alone;
+    const cnr_share_part *parts; /* of each node, in the net's order */
+    void *state;                 /* behind all of these */
+} cnr_sharing;
+cnr_status cnr_share(cnr_model *model, const cnr_share_options *options,
+                     const cnr_observer *observer, cnr_sharing *out, cnr_error *err);
+void cnr_sharing_free(cnr_sharing *sharing);
 
 /* Training by gradient descent. The weights of the epoch that is best on a part of the pictures that
  * isn't trained on are written; a file that is there already is replaced by a better net only. */

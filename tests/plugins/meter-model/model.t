@@ -54,6 +54,24 @@ waitpid $pid, 0;
 my ($a15) = $energy =~ /"domain":"a15".*?"watts":([\d.]+)/;
 ok(defined $a15 && abs($a15 - 2.275) < 0.15, 'processors by their load') or diag($energy);
 
+# a board that ships: the ODROID-XU3, by the watts of its own table 4.1
+{
+    my $xu3 = Tree->new(<<'END');
+proc/device-tree/model = Hardkernel Odroid XU3
+proc/stat = cpu  1 2 3 4
+sys/devices/system/cpu/cpufreq/policy0/scaling_cur_freq = 1300000
+sys/devices/system/cpu/cpufreq/policy4/scaling_cur_freq = 1800000
+sys/class/devfreq/11800000.gpu/cur_freq = 600000000
+END
+    my $ask = sub { scalar `$build/cnnrun gauges $plugins --sysfs-root @{[$xu3->root]} --board odroid_xu3 2>&1` };
+    my $told = $ask->();
+    # four of six cores at the highest step: 0.0977 * 4 / 6 + 0.7097 W
+    like($told, qr/^board-model +gpu4 +power +0\.7748\d* W +feeds opencl:0 \(estimated\)$/m, 'the board that ships: its GPU');
+    like($told, qr/^board-model +a15 +power +0 W +feeds cpu:big/m, 'and its processors, which rest');
+    $xu3->put('proc/device-tree/model', "another\n");
+    unlike($ask->(), qr/board-model/, 'but not of another machine');
+}
+
 like(gauges(''), qr/^hwmon +ina226/m, 'without a board nothing is estimated');
 unlike(gauges(''), qr/estimated/, 'at all');
 open my $bad, '>', $tree->root . '/bad.lua' or die;

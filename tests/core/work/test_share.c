@@ -1,0 +1,49 @@
+/* cnr_share: placement by measuring, for applications: on the processor alone, kept and found again. */
+#include "../../tap.h"
+#include <cnnrun/cnnrun.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const char net[] = CNRT_SOURCE_DIR "/scripts/nets/lenet5.lua";
+
+static void share_on(cnr_model *model, const char *folder) {
+    cnr_error err = CNR_ERROR_INIT;
+    const char *const devices[] = {"cpu", NULL};
+    const cnr_share_options o = {.size = sizeof o, .policy = CNRT_SOURCE_DIR "/scripts/place/fastest.lua", .devices = devices, .runs = 1,
+                                 .folder = folder};
+    cnr_sharing s = {.size = sizeof s};
+    if (!ok(cnr_share(model, &o, NULL, &s, &err) == CNR_OK, "a net is placed: %s", err.text)) return;
+    is_int(s.n_alone, 1, "one device alone");
+    ok(strcmp(s.alone[0].name, "cpu") == 0, "the processor");
+    ok(s.alone[0].seconds > 0 && s.measured.seconds > 0, "which takes time");
+    ok(s.n_parts > 0 && strcmp(s.parts[0].device, "cpu") == 0 && s.parts[0].share == 1, "all of each node is there");
+    ok(s.file != NULL && !s.found, "it is kept");
+    cnr_sharing_free(&s);
+    cnr_sharing_free(&s);
+    is_int(cnr_share(model, &o, NULL, &s, &err), CNR_OK, "once more");
+    ok(s.found && s.n_alone == 0 && s.n_parts > 0, "it is found, and nothing measured but its plan");
+    cnr_sharing_free(&s);
+}
+
+int main(void) {
+    char folder[] = "/tmp/cnnrun-share-XXXXXX";
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_runtime *rt = NULL;
+    cnr_model *model = NULL;
+    const char *dirs[] = {CNRT_BUILD_DIR "/plugins", NULL};
+    const cnr_open_options open = {.size = sizeof open, .plugin_dirs = dirs, .no_default_dirs = 1, .threads = 1};
+    const cnr_load_options load = {.size = sizeof load, .weights = "random:1"};
+    cnr_sharing s = {.size = sizeof s};
+    if (!mkdtemp(folder)) return 1;
+    if (!ok(cnr_open(&rt, &open, &err) == CNR_OK && cnr_load(rt, net, &load, &model, &err) == CNR_OK,
+            "a net: %s", err.text))
+        return 1;
+    share_on(model, folder);
+    is_int(cnr_share(model, NULL, NULL, &s, &err), CNR_E_INVALID, "a policy is wanted");
+    const cnr_share_options unknown = {.size = sizeof unknown, .policy = "bset"};
+    ok(cnr_share(model, &unknown, NULL, &s, &err) != CNR_OK && strstr(err.where, "bset"), "one that there is");
+    cnr_close(rt);
+    return done();
+}
