@@ -1,0 +1,55 @@
+-- Whether the parts of a divided layer run at once: one convolution on each of two devices alone and divided
+-- between them by their speeds, by turns. For an even match give each a core and a plain kernel:
+--
+--   CNNRUN_CPU_ISA=avx2 POCL_MAX_PTHREAD_COUNT=1 \
+--       cnnrun --threads 1 scripts/bench/split.lua --kernel cpu=conv_f32_gemm
+--
+-- --kernel DEVICE=NAME is for the device alone, where the whole layer would get a kernel that computes no parts.
+local c = require "cnnrun"
+local args = require "lib.args"
+local json = require "lib.json"
+
+local function net_of(o, place)
+  local kernel = o.forced[place]
+  return c.load(c.net { name = "layer", input = { "x", shape = { 1, 64, o.side, o.side } },
+                        c.conv2d { "conv", out = o.out, kernel = 3, pad = 1, place = place } },
+                { weights = "random:1", device = o.names[1], kernels = kernel and { "conv=" .. kernel } or nil })
+end
+
+-- The least ms of each, by turns.
+local function by_turns(nets, rounds)
+  local least = {}
+  for _ = 1, rounds do
+    for name, net in pairs(nets) do least[name] = math.min(least[name] or math.huge, net:profile { runs = 3 }.ms_min) end
+  end
+  return least
+end
+
+local function work(o)
+  o.side, o.out, o.rounds, o.names = o.side or 56, o.out or 128, o.rounds or 15, {}
+  o.forced = {}
+  for _, word in ipairs(o.kernel or {}) do
+    local device, kernel = word:match "^(.-)=(.+)$"
+    if not device then error("--kernel: want DEVICE=NAME", 0) end
+    o.forced[device] = kernel
+  end
+  for name in (o.devices or "cpu,opencl:0"):gmatch "[^,]+" do o.names[#o.names + 1] = name end
+  if #o.names ~= 2 then error("--devices: want two names", 0) end
+  local a, b = o.names[1], o.names[2]
+  local alone = by_turns({ [a] = net_of(o, a), [b] = net_of(o, b) }, 5)
+  local share = (1 / alone[a]) / (1 / alone[a] + 1 / alone[b])
+  local ms = by_turns({ [a] = net_of(o, a), [b] = net_of(o, b),
+                        divided = net_of(o, { axis = 1, [a] = share, [b] = 1 - share }) }, o.rounds)
+  local row = { devices = o.names, share = share, ms = ms, ratio = ms.divided / math.min(ms[a], ms[b]),
+                ideal = 1 / (1 / ms[a] + 1 / ms[b]) / math.min(ms[a], ms[b]) }
+  if o.json then return print(json.encode(row)) end
+  print(("%s %.3f ms, %s %.3f ms, divided (%.1f%% on %s) %.3f ms: %.3f of the faster one; without any loss it would be %.3f")
+        :format(a, ms[a], b, ms[b], share * 100, a, ms.divided, row.ratio, row.ideal))
+end
+
+return function(words)
+  return args.main(words, { usage = "split.lua [options]", about = "A layer on two devices alone, and divided between them.",
+    flags = { { "--devices NAMES", "two, with a comma between (cpu,opencl:0)" }, { "--kernel WORD", "DEVICE=NAME: that a device alone is to use (repeatable)", many = true },
+              { "--out COUNT", "maps of the layer (128)" },
+              { "--side COUNT", "its picture's (56)" }, { "--rounds COUNT", "turns (15)" }, { "--json", "an object" } } }, work)
+end
