@@ -281,6 +281,8 @@ cnr_status cnri_call_weights(cnri_call *call, cnr_error *err);
 /* Load the first operand as the options say and set its preprocessing from the flags. */
 cnr_status cnri_call_model(cnri_call *call, cnr_error *err);
 cnr_status cnri_call_graph(cnri_call *call, cnr_error *err);
+/* Where options wish for nothing else, the model follows the placement kept in the cache folder. */
+cnr_status cnri_call_placed(cnri_call *call, cnr_error *err);
 /* A model of call->graph, which it takes over, with the same options. */
 cnr_status cnri_call_model_of_graph(cnri_call *call, cnr_error *err);
 /* The preprocessing flags, put into `graph` for its picture inputs. */

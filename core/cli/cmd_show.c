@@ -27,6 +27,7 @@ static cnr_status print(cnri_call *call, const show *s, cnri_text *text, cnr_err
     cnr_status status = CNR_OK;
     if (s->dot) cnri_graph_dot(call->graph, text);
     else status = cnri_call_model_of_graph(call, err);
+    if (!s->dot && !status) status = cnri_call_placed(call, err);
     if (!s->dot && !status)
         status = cnri_plan_to_see(call->model, s->batch, s->candidates, &plan, err);
     if (plan && s->candidates)

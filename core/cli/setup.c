@@ -158,12 +158,30 @@ cnr_status cnri_call_graph(cnri_call *call, cnr_error *err) {
     return status;
 }
 
+cnr_status cnri_call_placed(cnri_call *call, cnr_error *err) {
+    const cnri_common *c = &call->common;
+    const char *folder = cnri_call_cache(call);
+    cnri_follows follows;
+    if (!folder || c->policy || c->device || c->devices || c->kernels.n || c->deterministic)
+        return CNR_OK;
+    const cnr_status status = cnri_placing_follow(call->model, folder, &follows, err);
+    if (!status && follows == CNRI_FOLLOWS_PLACEMENT && !c->quiet && !c->json)
+        cnri_say(stderr, "cnnrun %s: by the placement that cnnrun place keeps in %s\n",
+                 call->command->name, folder);
+    if (!status && follows == CNRI_FOLLOWS_NONE_STALE)
+        cnri_log(CNR_LOG_WARN, "place", "the placement in %s is for other devices or drivers: "
+                 "\"cnnrun place\" makes another", folder);
+    return status;
+}
+
 cnr_status cnri_call_model(cnri_call *call, cnr_error *err) {
     cnri_loading l = {0};
     cnr_status status = cnri_call_weights(call, err);
     if (!status) status = cnri_call_loading(call, &l, err);
     if (!status) status = cnr_load(call->rt, call->operands.at[0], &l.options, &call->model, err);
     if (!status) status = cnri_call_preprocess(call, call->model->graph, err);
+    if (!status && call->command != &cnri_cmd_place && call->command != &cnri_cmd_tune)
+        status = cnri_call_placed(call, err);
     cnri_loading_free(&l);
     return status;
 }

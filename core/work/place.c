@@ -277,6 +277,8 @@ static cnr_status make(job *j, cnr_error *err) {
     if (!status) status = ask_policy(j, j->o->policy, err);
     if (!status) status = measure_plan(j, err);
     if (!status && j->out->file) status = cnri_placing_write(j->out, j->out->file, true, err);
+    if (!status && j->out->file)
+        status = cnri_placing_keep(j->out, j->model, j->names, j->o->folder, err);
     return status;
 }
 

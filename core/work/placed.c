@@ -1,6 +1,9 @@
 /* Placements that were made, as policies that have made up their minds: written, found again. */
 #include "core/work/work.h"
 
+/* In its second line what is kept says for whom: a digest of the devices, and their names. */
+#define MADE_FOR "-- for "
+
 static void add_key(cnri_text *out, const char *key) { /* a text of Lua */
     cnri_text_add(out, "[");
     cnri_text_json(out, key);
@@ -28,10 +31,13 @@ static void add_answer(const cnri_placing *p, cnri_text *out) {
     }
 }
 
-cnr_status cnri_placing_write(const cnri_placing *p, const char *path, bool own, cnr_error *err) {
+static cnr_status write_placing(const cnri_placing *p, const char *path, bool own,
+                                const char *made_for, cnr_error *err) {
     cnri_text text = {0};
     cnri_writer w;
-    cnri_text_add(&text, "-- A placement, made of measurements: --policy takes it.\nlocal answer = {\n");
+    cnri_text_add(&text, "-- A placement, made of measurements: --policy takes it.\n");
+    if (made_for) cnri_text_add(&text, "%s%s\n", MADE_FOR, made_for);
+    cnri_text_add(&text, "local answer = {\n");
     add_answer(p, &text);
     cnri_text_add(&text, "}\nreturn { devices = {");
     for (int32_t i = 0; i < p->alone.n; i++) {
@@ -48,6 +54,10 @@ cnr_status cnri_placing_write(const cnri_placing *p, const char *path, bool own,
     }
     cnri_text_free(&text);
     return status;
+}
+
+cnr_status cnri_placing_write(const cnri_placing *p, const char *path, bool own, cnr_error *err) {
+    return write_placing(p, path, own, NULL, err);
 }
 
 /* The net as it is computed, the devices as they are driven (a board's values are in that), what the
@@ -71,4 +81,103 @@ char *cnri_placing_slot(const cnr_model *m, const cnri_place_options *o, const c
     if (failed) return NULL;
     cnri_hex(digest, 16, hex);
     return cnri_format("%s/%s.place.lua", folder, hex);
+}
+
+/* ---- for commands that run the net: the last placement of it, whoever made it ---- */
+
+static char *latest_slot(const cnr_model *m, const char *folder) {
+    cnri_text all = {0};
+    uint8_t digest[32];
+    char hex[33];
+    cnri_graph_dot(m->graph, &all);
+    const bool failed = all.failed;
+    if (!failed) cnri_sha256_of(all.at, all.n, digest);
+    cnri_text_free(&all);
+    if (failed) return NULL;
+    cnri_hex(digest, 16, hex);
+    return cnri_format("%s/%s.placed.lua", folder, hex);
+}
+
+/* "0123abcd cpu opencl:0", of these devices as they are driven now; NULL: one is missing, or no memory. */
+static char *made_for(const cnr_model *m, const char *const *devices) {
+    cnri_text all = {0}, names = {0};
+    uint8_t digest[32];
+    char hex[33], *out = NULL;
+    bool whole = true;
+    for (const char *const *at = devices; *at && whole; at++) {
+        const cnri_device *d;
+        whole = cnri_device_find(&m->rt->devices, *at, &d, NULL) == CNR_OK;
+        if (!whole) break;
+        cnri_text_add(&all, "%s %s %s\n", d->name, d->info.name, d->info.driver);
+        cnri_text_add(&names, " %s", d->name);
+    }
+    if (whole && !all.failed && !names.failed) {
+        cnri_sha256_of(all.at, all.n, digest);
+        cnri_hex(digest, 8, hex);
+        out = cnri_format("%s%s", hex, names.n ? names.at : "");
+    }
+    cnri_text_free(&all);
+    cnri_text_free(&names);
+    return out;
+}
+
+cnr_status cnri_placing_keep(const cnri_placing *p, const cnr_model *m, const char *const *devices,
+                             const char *folder, cnr_error *err) {
+    char *path = latest_slot(m, folder), *who = made_for(m, devices);
+    const cnr_status status = path && who ? write_placing(p, path, true, who, err)
+                                          : cnri_fail(err, CNR_E_MEMORY, folder, "out of memory");
+    cnri_free(path);
+    cnri_free(who);
+    return status;
+}
+
+/* The names behind the digest, in `line`, which is cut up. */
+static int32_t split_names(char *line, const char *names[CNRI_MOST_PLACED + 1]) {
+    int32_t n = 0;
+    for (char *at = strchr(line, ' '); at && n < CNRI_MOST_PLACED; at = strchr(at, ' ')) {
+        *at++ = 0;
+        names[n++] = at;
+    }
+    names[n] = NULL;
+    return n;
+}
+
+static cnr_status follow(cnr_model *m, const char *path, const char *const *names, cnr_error *err) {
+    cnri_plan_options options = {0};
+    if (!cnri_plan_options_copy(&m->plan_options, &options)) {
+        cnri_plan_options_free(&options);
+        return cnri_fail(err, CNR_E_MEMORY, path, "out of memory");
+    }
+    cnri_plan_options now = options;
+    now.device = names[0];
+    now.devices = names;
+    cnr_status status = cnri_policy_open(path, NULL, NULL, &now.policy, err);
+    if (!status) status = cnri_model_set_options(m, &now, err); /* copies */
+    if (!status) cnri_policy_let_go(now.policy);
+    cnri_plan_options_free(&options);
+    return status;
+}
+
+cnr_status cnri_placing_follow(cnr_model *m, const char *folder, cnri_follows *out, cnr_error *err) {
+    char *text = NULL, *line = NULL, *now = NULL, *path = latest_slot(m, folder);
+    const char *names[CNRI_MOST_PLACED + 1];
+    size_t bytes;
+    cnr_status status = path ? CNR_OK : cnri_fail(err, CNR_E_MEMORY, folder, "out of memory");
+    *out = CNRI_FOLLOWS_NOTHING;
+    if (!status && cnri_read_kept(path, 1 << 24, &text, &bytes, NULL) == CNR_OK) {
+        const char *at = strchr(text, '\n'), *head = at ? at + 1 : "";
+        const size_t skip = sizeof MADE_FOR - 1;
+        if (strncmp(head, MADE_FOR, skip) == 0)
+            line = cnri_format("%.*s", (int)strcspn(head + skip, "\n"), head + skip);
+        char *whole = line ? cnri_strdup(line) : NULL;
+        if (whole && split_names(line, names) > 0) now = made_for(m, names);
+        *out = now && strcmp(now, whole) == 0 ? CNRI_FOLLOWS_PLACEMENT : CNRI_FOLLOWS_NONE_STALE;
+        if (*out == CNRI_FOLLOWS_PLACEMENT) status = follow(m, path, names, err);
+        cnri_free(whole);
+    }
+    cnri_free(text);
+    cnri_free(line);
+    cnri_free(now);
+    cnri_free(path);
+    return status;
 }

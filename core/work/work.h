@@ -246,6 +246,15 @@ cnr_status cnri_place(cnr_model *model, const cnri_place_options *options,
 void cnri_placing_free(cnri_placing *placing);
 /* placed.c: as a policy of its own. own: into the cache folder, for this user alone. */
 cnr_status cnri_placing_write(const cnri_placing *p, const char *path, bool own, cnr_error *err);
+/* For other commands, the last one that was made of the net: kept, and followed by a model that has no
+ * wishes of its own, if the devices are still those that it was made for. */
+enum { CNRI_MOST_PLACED = 16 };
+typedef enum cnri_follows {
+    CNRI_FOLLOWS_NOTHING, CNRI_FOLLOWS_PLACEMENT, CNRI_FOLLOWS_NONE_STALE
+} cnri_follows;
+cnr_status cnri_placing_keep(const cnri_placing *p, const cnr_model *m, const char *const *devices,
+                             const char *folder, cnr_error *err);
+cnr_status cnri_placing_follow(cnr_model *m, const char *folder, cnri_follows *out, cnr_error *err);
 /* Its path in the cache folder; NULL when out of memory. */
 char *cnri_placing_slot(const cnr_model *m, const cnri_place_options *o, const char *const *devices,
                         const char *folder);

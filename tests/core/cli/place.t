@@ -62,6 +62,14 @@ my $again = place("$lenet --policy best --cache $tmp/cache");
 ok($again->{end}{found}, 'a second start takes it over');
 is_deeply($again->{nodes}, $best->{nodes}, 'with the same devices');
 is(scalar(grep { /^device/ } keys %{$again->{rows}}), 0, 'and measures no device alone');
+my $ran = `$build/cnnrun bench $root/scripts/nets/lenet5.lua --weights random:1 --board odroid_xu3,dry --runs 1 --profile --cache $tmp/cache 2>&1`;
+like($ran, qr/by the placement that cnnrun place keeps/, 'other commands follow it, and say so');
+like($ran, qr/conv1 .* sim:gpu4/, 'on its devices');
+like(`$build/cnnrun show $root/scripts/nets/lenet5.lua --weights random:1 --board odroid_xu3,dry --cache $tmp/cache 2>&1`, qr/by the placement/, 'show as well');
+unlike(`$build/cnnrun bench $root/scripts/nets/lenet5.lua --weights random:1 --board odroid_xu3,dry --runs 1 --device sim:gpu2 --cache $tmp/cache 2>&1`,
+       qr/placement/, 'not where another device is asked for');
+like(`$build/cnnrun bench $root/scripts/nets/lenet5.lua --weights random:1 --board odroid_xu3,dry,units.1.launch=0.02 --runs 1 --cache $tmp/cache 2>&1`,
+     qr/is for other devices or drivers/, 'one that is stale is told');
 my $other = place("$lenet,sim:a15 --policy best --cache $tmp/cache");
 ok(!$other->{end}{found}, 'not with other devices');
 my $board = place(($lenet =~ s/odroid_xu3,dry/odroid_xu3,dry,units.1.launch=0.01/r) . " --policy best --cache $tmp/cache");
