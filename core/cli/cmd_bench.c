@@ -153,12 +153,12 @@ static cnr_status tell_steps(const cnri_call *call, const cnr_timing *t, cnr_err
 
 typedef struct product { const char *sizes; cnr_timing t; double gflops, share; } product;
 static const cnri_field product_fields[] = {
-    CNRI_FIELD(product, "gemm", sizes), CNRI_KEY_IN(product, t, device),
+    CNRI_FIELD(product, "product", sizes), CNRI_KEY_IN(product, t, device),
     CNRI_KEY_IN(product, t, threads), CNRI_KEY_IN(product, t, runs),
     CNRI_KEY_IN(product, t, ms_min), CNRI_KEY_IN(product, t, ms_median),
     CNRI_KEY(product, gflops), CNRI_KEY(product, share)};
 static const cnri_record product_record = CNRI_RECORD(product_fields,
-    "{gemm} on {device}, {threads} thread{threads+s}, {runs} runs\n"
+    "{product} on {device}, {threads} thread{threads+s}, {runs} runs\n"
     "time      {ms_min:.4f} ms least, {ms_median:.4f} ms median, {gflops:.2f} GFLOPS"
     "{share?, {share:.1%} of what the device can do|}\n");
 
@@ -239,9 +239,10 @@ const cnri_command cnri_cmd_bench = {
     .name = "bench", .operands = "NET | --gemm M,N,K",
     .summary = "Measures a net on made-up inputs, with whatever weights it has.",
     .details = "gflops counts a multiply-accumulate as two and goes by the median. With --profile a\n"
-               "line a step follows, with its share of the most arithmetic and of the most bytes a second\n"
-               "that the device measures of itself (cnnrun devices), then one an operator. Joules are a run's and of the whole machine,\n"
-               "where a plugin finds a meter; a line a domain follows.",
+               "line a step follows, with its share of the most arithmetic and of the most bytes a\n"
+               "second that the device measures of itself (cnnrun devices), then one an operator.\n"
+               "Joules are a run's and of the whole machine, where a plugin finds a meter; a line a\n"
+               "domain follows.",
     .results = CNRI_RESULTS(&whole_record, &cnri_energy_domain, &step_record, &op_record,
                             &product_record),
     CNRI_OPTIONS(options), CNRI_VALUES(bench, .o = {.size = sizeof(cnr_profile_options), .batch = 1,

@@ -9,7 +9,7 @@ cnri_energy_shown cnri_energy_show(const cnr_energy *e, const char *per, double 
                            .edp = NAN, .fps = NAN, .fps_per_watt = NAN, .seconds = NAN, .per = per,
                            .samples = CNRI_NONE, .rounds = CNRI_NONE};
     if (!e) return s;
-    s.simulated = cnri_clock_is_real() ? NULL : "simulated";
+    s.made_up = !cnri_clock_is_real();
     s.source = sources[e->source];
     if (!e->source)
         s.unmeasured = e->why[0] ? e->why : e->n ? "no domain can be told" : "no plugin finds a meter here";

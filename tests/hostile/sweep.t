@@ -78,6 +78,8 @@ my @small = ('small.lua', '--threads', 1);
 sweep('run a script', $lenet, 'run', '--threads', 1, '--json', 'lenet5.lua', 'five.png');
 sweep('run a native file', $small, qw(run --threads 1 --json out.cnr five.png));
 sweep('show', $lenet, 'show', 'lenet5.lua');
+sweep('place', $lenet, qw(place lenet5.lua --weights random:1 --board odroid_xu3,dry --policy best --runs 1 --json --devices sim:gpu4,sim:gpu2));
+sweep('govern', $lenet, qw(govern edp --scene monitor --board odroid_xu3 --seconds 2 --json));
 my $policy = folder(glob('scripts/nets/lenet5.*'), 'scripts/nets/digits/five.png', 'tests/hostile/policy.lua');
 sweep('rows, and a policy that picks', $policy, qw(show lenet5.lua --candidates --policy policy.lua
       --policy-option x=1 --json));
