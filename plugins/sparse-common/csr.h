@@ -48,6 +48,10 @@ static inline uint64_t csr_table_length(const csr_header *h) {
 static inline uint64_t csr_value_bytes(const csr_header *h) {
     return h->value == CNR_f32 ? 4 : h->value == CNR_f16 ? 2 : 1;
 }
+/* Gaps and no skips among them: entry i has index i. */
+static inline int csr_has_short_gaps(const csr_header *h) {
+    return h->index_bytes == 1 && h->indices == h->entries;
+}
 /* Bytes of the parts behind the header, and of all of it; of a header that csr_header_fault passes. */
 typedef struct csr_parts { uint64_t table, row_begin, index, value, all; } csr_parts;
 csr_parts csr_parts_of(const csr_header *h);

@@ -92,9 +92,27 @@ static const char *check_columns(const csr_matrix *m) {
     return NULL;
 }
 
+/* As many gaps as entries: none of them may be a skip, and their sum is where a row ends. */
+static const char *check_short_gaps(const csr_matrix *m) {
+    const uint8_t *gap = (const uint8_t *)m->index;
+    for (uint64_t b = 0; b < m->blocks; b++) {
+        uint64_t sum = 0;
+        uint32_t skips = 0;
+        for (uint64_t i = m->row_begin[b]; i < m->row_begin[b + 1]; i++) {
+            sum += gap[i];
+            skips += gap[i] == CSR_SKIP;
+        }
+        if (skips) return "there are fewer gaps than entries";
+        if (sum + m->row_begin[b + 1] - m->row_begin[b] > m->head.columns)
+            return "a gap leads out of its row";
+    }
+    return NULL;
+}
+
 static const char *check_gaps(const csr_matrix *m) {
     const uint8_t *gap = (const uint8_t *)m->index;
     uint64_t at = 0;
+    if (csr_has_short_gaps(&m->head)) return check_short_gaps(m);
     for (uint64_t b = 0; b < m->blocks; b++) {
         uint64_t next = 0; /* the column behind the entry before */
         for (uint64_t i = m->row_begin[b]; i < m->row_begin[b + 1]; i++) {

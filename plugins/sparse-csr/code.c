@@ -127,11 +127,11 @@ cnr_status csr_code(const void *plain, uint64_t bytes, void **out, uint64_t *cod
     return CNR_OK;
 }
 
-static const char *unpack(const uint8_t *from, const coded_header *head, const csr_header *h,
+static const char *unpack(const uint8_t *from, const coded_header *head, const csr_header *h, int frames,
                           uint8_t *plain, uint8_t *scratch) {
     part p[FRAMES];
     parts_of(h, p);
-    for (int i = 0; i < FRAMES; i++) {
+    for (int i = 0; i < frames; i++) {
         const size_t made = ZSTD_decompress(scratch, p[i].bytes, from, head->frame[i]);
         if (ZSTD_isError(made) || made != p[i].bytes) return "a compressed part is damaged";
         gather(scratch, p[i].bytes, p[i].width, plain + p[i].at);
@@ -141,9 +141,10 @@ static const char *unpack(const uint8_t *from, const coded_header *head, const c
     return NULL;
 }
 
-/* The plain bytes of a coded tensor, which the caller frees; *wrong says what is damaged. */
-static cnr_status uncode(const cnr_tensor *t, void **out, uint64_t *bytes, const char **wrong,
-                         cnr_error *err) {
+/* The plain bytes of a coded tensor, of its first frames, which the caller frees; *wrong says what is
+ * damaged. */
+static cnr_status uncode(const cnr_tensor *t, int frames, void **out, uint64_t *bytes,
+                         const char **wrong, cnr_error *err) {
     coded_header head;
     csr_header h;
     *wrong = "the compressed header is damaged";
@@ -166,9 +167,9 @@ static cnr_status uncode(const cnr_tensor *t, void **out, uint64_t *bytes, const
     uint8_t *plain = (uint8_t *)csr_host->alloc(p.all);
     uint8_t *scratch = (uint8_t *)csr_host->alloc(largest(&h) + 8);
     if (plain && scratch) {
-        memset(plain, 0, p.all);
         memcpy(plain, (const char *)t->data + sizeof head, fixed);
-        *wrong = unpack((const uint8_t *)t->data + sizeof head + fixed, &head, &h, plain, scratch);
+        *wrong = unpack((const uint8_t *)t->data + sizeof head + fixed, &head, &h, frames,
+                        plain, scratch);
     }
     csr_host->free(scratch);
     *out = plain;
@@ -183,9 +184,9 @@ cnr_status csr_code(const void *plain, uint64_t bytes, void **out, uint64_t *cod
     return csr_host->fail(err, CNR_E_UNSUPPORTED, "sparse-csr", "was built without zstd");
 }
 
-static cnr_status uncode(const cnr_tensor *t, void **out, uint64_t *bytes, const char **wrong,
-                         cnr_error *err) {
-    (void)t, (void)out, (void)bytes, (void)wrong;
+static cnr_status uncode(const cnr_tensor *t, int frames, void **out, uint64_t *bytes,
+                         const char **wrong, cnr_error *err) {
+    (void)t, (void)frames, (void)out, (void)bytes, (void)wrong;
     (void)spread, (void)gather, (void)to_lengths, (void)to_pointers, (void)parts_of;
     return csr_host->fail(err, CNR_E_UNSUPPORTED, "sparse-csr",
                           "is compressed by zstd, which this plugin was built without");
@@ -193,16 +194,16 @@ static cnr_status uncode(const cnr_tensor *t, void **out, uint64_t *bytes, const
 
 #endif
 
-cnr_status csr_open(const cnr_tensor *t, int judge, csr_matrix *out, void **own, cnr_error *err) {
+cnr_status csr_open(const cnr_tensor *t, csr_use use, csr_matrix *out, void **own, cnr_error *err) {
     const char *wrong = NULL;
     cnr_status status = CNR_OK;
     cnr_tensor plain = *t;
     *own = NULL;
     if (csr_is_coded(t->data, t->bytes)) {
-        status = uncode(t, own, &plain.bytes, &wrong, err);
+        status = uncode(t, use == CSR_USE_ROWS ? 1 : FRAMES, own, &plain.bytes, &wrong, err);
         plain.data = *own;
     }
-    if (!status && !wrong && judge) wrong = csr_check(&plain);
+    if (!status && !wrong && use == CSR_USE_JUDGED) wrong = csr_check(&plain);
     if (!status && wrong) status = csr_host->fail(err, CNR_E_FORMAT, "sparse-csr", "%s", wrong);
     if (!status) {
         *out = csr_view(plain.data);

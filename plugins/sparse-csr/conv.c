@@ -120,7 +120,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     void *own;
     (void)device;
     if (resolve(node, &g)) return csr_host->fail(err, CNR_E_STATE, node->name, "was not accepted");
-    CNR_TRY(csr_open(node->inputs[1], 0, &m, &own, err));
+    CNR_TRY(csr_open(node->inputs[1], CSR_USE_ALL, &m, &own, err));
     uint32_t *offset = (uint32_t *)csr_host->alloc((m.head.columns + 1) * sizeof *offset);
     cnr_status status = CNR_OK;
     if (offset) {

@@ -60,12 +60,13 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
     void *own;
     (void)device;
     out->alignment = 64;
+    const csr_header h = csr_header_of(node->inputs[1]->data);
     if (by_columns(node)) {
-        const csr_header h = csr_header_of(node->inputs[1]->data);
         out->bytes = csr_rows_size(&h);
         return CNR_OK;
     }
-    CNR_TRY(csr_open(node->inputs[1], 0, &m, &own, err));
+    const csr_use use = csr_has_short_gaps(&h) ? CSR_USE_ROWS : CSR_USE_ALL;
+    CNR_TRY(csr_open(node->inputs[1], use, &m, &own, err));
     const cnr_status status = csr_slices_size(&m, &out->bytes, err);
     csr_host->free(own);
     return status;
@@ -86,7 +87,7 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     csr_matrix m;
     void *own;
     (void)device;
-    CNR_TRY(csr_open(node->inputs[1], 0, &m, &own, err));
+    CNR_TRY(csr_open(node->inputs[1], CSR_USE_ALL, &m, &own, err));
     const cnr_status status = by_columns(node) ? make_rows(node, &m, blob, err)
                                                : csr_slices_make(&m, blob, err);
     csr_host->free(own);

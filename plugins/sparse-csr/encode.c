@@ -218,7 +218,7 @@ static cnr_status encode(const cnr_tensor *dense, const cnr_attr *const *a, void
 static cnr_status check(const cnr_tensor *t, cnr_error *err) {
     csr_matrix m;
     void *own;
-    CNR_TRY(csr_open(t, 1, &m, &own, err));
+    CNR_TRY(csr_open(t, CSR_USE_JUDGED, &m, &own, err));
     csr_host->free(own);
     return CNR_OK;
 }
@@ -226,7 +226,7 @@ static cnr_status check(const cnr_tensor *t, cnr_error *err) {
 static cnr_status decode(const cnr_tensor *t, void *dense, cnr_error *err) {
     csr_matrix m;
     void *own;
-    CNR_TRY(csr_open(t, 0, &m, &own, err));
+    CNR_TRY(csr_open(t, CSR_USE_ALL, &m, &own, err));
     csr_decode(&m, (float *)dense);
     csr_host->free(own);
     return CNR_OK;

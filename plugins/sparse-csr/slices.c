@@ -47,6 +47,10 @@ static uint32_t steps_of(const making *k, uint64_t n, uint32_t most) {
 static void measure(making *k) {
     const csr_matrix *m = k->m;
     uint64_t steps[2] = {0, 0};
+    if (csr_has_short_gaps(&m->head)) { /* stored as they are here: known without reading them */
+        for (uint64_t b = 0; b < m->blocks; b++) k->length[b] = m->row_begin[b + 1] - m->row_begin[b];
+        return;
+    }
     for (uint32_t wide = 0; wide < 2; wide++) {
         uint64_t cursor = 0;
         for (uint64_t b = 0; b < m->blocks; b++) {
@@ -123,13 +127,20 @@ cnr_status csr_slices_size(const csr_matrix *m, uint64_t *bytes, cnr_error *err)
     return CNR_OK;
 }
 
-/* Value `r` of entry `i`, copied as it is stored, or out of its table. */
-static void put_value(const csr_matrix *m, uint64_t i, uint32_t type, void *to, uint64_t at) {
-    if (type == CSR_VALUE_F16) ((uint16_t *)to)[at] = ((const uint16_t *)m->value)[i];
-    else if (type == CSR_VALUE_I8) ((uint8_t *)to)[at] = ((const uint8_t *)m->value)[i];
+/* n values, `step` apart, copied as they are stored, or out of their table, to every `pitch`-th place. */
+static void put_values(const csr_matrix *m, uint32_t type, uint64_t first, uint64_t step, uint64_t n,
+                       void *to, uint64_t at, uint64_t pitch) {
+    const uint8_t *bytes = (const uint8_t *)m->value + first;
+    const uint16_t *halves = (const uint16_t *)m->value + first;
+    const float *floats = (const float *)m->value + first;
+    if (type == CSR_VALUE_F16)
+        for (uint64_t i = 0; i < n; i++) ((uint16_t *)to)[at + i * pitch] = halves[i * step];
+    else if (type == CSR_VALUE_I8)
+        for (uint64_t i = 0; i < n; i++) ((uint8_t *)to)[at + i * pitch] = bytes[i * step];
     else if (m->head.value == CSR_SHARED)
-        ((float *)to)[at] = m->table[((const uint8_t *)m->value)[i]];
-    else ((float *)to)[at] = ((const float *)m->value)[i];
+        for (uint64_t i = 0; i < n; i++) ((float *)to)[at + i * pitch] = m->table[bytes[i * step]];
+    else
+        for (uint64_t i = 0; i < n; i++) ((float *)to)[at + i * pitch] = floats[i * step];
 }
 
 static void put_gap(const csr_slices *h, void *gap, uint64_t at, uint32_t columns) {
@@ -142,16 +153,23 @@ static void put_block(const making *k, uint64_t b, uint64_t first_step, char *bl
     const csr_matrix *m = k->m;
     const uint32_t lane = k->place[b] % CSR_LANES, most = h->wide ? 65535 : 255;
     const uint64_t entry = m->row_begin[b], n = m->row_begin[b + 1] - entry;
-    uint64_t step = first_step;
+    uint64_t step = first_step, done = 0;
     uint32_t before = 0;
-    for (uint64_t i = 0; i < n; i++, step++) {
+    for (uint64_t i = 0; i <= n; i++) { /* values between two fillers go together */
+        const int fills = i < n && k->column[i] - before > most;
+        if (fills || i == n) {
+            for (uint32_t r = 0; r < h->block; r++)
+                put_values(m, h->type, (entry + done) * h->block + r, h->block, i - done,
+                           blob + h->value_at, ((step - (i - done)) * h->block + r) * CSR_LANES + lane,
+                           (uint64_t)h->block * CSR_LANES);
+            done = i;
+        }
+        if (i == n) return;
         for (; k->column[i] - before > most; before += most, step++)
             put_gap(h, blob + h->gap_at, step * CSR_LANES + lane, most);
         put_gap(h, blob + h->gap_at, step * CSR_LANES + lane, k->column[i] - before);
         before = k->column[i];
-        for (uint32_t r = 0; r < h->block; r++)
-            put_value(m, (entry + i) * h->block + r, h->type, blob + h->value_at,
-                      (step * h->block + r) * CSR_LANES + lane);
+        step++;
     }
 }
 

@@ -37,9 +37,11 @@ cnr_status csr_share(const float *value, uint64_t n, int32_t bits, float *table,
 int csr_is_coded(const void *data, uint64_t bytes);
 /* *out passes to the caller. Bytes that do not shrink stay as they are. */
 cnr_status csr_code(const void *plain, uint64_t bytes, void **out, uint64_t *coded, cnr_error *err);
-/* The plain form of either: *own is what the caller frees, NULL when t->data is plain already. `judge`:
- * by csr_check, which csr_encoding.check does once for all. */
-cnr_status csr_open(const cnr_tensor *t, int judge, csr_matrix *out, void **own, cnr_error *err);
+/* What csr_open is for: row pointers alone; all of it; and judged by csr_check, as csr_encoding.check
+ * does once for all. */
+typedef enum csr_use { CSR_USE_ROWS, CSR_USE_ALL, CSR_USE_JUDGED } csr_use;
+/* The plain form of either: *own is what the caller frees, NULL when t->data is plain already. */
+cnr_status csr_open(const cnr_tensor *t, csr_use use, csr_matrix *out, void **own, cnr_error *err);
 /* The header alone, of either form, of a tensor that csr_encoding.check passes. */
 csr_header csr_header_of(const void *data);
 
