@@ -1,18 +1,33 @@
 /* Median flow: points of the box followed there and back; the better half says where it went. */
 #include "tld.h"
 #include <math.h>
-#include <stdlib.h>
 
 enum { MOST = 32 * 32, MARGIN = 5, DEEPEST = 5 };
 
-static int by_size(const void *a, const void *b) {
-    const float x = *(const float *)a, y = *(const float *)b;
-    return (x > y) - (x < y);
+/* The k-th smallest, from 0 on; v is put in another order. */
+static float select_at(float *v, int32_t n, int32_t k) {
+    int32_t lo = 0, hi = n - 1;
+    while (lo < hi) {
+        const float pivot = v[(lo + hi) / 2];
+        int32_t i = lo, j = hi;
+        while (i <= j) {
+            while (v[i] < pivot) i++;
+            while (v[j] > pivot) j--;
+            if (i > j) break;
+            const float swap = v[i];
+            v[i++] = v[j];
+            v[j--] = swap;
+        }
+        if (k <= j) hi = j;
+        else if (k >= i) lo = i;
+        else break;
+    }
+    return v[k];
 }
 
 static float median(float *v, int32_t n) {
-    qsort(v, (size_t)n, sizeof *v, by_size);
-    return n % 2 ? v[n / 2] : 0.5f * (v[n / 2 - 1] + v[n / 2]);
+    const float high = select_at(v, n, n / 2);
+    return n % 2 ? high : 0.5f * (high + select_at(v, n, n / 2 - 1));
 }
 
 /* (x, y) of `from` as it is in `to`: from the coarsest level down. */

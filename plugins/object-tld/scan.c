@@ -49,38 +49,27 @@ static void offsets_of(const tld_scan *s, const tld_scale *k, int64_t pitch, int
             }
 }
 
-/* The windows [at, at + n) of row `y` that passed: their posteriors, until too few are left to reach the
- * threshold. */
+/* The windows [at, at + n) of row `y` that passed: their posteriors, until none can reach the threshold
+ * any more. */
 static void vote(work *w, int32_t y, int32_t at, int32_t n) {
     const tld_scan *s = w->scan;
     const tld_ferns *f = s->ferns;
     const uint8_t *base = w->plane->at + (int64_t)y * w->scale->step * w->scale->step * w->plane->pitch + at;
-    uint8_t low[TLD_BLOCK], high[TLD_BLOCK], left[TLD_BLOCK];
-    float sum[TLD_BLOCK];
+    uint8_t low[TLD_BLOCK], high[TLD_BLOCK], pass[TLD_BLOCK] = {0};
+    float sum[TLD_BLOCK] = {0};
     int32_t alive = 0;
-    for (int32_t i = 0; i < n; i++)
-        if (w->pass[at + i]) {
-            left[alive] = (uint8_t)i;
-            sum[alive++] = 0;
-        }
+    memcpy(pass, w->pass + at, (size_t)n);
+    for (int32_t i = 0; i < n; i++) alive += pass[i];
     const float wanted = (float)(s->threshold * f->n);
     for (int32_t k = 0; k < f->n && alive > 0; k++) {
-        const float *posterior = f->posterior + ((size_t)k << f->bits);
-        const float least = wanted - (float)(f->n - 1 - k);
-        int32_t kept = 0;
         tld_v->codes(base, w->offsets + 2 * k * f->bits, f->bits, low, high);
-        for (int32_t j = 0; j < alive; j++) {
-            const int32_t i = left[j];
-            const float now = sum[j] + posterior[(uint32_t)high[i] << 8 | low[i]];
-            left[kept] = (uint8_t)i;
-            sum[kept] = now;
-            kept += now > least;
-        }
-        alive = kept;
+        alive = tld_v->add(f->posterior + ((size_t)k << f->bits), low, high, pass,
+                           wanted - (float)(f->n - 1 - k), sum);
     }
     const int64_t first = w->scale->first + (int64_t)y * w->scale->nx + at;
-    for (int32_t j = 0; j < alive; j++)
-        w->list[w->n++] = (tld_candidate){first + left[j], sum[j] / (float)f->n};
+    for (int32_t i = 0; i < n && alive > 0; i++)
+        if (pass[i] && sum[i] > wanted)
+            w->list[w->n++] = (tld_candidate){first + i, sum[i] / (float)f->n};
 }
 
 /* Which windows pass, then how those are voted for: two loops, so that each can be timed. */

@@ -41,6 +41,8 @@ typedef struct tld_vectors {
     /* Codes of TLD_BLOCK windows side by side: low bytes, then high ones. offsets: 2 * bits. */
     void (*codes)(const uint8_t *at, const int32_t *offsets, int32_t bits, uint8_t *low,
                   uint8_t *high);
+    int32_t (*add)(const float *posterior, const uint8_t *low, const uint8_t *high, const uint8_t *pass,
+                   float least, float *sum);
     /* out[i * n + k] = patches i (of m) times patch k (of n). */
     void (*products)(const float *a, int32_t m, const float *b, int32_t n, float *out);
     /* Moves *x, *y in `to` until the surroundings look as those of (px, py) in `from`. */

@@ -16,6 +16,7 @@ local spec = {
     { "--box LIST", "where it is in the first frame: X,Y,WIDTH,HEIGHT" },
     { "-o, --output PATH", "draw: a video (.mp4, .mkv ...), or a folder for a picture a frame" },
     { "--json", "an object a frame: frame, box ([x, y, w, h] or null), confidence" },
+    { "--times", "with --json: ms, what the tracker took for the frame" },
     { "--seed COUNT", "of all that is drawn by lot (1); the same seed gives the same boxes" },
     { "--model FILE", "begin with what was learnt there; without --box it is looked for" },
     { "--save FILE", "keep what was learnt" },
@@ -77,7 +78,8 @@ local function rounded(v, digits) return tonumber((("%%.%df"):format(digits):for
 local function tell(options, frame, r)
   local box = r.box and { rounded(r.box[1], 2), rounded(r.box[2], 2), rounded(r.box[3], 2), rounded(r.box[4], 2) }
   if options.json then
-    print(json.encode({ frame = frame, box = box or json.null, confidence = rounded(r.confidence, 4), error = r.error }))
+    print(json.encode({ frame = frame, box = box or json.null, confidence = rounded(r.confidence, 4), error = r.error,
+                        ms = options.times and r.ms or nil }, 6))
   elseif r.error then print(("%6d  unreadable"):format(frame))
   elseif not box then print(("%6d  absent"):format(frame))
   else print((("%6d  %7.1f %7.1f %7.1f %7.1f  %.2f"):format(frame, box[1], box[2], box[3], box[4], r.confidence))) end

@@ -40,22 +40,23 @@ function M.start(tracker, box, learnt, by)
   return setmetatable({ tracker = tracker, first = box, learnt = learnt, absent = 0, times = {}, by = by or tracker }, Run)
 end
 
----One frame; picture nil: it is broken. Gives { box = { x, y, w, h } or nil, confidence =, error = }.
+---One frame; picture nil: it is broken. Gives { box = { x, y, w, h } or nil, confidence =, ms =, error = }.
 function Run:frame(picture, why)
-  local box, confidence
+  local box, confidence, ms
   if not picture then return { confidence = 0, error = why } end
   if self.first then
     if self.learnt then self.tracker:place(picture, self.first) else self.tracker:init(picture, self.first) end
     box, confidence, self.first = self.first, 1, nil
   else
     box, confidence = self.by:track(picture)
-    self.times[#self.times + 1] = self.tracker:times()[7]
+    ms = self.tracker:times()[7]
+    self.times[#self.times + 1] = ms
   end
   if confidence < 0 then
     self.absent = self.absent + 1
-    return { confidence = 0 }
+    return { confidence = 0, ms = ms }
   end
-  return { box = { box[1], box[2], box[3], box[4] }, confidence = confidence }
+  return { box = { box[1], box[2], box[3], box[4] }, confidence = confidence, ms = ms }
 end
 
 ---The median of a frame's milliseconds.

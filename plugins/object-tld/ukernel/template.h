@@ -120,6 +120,7 @@ static void spread(const uint8_t *row, int32_t w, int32_t step, int64_t pitch, u
 }
 
 typedef int8_t bytes __attribute__((vector_size(TLD_BLOCK)));
+typedef uint8_t codes_of __attribute__((vector_size(TLD_BLOCK)));
 
 static inline bytes load(const uint8_t *at) {
     bytes v;
@@ -130,14 +131,24 @@ static inline bytes load(const uint8_t *at) {
 /* A comparison that holds is -1 in its lane: twice the code, minus that. */
 static void codes(const uint8_t *at, const int32_t *offsets, int32_t bits, uint8_t *low,
                   uint8_t *high) {
-    bytes l = {0}, h = {0};
+    codes_of l = {0}, h = {0};
     const int32_t n_high = bits > 8 ? bits - 8 : 0;
     for (int32_t b = 0; b < n_high; b++)
-        h = h + h - (bytes)(load(at + offsets[2 * b]) > load(at + offsets[2 * b + 1]));
+        h = h + h - (codes_of)(load(at + offsets[2 * b]) > load(at + offsets[2 * b + 1]));
     for (int32_t b = n_high; b < bits; b++)
-        l = l + l - (bytes)(load(at + offsets[2 * b]) > load(at + offsets[2 * b + 1]));
+        l = l + l - (codes_of)(load(at + offsets[2 * b]) > load(at + offsets[2 * b + 1]));
     memcpy(low, &l, sizeof l);
     memcpy(high, &h, sizeof h);
+}
+
+/* Sums of TLD_BLOCK windows and the posteriors of their codes; returns how many may still reach what is
+ * wanted, of those that pass. */
+static int32_t add(const float *posterior, const uint8_t *low, const uint8_t *high, const uint8_t *pass,
+                   float least, float *restrict sum) {
+    int32_t alive = 0;
+    for (int32_t i = 0; i < TLD_BLOCK; i++) sum[i] += posterior[(uint32_t)high[i] << 8 | low[i]];
+    for (int32_t i = 0; i < TLD_BLOCK; i++) alive += (sum[i] > least) & pass[i];
+    return alive;
 }
 
 /* ---- patches ---- */
@@ -180,67 +191,86 @@ static void products(const float *a, int32_t m, const float *b, int32_t n, float
 
 /* ---- Lucas-Kanade ---- */
 
-enum { LANES = 16, HALF = 4, WIN = 2 * HALF + 1, STEPS = 20 };
+enum { LANES = 16, HALF = 4, WIN = 2 * HALF + 1, STEPS = 20, ROOM = LANES + 8 };
 
-/* `rows` rows of LANES pixels whose first is at (x, y), between pixels. */
-static inline void sample(const uint8_t *at, int64_t pitch, float x, float y, int32_t rows,
-                          float out[][LANES]) {
+/* A row of pixels between pixels: lanes behind what is looked at are read and count nothing. */
+typedef float lanes __attribute__((vector_size(4 * LANES)));
+typedef uint8_t octets __attribute__((vector_size(LANES)));
+
+static inline lanes pixels_at(const uint8_t *p) {
+    octets v;
+    memcpy(&v, p, sizeof v);
+    return __builtin_convertvector(v, lanes);
+}
+
+static inline lanes lanes_at(const float *p) {
+    lanes v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+static inline float all_of(lanes v) {
+    float part[4] = {0};
+    for (int32_t i = 0; i < LANES; i++) part[i % 4] += v[i];
+    return part[0] + part[1] + part[2] + part[3];
+}
+
+/* Rows that begin at (x, y), one after the other. */
+typedef struct sampler { const uint8_t *p; int64_t pitch; float fx, fy; lanes above; } sampler;
+
+static inline sampler sample_from(const uint8_t *at, int64_t pitch, float x, float y) {
     const int32_t ix = (int32_t)floorf(x), iy = (int32_t)floorf(y);
-    const float fx = x - (float)ix, fy = y - (float)iy;
-    const uint8_t *p = at + iy * pitch + ix;
-    float above[LANES];
-    for (int32_t i = 0; i < LANES; i++)
-        above[i] = (float)p[i] + fx * ((float)p[i + 1] - (float)p[i]);
-    for (int32_t r = 0; r < rows; r++) {
-        p += pitch;
-        for (int32_t i = 0; i < LANES; i++) {
-            const float below = (float)p[i] + fx * ((float)p[i + 1] - (float)p[i]);
-            out[r][i] = above[i] + fy * (below - above[i]);
-            above[i] = below;
-        }
-    }
+    sampler s = {at + iy * pitch + ix, pitch, x - (float)ix, y - (float)iy, {0}};
+    const lanes v = pixels_at(s.p);
+    s.above = v + s.fx * (pixels_at(s.p + 1) - v);
+    return s;
+}
+
+static inline lanes next_row(sampler *s) {
+    s->p += s->pitch;
+    const lanes v = pixels_at(s->p), below = v + s->fx * (pixels_at(s->p + 1) - v);
+    const lanes row = s->above + s->fy * (below - s->above);
+    s->above = below;
+    return row;
 }
 
 static inline bool inside(const tld_pair *p, float x, float y) {
     return x > -HALF && y > -HALF && x < (float)(p->w + HALF) && y < (float)(p->h + HALF);
 }
 
-static inline float sum_of(const float *v) {
-    float s = 0;
-    for (int32_t i = 0; i < LANES; i++) s += v[i];
-    return s;
-}
+static const float counts[LANES] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
 
 static bool climb(const tld_pair *pair, float px, float py, float *x, float *y) {
-    float around[WIN + 2][LANES], gx[WIN][LANES], gy[WIN][LANES], to[WIN][LANES];
-    float xx[LANES] = {0}, xy[LANES] = {0}, yy[LANES] = {0};
+    float around[WIN + 2][ROOM] = {{0}};
+    lanes middle[WIN], gx[WIN], gy[WIN], xx = {0}, xy = {0}, yy = {0};
+    const lanes in = lanes_at(counts);
     if (!inside(pair, px, py)) return false;
-    sample(pair->from, pair->pitch, px - HALF - 1, py - HALF - 1, WIN + 2, around);
-    for (int32_t r = 0; r < WIN; r++)
-        for (int32_t i = 0; i < LANES; i++) {
-            const int32_t j = i < WIN ? i : 0; /* lanes behind the window count nothing */
-            const float in = i < WIN ? 0.5f : 0;
-            gx[r][i] = in * (around[r + 1][j + 2] - around[r + 1][j]);
-            gy[r][i] = in * (around[r + 2][j + 1] - around[r][j + 1]);
-            xx[i] += gx[r][i] * gx[r][i];
-            xy[i] += gx[r][i] * gy[r][i];
-            yy[i] += gy[r][i] * gy[r][i];
-        }
-    const float a = sum_of(xx), b = sum_of(xy), c = sum_of(yy), det = a * c - b * b;
+    sampler from = sample_from(pair->from, pair->pitch, px - HALF - 1, py - HALF - 1);
+    for (int32_t r = 0; r < WIN + 2; r++) {
+        const lanes row = next_row(&from);
+        memcpy(around[r], &row, sizeof row);
+    }
+    for (int32_t r = 0; r < WIN; r++) {
+        middle[r] = lanes_at(around[r + 1] + 1);
+        gx[r] = 0.5f * in * (lanes_at(around[r + 1] + 2) - lanes_at(around[r + 1]));
+        gy[r] = 0.5f * in * (lanes_at(around[r + 2] + 1) - lanes_at(around[r] + 1));
+        xx += gx[r] * gx[r];
+        xy += gx[r] * gy[r];
+        yy += gy[r] * gy[r];
+    }
+    const float a = all_of(xx), b = all_of(xy), c = all_of(yy), det = a * c - b * b;
     /* the smaller eigenvalue, as OpenCV judges it by default: flat surroundings can't be followed */
     if (0.5f * (a + c - sqrtf((a - c) * (a - c) + 4 * b * b)) < 0.05f * WIN * WIN || det <= 0) return false;
     for (int32_t step = 0; step < STEPS; step++) {
-        float ex[LANES] = {0}, ey[LANES] = {0};
+        lanes ex = {0}, ey = {0};
         if (!inside(pair, *x, *y)) return false;
-        sample(pair->to, pair->pitch, *x - HALF, *y - HALF, WIN, to);
-        for (int32_t r = 0; r < WIN; r++)
-            for (int32_t i = 0; i < LANES; i++) {
-                const int32_t j = i + 1 < LANES ? i + 1 : 0;
-                const float d = around[r + 1][j] - to[r][i];
-                ex[i] += d * gx[r][i];
-                ey[i] += d * gy[r][i];
-            }
-        const float u = sum_of(ex), v = sum_of(ey);
+        sampler to = sample_from(pair->to, pair->pitch, *x - HALF, *y - HALF);
+        for (int32_t r = 0; r < WIN; r++) {
+            const lanes d = middle[r] - next_row(&to);
+            ex += d * gx[r];
+            ey += d * gy[r];
+        }
+        const float u = all_of(ex), v = all_of(ey);
         const float dx = (c * u - b * v) / det, dy = (a * v - b * u) / det;
         *x += dx;
         *y += dy;
@@ -251,24 +281,26 @@ static bool climb(const tld_pair *pair, float px, float py, float *x, float *y) 
 
 static float alike(const tld_pair *pair, float px, float py, float x, float y) {
     enum { SIDE = 10 };
-    float a[SIDE][LANES], b[SIDE][LANES];
-    float sa = 0, sb = 0, aa = 0, bb = 0, ab = 0;
+    static const float ten[LANES] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    lanes sa = {0}, sb = {0}, aa = {0}, bb = {0}, ab = {0};
+    const lanes in = lanes_at(ten);
     if (!inside(pair, px, py) || !inside(pair, x, y)) return -1;
-    sample(pair->from, pair->pitch, px - 4.5f, py - 4.5f, SIDE, a);
-    sample(pair->to, pair->pitch, x - 4.5f, y - 4.5f, SIDE, b);
-    for (int32_t r = 0; r < SIDE; r++)
-        for (int32_t i = 0; i < SIDE; i++) {
-            sa += a[r][i];
-            sb += b[r][i];
-            aa += a[r][i] * a[r][i];
-            bb += b[r][i] * b[r][i];
-            ab += a[r][i] * b[r][i];
-        }
-    const float n = SIDE * SIDE, va = n * aa - sa * sa, vb = n * bb - sb * sb;
-    return va > 0 && vb > 0 ? (n * ab - sa * sb) / sqrtf(va * vb) : 0;
+    sampler from = sample_from(pair->from, pair->pitch, px - 4.5f, py - 4.5f);
+    sampler to = sample_from(pair->to, pair->pitch, x - 4.5f, y - 4.5f);
+    for (int32_t r = 0; r < SIDE; r++) {
+        const lanes a = in * next_row(&from), b = in * next_row(&to);
+        sa += a;
+        sb += b;
+        aa += a * a;
+        bb += b * b;
+        ab += a * b;
+    }
+    const float n = SIDE * SIDE, ma = all_of(sa), mb = all_of(sb);
+    const float va = n * all_of(aa) - ma * ma, vb = n * all_of(bb) - mb * mb;
+    return va > 0 && vb > 0 ? (n * all_of(ab) - ma * mb) / sqrtf(va * vb) : 0;
 }
 
 #define TEXT2(x) #x
 #define TEXT(x) TEXT2(x)
 const tld_vectors PASTE(tld_vectors_, TLD_ISA) = {
-    TEXT(TLD_ISA), grey, blur, halve, integrate, variance, spread, codes, products, climb, alike};
+    TEXT(TLD_ISA), grey, blur, halve, integrate, variance, spread, codes, add, products, climb, alike};
