@@ -1,5 +1,6 @@
 /* TIFF by libtiff: the first page; layouts of samples as Pillow knows them, others are refused. */
 #include "images.h"
+#include <math.h>
 #include <tiffio.h>
 
 enum { PIXELS_A_BYTE = 1 << 18, MOST_SAMPLES = 8, MAX_BLOCK = 1 << 30 };
@@ -89,7 +90,8 @@ static cnr_status look(reader *r, cnr_error *err) {
     TIFFGetFieldDefaulted(t, TIFFTAG_ORIENTATION, &r->orientation);
     TIFFGetFieldDefaulted(t, TIFFTAG_EXTRASAMPLES, &r->extra, &kinds);
     if (!TIFFGetField(t, TIFFTAG_PHOTOMETRIC, &r->photometric)) r->photometric = PHOTOMETRIC_MINISWHITE;
-    if (r->photometric == PHOTOMETRIC_RGB) r->colours = 3;
+    const int lab = r->photometric == PHOTOMETRIC_CIELAB && r->bits == 8;
+    if (r->photometric == PHOTOMETRIC_RGB || lab) r->colours = 3;
     else if (r->photometric == PHOTOMETRIC_SEPARATED) r->colours = 4;
     else if (r->photometric <= PHOTOMETRIC_PALETTE) r->colours = 1;
     r->associated = r->colours < 4 && r->extra && kinds[0] == EXTRASAMPLE_ASSOCALPHA;
@@ -151,10 +153,30 @@ static unsigned share(unsigned a, unsigned b) {
     return (t + (t >> 8)) >> 8;
 }
 
+/* CIE's L*a*b* under D50 to sRGB; a* and b* are signed bytes. */
+static void from_lab(const uint8_t *s, uint8_t *to) {
+    static const double white[3] = {0.9642, 1, 0.8249},
+                        matrix[3][3] = {{3.1338561, -1.6168667, -0.4906146},
+                                        {-0.9787684, 1.9161415, 0.0334540},
+                                        {0.0719453, -0.2289914, 1.4052427}};
+    const double y = (s[0] / 2.55 + 16) / 116;
+    const double f[3] = {y + (int8_t)s[1] / 500.0, y, y - (int8_t)s[2] / 200.0};
+    double xyz[3];
+    for (int i = 0; i < 3; i++)
+        xyz[i] = white[i] * (f[i] > 6.0 / 29 ? f[i] * f[i] * f[i] : 108.0 / 841 * (f[i] - 4.0 / 29));
+    for (int c = 0; c < 3; c++) {
+        double v = matrix[c][0] * xyz[0] + matrix[c][1] * xyz[1] + matrix[c][2] * xyz[2];
+        v = v <= 0.0031308 ? 12.92 * v : 1.055 * pow(v, 1 / 2.4) - 0.055;
+        to[c] = cut(v * 255 + 0.5);
+    }
+}
+
 /* s: the pixel's levels, alpha or ink behind. */
 static void paint(const reader *r, const uint8_t *s, uint8_t *to) {
     if (r->photometric == PHOTOMETRIC_PALETTE) {
         for (int c = 0; c < 3; c++) to[c] = (uint8_t)(r->map[c][s[0]] >> 8);
+    } else if (r->photometric == PHOTOMETRIC_CIELAB) {
+        from_lab(s, to);
     } else if (r->colours == 4) {
         for (int c = 0; c < 3; c++) {
             const unsigned light = 255u - s[3], ink = share(s[c], light);
