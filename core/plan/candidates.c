@@ -134,6 +134,8 @@ static double conversion_ns(const asking *a, const cnri_view *v, const cnri_cand
         const cnr_value value = v->in[i];
         if (value < 0 || value >= a->p->n_offers || cnri_is_weight(a->p->graph, value)) continue;
         const cnri_offer *o = &a->p->offers[value];
+        /* an operand of the chain that is chosen later: it can still come as it is wanted */
+        if (o->device < 0 && a->p->graph->values.at[value].producer >= 0) continue;
         const bool here = o->device == c->device;
         if (block[i] != (here ? o->block : 0) || memory[i] != (here ? o->memory_class : 0))
             ns += rate * (double)cnr_dense_bytes(v->node.inputs[i]);

@@ -62,7 +62,9 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     neon_blocked_take(node, out, 600, from, neon_block_of(x->rank, dim));
     out->epilogue = neon_chain_accepts(node, x->rank, dim);
     out->prepared = 1 << 1;
-    out->cost_ns = neon_conv_cost(node, &w, 0.85, 0.7);
+    /* channels that lie far apart are read one by one */
+    out->cost_ns = from || icg < WEIGHT_RUN ? neon_conv_cost(node, &w, 0.85, 0.7)
+                                            : neon_conv_cost(node, &w, 0.7, 0.5);
     return CNR_OK;
 }
 
