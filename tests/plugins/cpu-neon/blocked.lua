@@ -14,6 +14,10 @@ local function net()
   local gate = c.seq { c.global_average_pool {}, c.conv2d { out = 12, kernel = 1 }, c.relu {},
     c.conv2d { out = 48, kernel = 1 }, c.sigmoid {} } (joined)
   local gated = c.mul { joined, gate }
+  -- a sum whose second operand is computed behind the first
+  local main = c.seq { c.conv2d { out = 384, kernel = 1 } } (gated)
+  local side = c.seq { c.conv2d { out = 384, kernel = 1 } } (joined)
+  gated = c.seq { c.relu {}, c.conv2d { out = 48, kernel = 1 } } (c.add { main, side })
   local up = c.resize { gated, scales = { 1, 1, 2, 3 }, mode = "nearest",
     coordinate_transformation_mode = "asymmetric", nearest_mode = "floor" }
   local pooled = c.average_pool { up, kernel_shape = { 3, 2 }, strides = { 2, 2 }, pads = { 1, 0, 1, 1 } }

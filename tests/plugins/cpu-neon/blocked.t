@@ -32,6 +32,8 @@ for my $kernel (qw(conv_f32_blocked conv_f32_blocked_depthwise max_pool_f32_bloc
                    average_pool_f32_blocked channelwise_f32_blocked global_average_pool_f32_blocked)) {
     ok((grep { $_ eq $kernel } @{$steps{" 1"}}), "$kernel is taken");
 }
+# the last convolution's groups are of 20 channels, for which there is no block
+is((grep { $_ eq '' || /layout/ } @{$steps{" 1"}}), 1, 'the layout changes once');
 is((grep { /^(?:concat|slice)/ } @{$steps{" 1"}}), 0, 'halves and joins of one picture lie in each other');
 ok((grep { /concat_f32/ } @{$steps{" 3"}}), 'of several they are copied in blocks');
 done_testing;
