@@ -37,7 +37,9 @@ local function plain(v) -- as JSON can have it
   if type(v) == "function" then return "a function" end
   if type(v) ~= "table" then return v end
   local copy = {}
-  for key, value in pairs(v) do copy[math.type(key) and v[1] == nil and tostring(key) or key] = plain(value) end
+  for key, value in pairs(v) do
+    copy[math.type(key) and v[1] == nil and tostring(key) or key] = plain(value)
+  end
   return copy
 end
 
@@ -203,7 +205,8 @@ function Work:steps(net)
       self:train(cut, self.schedule.train or {}, "step-" .. step)
       local after = self:judge(cut)
       cut:save(self:path(slot))
-      return { step = step, kept = self:kept(cut), cut = before.top1, accuracy = after.top1, loss = after.loss }
+      return { step = step, kept = self:kept(cut), cut = before.top1, accuracy = after.top1,
+               loss = after.loss }
     end)
     rows[step] = row
     self:say("step %d of %d  %.2f%% kept  right on %.2f%%, %.2f%% before training", step, n, 100 * row.kept,
@@ -243,7 +246,8 @@ function Work:measure(net, file)
     local fresh <close> = c.load(file, { device = self.options.device })
     fresh:time(1)
   end)
-  return { ms = p.ms_median, load_ms = load.seconds and 1000 * load.seconds, load_joules = load.joules, arena_bytes = p.arena_bytes, weight_bytes = p.weight_bytes,
+  return { ms = p.ms_median, load_ms = load.seconds and 1000 * load.seconds,
+           load_joules = load.joules, arena_bytes = p.arena_bytes, weight_bytes = p.weight_bytes,
            joules = p.energy and p.energy.joules or nil, energy_source = p.energy and p.energy.source or nil }
 end
 
@@ -265,8 +269,8 @@ end
 function Work:results(dense, file)
   local net <close> = self:load(file)
   local out = self:path("pruned.cnr")
-  local result = { output = self.options.output, kept = self:kept(net), steps = self.taken, stopped = self.stopped,
-                   bytes = {}, validated = self.base.n,
+  local result = { output = self.options.output, kept = self:kept(net), steps = self.taken,
+                   stopped = self.stopped, bytes = {}, validated = self.base.n,
                    validation = { self.base.top1, self:judge(net).top1 } }
   result.bytes[1] = self:written(dense, self:path("dense.cnr"))
   local forms = self.schedule.encode and { { "*", self.schedule.encode } } or {}
@@ -290,10 +294,11 @@ function Work:results(dense, file)
   return result, net:copy()
 end
 
-local function number(x) return x and json.encode(x) or "-" end
+local function number(x) return x and json.encode(x, 4) or "-" end
 
 function Work:tell_results(r)
-  self:tell { output = r.output, folder = self.folder, kept = r.kept, bytes = r.bytes[2], bytes_dense = r.bytes[1],
+  self:tell { output = r.output, folder = self.folder, kept = r.kept, bytes = r.bytes[2],
+              bytes_dense = r.bytes[1],
               validation = r.encoded or r.validation[2], validation_dense = r.validation[1],
               validated = r.validated, test = r.test and r.test[2], test_dense = r.test and r.test[1],
               tested = r.tested or 0, ms = r.pruned.ms, ms_dense = r.dense.ms,

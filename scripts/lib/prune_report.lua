@@ -6,8 +6,12 @@ local plot = require "lib.plot"
 local pruning = require "lib.pruning"
 local M = {}
 
-local function escaped(text)
-  return (tostring(text):gsub("[&<>\"]", { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;" }))
+local entities = { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;" }
+local function escaped(text) return (tostring(text):gsub('[&<>"]', entities)) end
+
+-- The line of a net that nothing was cut from.
+local function unpruned(from, to, accuracy)
+  return { { { from, accuracy }, { to, accuracy } }, label = "unpruned", dash = { 4, 3 }, colour = { .5, .5, .5 } }
 end
 
 local function shown(format, value)
@@ -31,8 +35,8 @@ function Page:picture(name, title, drawn)
   if not self.able then return end
   drawn:save(self.folder .. "/" .. name .. ".png")
   drawn:save(self.folder .. "/" .. name .. ".svg")
-  self:add("<figure>%s<figcaption>%s</figcaption></figure>", embedded(c.text(self.folder .. "/" .. name .. ".svg")),
-           escaped(title))
+  local svg = c.text(self.folder .. "/" .. name .. ".svg")
+  self:add("<figure>%s<figcaption>%s</figcaption></figure>", embedded(svg), escaped(title))
 end
 
 function Page:add(format, ...) self[#self + 1] = format:format(...) end
@@ -86,7 +90,7 @@ local function scan(page, rows, base)
     end
     table.insert(by[r.layer][1], { r.keep, r.accuracy })
   end
-  series[#series + 1] = { { { 0.05, base }, { 1, base } }, label = "unpruned", dash = { 4, 3 }, colour = { .5, .5, .5 } }
+  series[#series + 1] = unpruned(0.05, 1, base)
   page:add("<h2>How much each layer can lose</h2>")
   page:picture("scan", "One layer pruned at a time, nothing trained (scan.csv)",
                plot.lines(series, { x = "share of the layer that is kept", y = "right in validation", width = 640 }))
@@ -101,7 +105,7 @@ local function steps(page, rows, base)
   page:add("<h2>Cut and train in turns</h2>")
   page:picture("steps", "Right in validation at each step (steps.csv)", plot.lines(
     { { trained, label = "trained on" }, { cut, label = "just cut" },
-      { { { 1, base }, { math.max(2, #rows), base } }, label = "unpruned", dash = { 4, 3 }, colour = { .5, .5, .5 } } },
+      unpruned(1, math.max(2, #rows), base) },
     { x = "step", y = "right in validation", width = 640 }))
   page:picture("kept", "Weights that are not 0", plot.lines({ { kept } }, { x = "step", y = "share kept", width = 640 }))
 end
