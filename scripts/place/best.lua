@@ -38,7 +38,7 @@ local function least_rows(rows, options)
     if not of[r.device] or r.ns < of[r.device].row.ns then
       local at = "@" .. r.device .. "@" .. r.node
       local ns = options["ns" .. at]
-      of[r.device] = { row = r, takes = r.takes, split = r.splits, ns = ns or r.ns, joules = options["joules" .. at] or not ns and r.joules or nil }
+      of[r.device] = { row = r, takes = r.takes, split = r.splits, told = ns ~= nil, ns = ns or r.ns, joules = options["joules" .. at] or not ns and r.joules or nil }
     end
   end
   return best
@@ -68,7 +68,7 @@ local function cost_on(best, chain, device, watts)
     ns, joules = ns + more.ns, joules and joules + joules_of(more)
     left[#left + 1] = chain[k]
   end
-  return { row = least.row, left = left, ns = ns, joules = joules, split = least.split and #left == 0 }
+  return { row = not least.told and least.row or nil, left = left, ns = ns, joules = joules, split = least.split and #left == 0 }
 end
 
 -- Watts of the machine while the device works: of rows without joules.
@@ -586,7 +586,8 @@ local function place(rows, seen)
     if #set == 1 then
       local cost = layer.on[set[1]]
       answer[layer.node.name] = cost.row
-      for _, at in ipairs(cost.left) do answer[seen.nodes[at].name] = seen.devices[set[1]].name end
+      -- what was measured was the device's own choice of kernels
+      for _, at in ipairs(cost.row and cost.left or layer.chain) do answer[seen.nodes[at].name] = seen.devices[set[1]].name end
     else
       local parts = {}
       for i, d in ipairs(set) do parts[seen.devices[d].name] = state.sizes[i] / layer.pieces end
