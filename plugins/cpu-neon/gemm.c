@@ -52,14 +52,14 @@ void neon_block(const neon_product *p, int64_t m0, int64_t m1, int64_t n0, int64
 }
 
 /* What a block costs, in rows of vectors that are multiplied: the last panel is slower where it is
- * narrow, since each element of A then meets fewer vectors, and B's packing is as much as 4 rows. */
+ * narrow, since each element of A then meets fewer vectors; B's packing is as much as 4 rows. */
 static int64_t block_cost(int64_t m, int64_t n) {
     const int64_t nv = neon_uk->nr / neon_uk->vl, vectors = cnr_div_up(n, neon_uk->vl);
     const int64_t rest = vectors % nv;
     return (m + 4) * (2 * vectors + (rest ? nv - rest : 0));
 }
 
-/* How long the slowest thread is busy with a grid's blocks, of which the last column's are smaller. */
+/* How long the slowest thread is busy with a grid's blocks; the last column's are smaller. */
 static int64_t grid_cost(const neon_grid *g, int64_t m, int64_t n, int64_t copies,
                          int32_t threads) {
     const int64_t rounds = cnr_div_up(g->rows * g->columns * copies, threads);

@@ -1,15 +1,15 @@
-/* conv of 3x3 windows as Winograd's F(4x4, 3x3): a quarter of the multiplications, on tiles that are
- * transformed on the way in and out.
+/* conv of 3x3 windows as Winograd's F(4x4, 3x3): a quarter of the multiplications, on tiles that
+ * are transformed on the way in and out.
  *
  *     V[36][ic][tile] = B^T x B,   M[36][oc][tile] = U[36][oc][ic] * V,   y = A^T M A
  *
  * A block of tiles is worked on at a time, so that what is between stays in the second-level cache
  * while U passes by. Products are summed in the order of channels, whatever the blocks and threads.
  *
- * Error: the points are 0, +-1/sqrt(2), +-sqrt(2) and infinity. Of 64000 outputs from numbers within
- * +-1 the largest error is 2.2 times the direct sum's with 8 channels, 1.7 with 64, 2.0 with 512 (root
- * mean square: 3.2, 2.0, 1.8), within what kernelcheck allows a sum of that length; the usual points
- * 0, +-1, +-2 would make it four times as large again. */
+ * Error: the points are 0, +-1/sqrt(2), +-sqrt(2) and infinity. Of 64000 outputs from numbers
+ * within +-1 the largest error is 2.2 times the direct sum's with 8 channels, 1.7 with 64, 2.0 with
+ * 512 (root mean square: 3.2, 2.0, 1.8), within what kernelcheck allows a sum of that length; the
+ * usual points 0, +-1, +-2 would make it four times as large again. */
 #include "blocked.h"
 
 #define COMPONENTS 36
@@ -22,7 +22,8 @@
 typedef struct wino_state {
     neon_ending end;
     cnr_window w; /* of 3 axes, the first of which is 1 */
-    int64_t cin, cout, in_plane, out_plane, in_block, out_block;
+    int64_t group, cin, cout; /* cin, cout: a group's, which is as an image of its own */
+    int64_t in_plane, out_plane, in_block, out_block;
     int64_t lanes, groups;  /* input channels that are transformed at a time */
     int64_t vectors, units; /* of output channels; a unit's is tile_vectors */
     int64_t wide, tiles, block, blocks;
@@ -40,14 +41,16 @@ static int is_small(const cnr_window *w) {
     return w->spatial == 2;
 }
 
+static int64_t group_of(const cnr_node *node) { return cnr_max(1, cnr_attr_int(node, "group")); }
+
 static int64_t units_of(int64_t cout) {
     return cnr_div_up(cnr_div_up(cout, neon_uk->vl), neon_uk->tile_vectors);
 }
 
 static int64_t width_of(int64_t cout) { return cnr_round_up(cout, neon_uk->vl); }
 
-/* Transforms take some 400 operations a channel and tile; weights are read once a block of tiles, at
- * 25 bytes a ns. */
+/* Transforms take some 400 operations a channel and tile; weights are read once a block of tiles,
+ * at 25 bytes a ns. */
 static double cost_of(const cnr_window *w, int64_t images, int64_t cin, int64_t cout) {
     const double tiles =
         (double)(cnr_div_up(w->out[0], TILE) * cnr_div_up(w->out[1], TILE) * images);
@@ -64,13 +67,14 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     if (!cnr_is_constant(weight)) return cnr_refuse(out, "constant weights are wanted");
     if ((out->why = neon_conv_window(node, x, weight, &w))) return CNR_OK;
     if (!is_small(&w)) return cnr_refuse(out, "3x3 windows, each next to the other, are wanted");
-    if (cnr_attr_int(node, "group") > 1) return cnr_refuse(out, "one group is wanted");
+    const int64_t group = group_of(node), cin = weight->dim[1], cout = weight->dim[0] / group;
     const int64_t dim[4] = {x->dim[0], weight->dim[0], w.out[0], w.out[1]};
     const int32_t to = neon_block_of(4, dim);
     const int32_t from = out->in_block[0] > 1 ? out->in_block[0] : neon_block_of(4, x->dim);
-    if (!to || from < cnr_min(8, neon_uk->vl)) return cnr_refuse(out, "no block divides the channels");
-    const double cost = cost_of(&w, x->dim[0], x->dim[1], weight->dim[0]);
-    const double direct = neon_cost_ns(18.0 * (double)(cnr_span(x, 0, 2) * weight->dim[0]) *
+    if (!to || from < cnr_min(8, neon_uk->vl) || cin % from || cout % to)
+        return cnr_refuse(out, "no block divides the channels");
+    const double cost = cost_of(&w, x->dim[0] * group, cin, cout);
+    const double direct = neon_cost_ns(18.0 * (double)(x->dim[0] * group * cin * cout) *
                                        (double)(w.out[0] * w.out[1]), 0.75);
     neon_blocked_take(node, out, cost < direct ? 620 : 580, from, to);
     out->epilogue = neon_chain_accepts(node, x->rank, dim);
@@ -79,14 +83,19 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
-/* ---- weights: [component][unit][ic][the unit's vectors][vl] ---- */
+/* ---- weights: [group][component][unit][ic][the unit's vectors][vl] ---- */
+
+/* Floats of a group's. */
+static int64_t u_floats(int64_t cin, int64_t cout) { return COMPONENTS * cin * width_of(cout); }
 
 static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
                                cnr_error *err) {
     (void)device;
     (void)err;
     const cnr_tensor *weight = node->inputs[1];
-    out->bytes = (uint64_t)(COMPONENTS * weight->dim[1] * width_of(weight->dim[0])) * sizeof(float);
+    const int64_t group = group_of(node);
+    const int64_t floats = group * u_floats(weight->dim[1], weight->dim[0] / group);
+    out->bytes = (uint64_t)floats * sizeof(float);
     return CNR_OK;
 }
 
@@ -99,22 +108,28 @@ typedef struct wino_packing {
 /* One vector of output channels. */
 static void pack_vector(void *arg, int64_t i, int32_t thread) {
     const wino_packing *p = arg;
-    const int64_t vl = neon_uk->vl, most = neon_uk->tile_vectors, unit = i / most, first = i * vl;
+    const int64_t vl = neon_uk->vl, most = neon_uk->tile_vectors, vectors = cnr_div_up(p->cout, vl);
+    const int64_t group = i / vectors;
+    i %= vectors;
+    const int64_t unit = i / most, first = i * vl;
     const int64_t width = cnr_min(most * vl, width_of(p->cout) - unit * most * vl);
     const int64_t component = p->cin * width_of(p->cout);
-    float *to = p->to + unit * most * vl * p->cin + i % most * vl;
+    const float *from = p->weight + (group * p->cout + first) * p->cin * 9;
+    float *to = p->to + group * u_floats(p->cin, p->cout);
+    to += unit * most * vl * p->cin + i % most * vl;
     (void)thread;
     for (int64_t c = 0; c < p->cin; c++, to += width)
-        neon_uk->wino_weights(p->weight + (first * p->cin + c) * 9, p->cin * 9,
-                              cnr_min(vl, p->cout - first), to, component);
+        neon_uk->wino_weights(from + c * 9, p->cin * 9, cnr_min(vl, p->cout - first), to,
+                              component);
 }
 
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
                           cnr_error *err) {
     const cnr_tensor *weight = node->inputs[1];
-    wino_packing p = {neon_floats(weight), weight->dim[1], weight->dim[0], blob};
+    const int64_t group = group_of(node);
+    wino_packing p = {neon_floats(weight), weight->dim[1], weight->dim[0] / group, blob};
     (void)err;
-    neon_parallel(device, cnr_div_up(p.cout, neon_uk->vl), pack_vector, &p);
+    neon_parallel(device, group * cnr_div_up(p.cout, neon_uk->vl), pack_vector, &p);
     return CNR_OK;
 }
 
@@ -142,13 +157,14 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     const cnr_tensor *x = node->inputs[0], *weight = node->inputs[1];
     const char *why = neon_conv_window(node, x, weight, &w);
     if (why) return neon_host->fail(err, CNR_E_SHAPE, node->name, "%s", why);
-    const int64_t lanes = cnr_min(neon_uk->vl, x->block), groups = x->dim[1] / lanes;
+    const int64_t lanes = cnr_min(neon_uk->vl, x->block), groups = weight->dim[1] / lanes;
     wino_state *s = cnr_state(neon_host, node, sizeof *s + (size_t)groups * sizeof s->run[0], err);
     if (!s) return CNR_E_MEMORY;
     neon_ending_plan(node, &s->end);
     s->w = cnr_window_three(&w);
-    s->cin = x->dim[1];
-    s->cout = weight->dim[0];
+    s->group = group_of(node);
+    s->cin = weight->dim[1];
+    s->cout = weight->dim[0] / s->group;
     s->in_plane = s->w.in[1] * s->w.in[2];
     s->out_plane = s->w.out[1] * s->w.out[2];
     s->in_block = x->block;
@@ -159,7 +175,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     s->units = units_of(s->cout);
     s->wide = cnr_div_up(s->w.out[2], TILE);
     s->tiles = s->wide * cnr_div_up(s->w.out[1], TILE);
-    plan_blocks(s, x->dim[0], device->concurrency);
+    plan_blocks(s, x->dim[0] * s->group, device->concurrency);
     /* a line more, so that components do not meet in one set of the cache */
     s->v_component = s->cin * s->block + 16;
     s->m_component = s->chunk * neon_uk->tile_vectors * neon_uk->vl * s->block + 16;
@@ -181,14 +197,15 @@ typedef struct wino_job {
     const cnr_run *run;
     const float *x, *u, *bias, *operand;
     float *y, *room;
-    int64_t image; /* of the shared V */
+    int64_t image; /* of the shared V; as everywhere, a group of an image */
 } wino_job;
 
 static int64_t tiles_of(const wino_state *s, int64_t block) {
     return cnr_min(s->block, s->tiles - block * s->block);
 }
 
-static void transform_in(const wino_job *job, int64_t image, int64_t block, int64_t group, float *v) {
+static void transform_in(const wino_job *job, int64_t image, int64_t block, int64_t group,
+                         float *v) {
     const wino_state *s = job->s;
     const int64_t c = group * s->lanes, b = s->in_block;
     const neon_wino_input in = {
@@ -207,12 +224,14 @@ static int64_t tile_step(int64_t tiles) {
 }
 
 /* All products of a chunk's units: m[component][unit][step of tiles][vector][tile][vl]. */
-static void multiply(const wino_job *job, int64_t block, int64_t chunk, const float *v, float *m) {
+static void multiply(const wino_job *job, int64_t image, int64_t block, int64_t chunk,
+                     const float *v, float *m) {
     static const float zeros[64];
     const wino_state *s = job->s;
     const int64_t vl = neon_uk->vl, most = neon_uk->tile_vectors, tiles = tiles_of(s, block);
     const int64_t u0 = chunk * s->chunk, u1 = cnr_min(s->units, u0 + s->chunk);
     const int64_t step = tile_step(tiles);
+    const float *weight = job->u + image % s->group * u_floats(s->cin, s->cout);
     for (int64_t k = 0; k < COMPONENTS; k++)
         for (int64_t u = u0; u < u1; u++) {
             const int64_t vectors = cnr_min(most, s->vectors - u * most);
@@ -222,7 +241,8 @@ static void multiply(const wino_job *job, int64_t block, int64_t chunk, const fl
                     .n = cnr_min(step, tiles - t), .vectors = vectors,
                     .x = v + k * s->v_component + t * s->lanes, .x_column = s->lanes,
                     .run = s->run, .runs = s->groups, .count = s->lanes,
-                    .weight = job->u + (k * s->vectors * vl + u * most * vl) * s->cin, .bias = zeros,
+                    .weight = weight + (k * s->vectors + u * most) * vl * s->cin,
+                    .bias = zeros,
                 };
                 neon_uk->conv_sum(&tile, to + t * vectors * vl);
             }
@@ -244,15 +264,15 @@ static void end_tiles(const wino_job *job, int64_t first, int64_t n, int64_t at)
 }
 
 /* Channels [c, c + lanes) of so many tiles. */
-static void transform_out(const wino_job *job, int64_t image, int64_t c, int64_t lanes, int64_t first,
-                          int64_t n, const float *m) {
+static void transform_out(const wino_job *job, int64_t image, int64_t c, int64_t lanes,
+                          int64_t first, int64_t n, const float *m) {
     static const float zeros[64];
     const wino_state *s = job->s;
     const int64_t b = s->out_block;
     const int64_t at = (image * s->cout + c / b * b) * s->out_plane + c % b;
     const neon_wino_output out = {
         .m = m, .m_component = s->m_component,
-        .bias = job->bias ? job->bias + c : zeros,
+        .bias = job->bias ? job->bias + image % s->group * s->cout + c : zeros,
         .operand = job->operand ? job->operand + at : NULL,
         .lanes = lanes, .step = b, .out = {s->w.out[1], s->w.out[2]},
         .tiles_wide = s->wide, .first = first, .n = n, .y = job->y + at, .bound = s->end.bound,
@@ -262,7 +282,8 @@ static void transform_out(const wino_job *job, int64_t image, int64_t c, int64_t
         end_tiles(job, first, n, at - c % b);
 }
 
-static void finish(const wino_job *job, int64_t image, int64_t block, int64_t chunk, const float *m) {
+static void finish(const wino_job *job, int64_t image, int64_t block, int64_t chunk,
+                   const float *m) {
     const wino_state *s = job->s;
     const int64_t vl = neon_uk->vl, most = neon_uk->tile_vectors, tiles = tiles_of(s, block);
     const int64_t u0 = chunk * s->chunk, u1 = cnr_min(s->units, u0 + s->chunk);
@@ -290,7 +311,7 @@ static void whole_block(void *arg, int64_t i, int32_t thread) {
     if (cnr_cancelled(job->run->stream)) return;
     for (int64_t g = 0; g < s->groups; g++) transform_in(job, image, block, g, v);
     for (int64_t c = 0; c < s->chunks; c++) {
-        multiply(job, block, c, v, m);
+        multiply(job, image, block, c, v, m);
         finish(job, image, block, c, m);
     }
 }
@@ -309,13 +330,13 @@ static void shared_chunk(void *arg, int64_t i, int32_t thread) {
     const int64_t block = i / s->chunks, chunk = i % s->chunks;
     float *m = job->room + s->m_at + thread * s->m_floats;
     if (cnr_cancelled(job->run->stream)) return;
-    multiply(job, block, chunk, job->room + block * s->v_floats, m);
+    multiply(job, job->image, block, chunk, job->room + block * s->v_floats, m);
     finish(job, job->image, block, chunk, m);
 }
 
 static cnr_status run(const cnr_run *run, cnr_error *err) {
     const wino_state *s = run->state;
-    const int64_t images = run->node->inputs[0]->dim[0];
+    const int64_t images = run->node->inputs[0]->dim[0] * s->group;
     (void)err;
     wino_job job = {
         .s = s, .run = run,

@@ -1,5 +1,5 @@
-/* Winograd's transforms of 3x3 windows, LANES channels at a time: 4x4 outputs from tiles of 6x6, with
- * the points 0, +-1/sqrt(2), +-sqrt(2) and infinity, which lose fewer digits than 0, +-1, +-2.
+/* Winograd's transforms of 3x3 windows, LANES channels at a time: 4x4 outputs from tiles of 6x6,
+ * with the points 0, +-1/sqrt(2), +-sqrt(2) and infinity, which lose fewer digits than 0, +-1, +-2.
  * winograd.h includes this for each width. */
 #define W(name) NEON_PASTE(name, LANES)
 #define ALL(x) ((x) - (VEC){0})

@@ -46,6 +46,8 @@ static const shape shapes[] = {
     {"3x32x3x31", "8x32x3x3", "pads=2"},
     {"1x64x45x34", "48x64x3x3", "pads=1"},
     {"4x8x30x29", "24x8x3x3", "auto_pad=SAME_UPPER"},
+    {"1x8x5x5", "8x8x3x3", "pads=1"}, /* variable weights */
+    {"2x32x13x14", "48x16x3x3", "group=2; pads=1"},
 };
 
 static void convolutions(void) {
