@@ -4,8 +4,20 @@
 
 #include <stdlib.h>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 const cnr_host *csr_host;
 const csr_ukernels *csr_uk;
+
+#if defined(__x86_64__)
+/* clang 14 knows no name for it. */
+static int has_f16c(void) {
+    unsigned a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+#endif
 
 const csr_ukernels *csr_choose_isa(void) {
     const char *wish = getenv("CNNRUN_CPU_ISA");
@@ -13,8 +25,8 @@ const csr_ukernels *csr_choose_isa(void) {
     int32_t n = 0;
 #if defined(__x86_64__)
     __builtin_cpu_init(); /* asks XGETBV too: the system must save the wide registers */
-    const int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                     __builtin_cpu_supports("f16c");
+    const int avx2 =
+        __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
     if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq"))
         list[n++] = &csr_ukernels_avx512;

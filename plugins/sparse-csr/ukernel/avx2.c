@@ -11,11 +11,11 @@
 #define CSR_SLICE_STATE __m256i low = _mm256_setzero_si256(), high = low
 #define CSR_SLICE_STEP(x, gap, step, wide)                                                       \
     if (wide) {                                                                                  \
-        const __m128i *at = (const __m128i *)(const void *)((const uint16_t *)(gap) + (step) * 16); \
+        const __m128i *at = (const __m128i *)(gap) + (step) * 2;                                 \
         low = _mm256_add_epi32(low, _mm256_cvtepu16_epi32(_mm_loadu_si128(at)));                 \
         high = _mm256_add_epi32(high, _mm256_cvtepu16_epi32(_mm_loadu_si128(at + 1)));           \
     } else {                                                                                     \
-        const __m128i b = _mm_loadu_si128((const __m128i *)(const void *)((const uint8_t *)(gap) + (step) * 16)); \
+        const __m128i b = _mm_loadu_si128((const __m128i *)(gap) + (step));                      \
         low = _mm256_add_epi32(low, _mm256_cvtepu8_epi32(b));                                    \
         high = _mm256_add_epi32(high, _mm256_cvtepu8_epi32(_mm_srli_si128(b, 8)));               \
     }                                                                                            \
@@ -33,7 +33,8 @@
 static inline __attribute__((always_inline)) __m256 load(const void *value, int64_t at, int type) {
     if (type == CSR_VALUE_F32) return _mm256_loadu_ps((const float *)value + at);
     if (type == CSR_VALUE_F16)
-        return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)((const uint16_t *)value + at)));
+        return _mm256_cvtph_ps(
+            _mm_loadu_si128((const __m128i *)(const void *)((const uint16_t *)value + at)));
     return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(
         _mm_loadl_epi64((const __m128i *)(const void *)((const int8_t *)value + at))));
 }
