@@ -126,6 +126,14 @@ static cnr_status measure_divided(job *j, cnr_error *err) {
 
 /* ---- the plan ---- */
 
+/* Whether it took a step anywhere: what did not went along with another, or is but a view. */
+static bool is_timed(const cnr_timing *t, const char *node) {
+    bool timed = t->n_steps == 0;
+    for (int32_t i = 0; i < t->n_steps; i++)
+        timed = timed || (!t->steps[i].from && strcmp(t->steps[i].node, node) == 0);
+    return timed;
+}
+
 /* What the rows that were taken say: nodes with their devices and shares, and the expected time. */
 static cnr_status read_plan(job *j, const cnr_candidate_list *list, cnr_error *err) {
     double seconds = 0, joules = 0;
@@ -144,7 +152,8 @@ static cnr_status read_plan(job *j, const cnr_candidate_list *list, cnr_error *e
             int32_t d = 0;
             while (d < j->n && strcmp(j->names[d], c->device) != 0) d++;
             const cnr_step_timing *s = d < j->n ? cnri_place_step_of(&j->alone[d], node, c->device) : NULL;
-            const double ms = s ? s->ms * c->share : c->ns * 1e-6 * c->share;
+            const bool along = !s && d < j->n && !is_timed(&j->alone[d], node);
+            const double ms = s ? s->ms * c->share : along ? 0 : c->ns * 1e-6 * c->share;
             most = fmax(most, ms);
             if (s) joules += c->share * (s->joules - idle * s->ms * 1e-3);
             cnri_part *part = &to->parts[to->n++];

@@ -292,12 +292,13 @@ local function move(net, state, from, to, bytes, since)
 end
 
 -- When the device has the pieces from low to high of the value; nil: all of it.
-local function bring(net, state, v, d, low, high)
+local bring
+function bring(net, state, v, d, low, high)
   local home, layer = state.homes[v], net.layers[v]
   local since = home.whole[d]
   if since then return since end
   since = 0
-  if home.set then
+  if home.set and not next(home.whole) then
     local at = 0
     for k, from in ipairs(home.set) do
       local stop = at + home.sizes[k]
@@ -312,7 +313,12 @@ local function bring(net, state, v, d, low, high)
       if not best or (net.devices[from].host and not net.devices[best].host) or
          (net.devices[from].host == net.devices[best].host and (at < home.whole[best] or at == home.whole[best] and from < best)) then best = from end
     end
-    since = move(net, state, best, d, layer.bytes * (high and (high - low) / layer.pieces or 1), home.whole[best])
+    local since_there, bytes = home.whole[best], layer.bytes * (high and (high - low) / layer.pieces or 1)
+    if not high and net.host and not net.devices[best].host and not net.devices[d].host then
+      since_there = bring(net, state, v, net.host) -- where others find it, too
+      best, home = net.host, state.homes[v]
+    end
+    since = move(net, state, best, d, bytes, since_there)
   end
   if high and high - low < layer.pieces then return since end
   local whole = {}
