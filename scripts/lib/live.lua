@@ -34,7 +34,7 @@ end
 
 function M.switches(watcher, options)
   local self = setmetatable({ watcher = watcher, governors = with(M.governors, options.governor),
-                              policies = with(M.policies, options.place), events = {}, told = -1 }, Switches)
+                              policies = with(M.policies, options.place), events = {}, pending = {}, told = -1 }, Switches)
   if options.place then self:place(options.place) end
   if options.governor then self:govern(options.governor) end
   return self
@@ -89,7 +89,7 @@ function Switches:take(lines)
   end
 end
 
-function Switches:note(text) self.pending = text end
+function Switches:note(text) self.pending[#self.pending + 1] = text end
 
 -- Has the feed run the net for pictures of that shape; gives the input's size. Nets that are several
 -- run in the script.
@@ -109,10 +109,10 @@ end
 -- Tells the page, ten times a second at most.
 function Switches:show(page, frame, state, found, source, events)
   for _, event in ipairs(events) do kept(self.events, event, 20) end
-  if self.pending then
-    kept(self.events, { seconds = frame.seconds or frame.now, text = self.pending }, 20)
-    self.pending = nil
+  for _, text in ipairs(self.pending) do
+    kept(self.events, { seconds = frame.seconds or frame.now, text = text }, 20)
   end
+  self.pending = {}
   if frame.now - self.told < .1 then return end
   self.told = frame.now
   local shape = frame.picture:shape()
