@@ -4,8 +4,8 @@
 /* Work-items of 4 x 4 to 8 x 8 outputs; small tiles for layers of few pixels, whose launches would have
  * too few work-groups. Channels x pixels x terms. */
 static const ocl_tile nvidia_tiles[] = {
-    {128, 128, 8, 8, 8}, {64, 64, 16, 8, 8}, {128, 64, 8, 8, 8}, {64, 64, 16, 4, 4},
-    {64, 32, 16, 4, 4},  {32, 64, 16, 4, 4}, {32, 32, 16, 4, 4}, {64, 16, 16, 4, 4},
+    {128, 128, 8, 8, 8}, {128, 64, 8, 8, 8}, {64, 64, 16, 4, 4}, {64, 32, 16, 4, 4},
+    {32, 64, 16, 4, 4},  {32, 32, 16, 4, 4}, {64, 16, 16, 4, 4}, {32, 32, 32, 4, 4},
 };
 #define TILES(rows) .tiles = rows, .n_tiles = CNR_ROWS(rows)
 
