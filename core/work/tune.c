@@ -48,12 +48,12 @@ static cnr_status put_inputs(trial *t, const cnr_graph *g, cnr_error *err) {
     return status;
 }
 
-/* *takes: whether the kernel would have the node at all. */
+/* *takes: whether the kernel, or with NULL any, would have the node at all. */
 static cnr_status begin(trial *t, cnri_devices *set, const cnr_graph *g, const char *device,
                         const char *kernel, bool *takes, cnr_error *err) {
     cnr_error why = CNR_ERROR_INIT;
-    char *word = cnri_format("%s=%s", g->nodes.at[0]->view.desc->name, kernel);
-    const char *const words[] = {word, NULL};
+    char *word = cnri_format("%s=%s", g->nodes.at[0]->view.desc->name, kernel ? kernel : "");
+    const char *const words[] = {kernel ? word : NULL, NULL};
     const cnri_plan_options options = {.device = device, .kernels = words};
     const cnr_tensor **types = cnri_alloc((size_t)(g->inputs.n + 1) * sizeof *types);
     cnr_status status =
@@ -78,6 +78,61 @@ static cnr_status begin(trial *t, cnri_devices *set, const cnr_graph *g, const c
 static void end(trial *t) {
     cnr_session_close(t->session);
     cnri_plan_free(t->plan);
+}
+
+/* ---- answers: a kernel that is wrong here is never kept, however fast ---- */
+
+enum { MOST_REFERENCE = 200000000 }; /* operations that a reference is waited for */
+static const double AGREE = 2e-3;    /* of the largest; what drivers do wrong is far more */
+
+static bool outputs_agree(const cnr_tensor *got, const cnr_tensor *want) {
+    const float *a = got->data, *b = want->data;
+    double largest = 0, off = 0;
+    const int64_t n = cnr_count(want);
+    if (want->dtype != CNR_f32 || got->dtype != CNR_f32 || cnr_count(got) != n || !a || !b) return true;
+    for (int64_t i = 0; i < n; i++) {
+        const double distance = fabs((double)a[i] - b[i]);
+        if (fabs((double)b[i]) > largest) largest = fabs((double)b[i]);
+        if (a[i] != b[i] && !(distance <= off)) off = isnan(b[i]) && isnan(a[i]) ? off : distance;
+        if (isnan(off)) return false;
+    }
+    return off <= AGREE * largest + 1e-6;
+}
+
+static cnr_status agrees(trial *t, trial *judge, const cnr_graph *g, bool *agreed, cnr_error *err) {
+    cnr_status status = CNR_OK;
+    *agreed = true;
+    for (int32_t i = 0; i < g->outputs.n && !status && *agreed; i++) {
+        const cnr_tensor *got, *want;
+        status = cnr_session_output(t->session, i, &got, err);
+        if (!status) status = cnr_session_output(judge->session, i, &want, err);
+        if (!status) *agreed = outputs_agree(got, want);
+    }
+    return status;
+}
+
+/* Leaves out kernels whose answers are not the reference's, or, where that would take long, not those of
+ * whatever the processor has for the node. Where neither runs nobody judges. */
+static cnr_status judge_all(timing *m, const cnr_graph *g, trial *trials, bool *in, int32_t n,
+                            const char *const *kernels, cnr_error *err) {
+    const cnri_device *host;
+    trial judge = {0};
+    cnr_cost cost = {0};
+    bool takes = false;
+    const cnr_node *node = &g->nodes.at[0]->view;
+    if (cnri_device_best(&m->rt->devices, true, &host, NULL)) return CNR_OK;
+    if (CNRI_HAS(node->desc, cost)) node->desc->cost(node, &cost);
+    const char *by = cost.flops < MOST_REFERENCE ? cnri_reference_name : NULL;
+    cnr_status status = begin(&judge, &m->rt->devices, g, host->device.name, by, &takes, err);
+    for (int32_t i = 0; i < n && takes && !status; i++) {
+        if (!in[i]) continue;
+        status = agrees(&trials[i], &judge, g, &in[i], err);
+        if (!status && !in[i])
+            cnri_log(CNR_LOG_WARN, "tune", "%s: %s is not the reference's answer: not kept", node->desc->name,
+                     kernels[i]);
+    }
+    end(&judge);
+    return status;
 }
 
 /* In turns, so that what disturbs the machine disturbs all alike; those that are three times as
@@ -156,6 +211,7 @@ static cnr_status time_kernels(void *arg, const cnr_graph *segment, const char *
     if (!status) status = cnri_go_on(m->observer, "tune", m->segments++, 0, err);
     for (int32_t i = 0; i < n && !status; i++)
         status = begin(&trials[i], &m->rt->devices, segment, device, kernels[i], &in[i], err);
+    if (!status) status = judge_all(m, segment, trials, in, n, kernels, err);
     if (!status) status = run_rounds(trials, in, n, err);
     for (int32_t i = 0; i < n && !status; i++)
         status = cost_of(m, &trials[i], device, in[i], &costs[i], err);
