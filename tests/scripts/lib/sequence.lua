@@ -12,7 +12,7 @@ end
 return function(args)
   local truth = sequence.truth(args[1])
   is(#truth, 4, "a line a frame")
-  is(table.concat(truth[1], " "), "10.0 20.0 30.0 40.0", "corners become x, y, width, height")
+  is(table.concat(truth[1], " "), "10 20 30 40", "corners become x, y, width, height")
   is(truth[3], false, "NaN: out of view")
   is(sequence.truth(args[1] .. "/none"), nil, "no file, no truth")
   is(sequence.overlap({ 0, 0, 10, 10 }, { 5, 0, 10, 10 }), 1 / 3, "intersection over union")
