@@ -96,22 +96,30 @@ static void pack_unit(const float *w, int64_t icg, int64_t taps, int64_t n, int6
                     out[o] = o < n ? w[(o * icg + c) * taps + t] : 0.0f;
 }
 
+typedef struct unit_packing {
+    const cnr_tensor *weight;
+    int64_t ocg, units; /* of a group */
+    float *to;
+} unit_packing;
+
+static void one_unit(void *arg, int64_t i, int32_t thread) {
+    const unit_packing *p = arg;
+    const int64_t g = i / p->units, unit = neon_uk->tile_vectors * neon_uk->vl;
+    const int64_t o = i % p->units * unit, icg = p->weight->dim[1];
+    const int64_t k = cnr_span(p->weight, 1, p->weight->rank);
+    (void)thread;
+    pack_unit(neon_floats(p->weight) + (g * p->ocg + o) * k, icg, k / cnr_max(1, icg),
+              cnr_min(unit, p->ocg - o), cnr_min(unit, cnr_round_up(p->ocg - o, neon_uk->vl)),
+              p->to + g * packed_group(p->weight, p->ocg) + o * k);
+}
+
 static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
                           cnr_error *err) {
-    (void)device;
-    (void)err;
     const cnr_tensor *weight = node->inputs[1];
-    const int64_t group = groups_of(node), ocg = weight->dim[0] / group, icg = weight->dim[1];
-    const int64_t k = cnr_span(weight, 1, weight->rank), unit = neon_uk->tile_vectors * neon_uk->vl;
-    for (int64_t g = 0; g < group; g++) {
-        float *to = (float *)blob + g * packed_group(weight, ocg);
-        for (int64_t o = 0; o < ocg; o += unit) {
-            const int64_t width = cnr_min(unit, cnr_round_up(ocg - o, neon_uk->vl));
-            pack_unit(neon_floats(weight) + (g * ocg + o) * k, icg, k / icg, cnr_min(unit, ocg - o),
-                      width, to);
-            to += width * k;
-        }
-    }
+    const int64_t group = groups_of(node), ocg = weight->dim[0] / group;
+    unit_packing p = {weight, ocg, cnr_div_up(vectors_of(ocg), neon_uk->tile_vectors), blob};
+    (void)err;
+    neon_parallel(device, group * p.units, one_unit, &p);
     return CNR_OK;
 }
 
