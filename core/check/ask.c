@@ -88,13 +88,12 @@ static bool answer_holds(cnri_trial *t) {
     return true;
 }
 
-/* A block that input 0's neighbour might offer; 0 mostly. */
-static int32_t draw_offer(const cnri_trial *t, cnri_dice *dice) {
-    static const int8_t blocks[] = {4, 8, 16};
-    const int32_t block = blocks[cnri_dice_below(dice, 3)];
+/* May input 0's neighbour offer such blocks? */
+static bool may_offer(const cnri_trial *t, int32_t block) {
     const cnr_tensor *x = t->n_in > 0 ? t->inputs[0] : NULL;
-    if (!cnri_dice_chance(dice, 30) || !x || x->rank < 2 || x->dim[1] % block) return 0;
-    return x->flags & CNR_TENSOR_CONST || x->dim[1] == 0 ? 0 : block;
+    if (block == 0) return true;
+    if (!x || x->rank < 2 || x->dim[1] % block) return false;
+    return !(x->flags & CNR_TENSOR_CONST) && x->dim[1] > 0;
 }
 
 static void preset(cnri_trial *t, int32_t offer) {
@@ -108,20 +107,18 @@ static void preset(cnri_trial *t, int32_t offer) {
                              .out_class = t->out_class};
 }
 
-bool cnri_trial_ask(cnri_trial *t, const cnr_device *device, const cnr_kernel *kernel, cnri_case *c,
-                    cnri_dice *dice, const char **why) {
-    memset(t, 0, sizeof *t);
-    t->device = device;
-    t->kernel = kernel;
-    t->c = c;
-    cnri_trial_view(t, c->n_chain);
-    const int32_t offer = draw_offer(t, dice);
-    for (int32_t take = c->n_chain; take >= 0;) {
+/* Asks for as many links as it takes, when its neighbour offers such blocks. */
+static bool ask_offering(cnri_trial *t, int32_t offer, const char **why) {
+    for (int32_t take = t->c->n_chain; take >= 0;) {
         cnri_trial_view(t, take);
         preset(t, offer);
-        const cnr_status status = kernel->accepts(device, &t->node, &t->answer);
+        const cnr_status status = t->kernel->accepts(t->device, &t->node, &t->answer);
         *why = t->answer.why;
-        if (status || t->answer.score <= 0) return false;
+        if (status || t->answer.score <= 0) {
+            if (take == 0) return false;
+            take = 0; /* as it would be without them */
+            continue;
+        }
         if (t->answer.epilogue < take) { /* again for exactly what it would take */
             take = t->answer.epilogue < 0 ? 0 : t->answer.epilogue;
             continue;
@@ -131,6 +128,26 @@ bool cnri_trial_ask(cnri_trial *t, const cnr_device *device, const cnr_kernel *k
         for (int32_t i = 0; i < t->n_in; i++) t->in[i].block = t->in_block[i];
         for (int32_t i = 0; i < t->n_out; i++) t->out[i].block = t->out_block[i];
         return true;
+    }
+    return false;
+}
+
+/* Plain first, mostly; a kernel that refuses one offer may want another. */
+bool cnri_trial_ask(cnri_trial *t, const cnr_device *device, const cnr_kernel *kernel, cnri_case *c,
+                    cnri_dice *dice, const char **why) {
+    static const int8_t blocks[] = {0, 4, 8, 16};
+    const int64_t n = CNRI_COUNT(blocks), from = 1 + cnri_dice_below(dice, n - 1);
+    const bool plain = cnri_dice_chance(dice, 70);
+    memset(t, 0, sizeof *t);
+    t->device = device;
+    t->kernel = kernel;
+    t->c = c;
+    cnri_trial_view(t, c->n_chain);
+    if (plain && ask_offering(t, 0, why)) return true;
+    for (int64_t i = 0; i < n; i++) {
+        const int32_t block = blocks[(from + i) % n];
+        if (!(plain && block == 0) && may_offer(t, block) && ask_offering(t, block, why))
+            return true;
     }
     return false;
 }

@@ -65,10 +65,12 @@ typedef struct cnri_draft {
 
 /* What the last refusal named: an input, numbers and types, good guesses for what would have fitted. */
 typedef struct cnri_hints {
-    int32_t n, input, attr; /* -1: none named */
+    int32_t n, input, attr; /* the first; -1: none named */
+    uint64_t inputs, attrs; /* all that were, as bits */
     int64_t at[8];
     int64_t want, axis, rank; /* the numbers behind these words; -1 none */
     bool constant;            /* a constant was asked for */
+    bool taken;               /* by the operator: a kernel refused it */
     int32_t n_types, types[6];
     uint64_t text; /* digest of the words alone */
 } cnri_hints;

@@ -105,7 +105,11 @@ void cnri_draw_attr(cnri_draft *d, int32_t i, cnri_dice *dice, const cnri_hints 
         a->i = cnri_dice_below(dice, choices);
     } else if (row->type == CNR_ATTR_FLOATS) {
         a->n = (int32_t)cnri_dice_below(dice, 5);
-        for (int32_t k = 0; k < a->n; k++) a->floats[k] = 0.5 + draw_real(row, dice);
+        if (spatial > 0 && cnri_dice_chance(dice, 40)) a->n = spatial + 2;
+        const bool whole = cnri_dice_chance(dice, 40); /* factors mostly are */
+        for (int32_t k = 0; k < a->n; k++)
+            a->floats[k] = whole ? (double)(1 + cnri_dice_below(dice, 3))
+                                 : 0.5 + draw_real(row, dice);
     } else if (row->type == CNR_ATTR_STRING) {
         while (row->choices && row->choices[choices]) choices++;
         a->given = choices > 0; /* words have meanings that only examples tell */

@@ -51,12 +51,18 @@ void cnri_hints_read(cnri_hints *h, const cnr_op *op, const char *text) {
     *h = (cnri_hints){.text = 1469598103934665603u, .input = -1, .attr = -1,
                       .want = number_behind(text, "want"), .axis = number_behind(text, "axis"),
                       .rank = number_behind(text, "rank")};
-    for (int32_t i = 0; i < op->n_attrs && i < CNRI_CHECK_ATTRS && h->attr < 0; i++) {
+    for (int32_t i = 0; i < op->n_attrs && i < CNRI_CHECK_ATTRS; i++) {
         cnr_attr_spec row;
-        if (has_word(text, cnri_spec_at(op->attrs, op->attr_spec_size, i, &row)->name)) h->attr = i;
+        const char *name = cnri_spec_at(op->attrs, op->attr_spec_size, i, &row)->name;
+        if (!has_word(text, name)) continue;
+        h->attrs |= (uint64_t)1 << i;
+        if (h->attr < 0) h->attr = i;
     }
-    for (int32_t i = 0; i < op->n_inputs && h->input < 0; i++)
-        if (has_word(text, cnri_check_port(op, i, &room)->name)) h->input = i;
+    for (int32_t i = 0; i < op->n_inputs && i < CNRI_CHECK_PORTS; i++) {
+        if (!has_word(text, cnri_check_port(op, i, &room)->name)) continue;
+        h->inputs |= (uint64_t)1 << i;
+        if (h->input < 0) h->input = i;
+    }
     h->constant = has_word(text, "constant") || has_word(text, "constants");
     while (*text) {
         int64_t v = 0;
@@ -162,6 +168,55 @@ static void leave_out(cnri_draft *d, int32_t attr) {
         d->attrs[attr].given = false;
 }
 
+/* "either a or b": one of what was named is there, the others are not. */
+static bool keep_one(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints) {
+    cnr_port room;
+    const int32_t named =
+        __builtin_popcountll(hints->attrs) + __builtin_popcountll(hints->inputs);
+    if (named < 2) return false;
+    int64_t left = cnri_dice_below(dice, named); /* until the one that stays */
+    for (int32_t i = 0; i < CNRI_CHECK_ATTRS; i++) {
+        if (!(hints->attrs >> i & 1)) continue;
+        if (left-- == 0) d->attrs[i].given = true;
+        else leave_out(d, i);
+    }
+    for (int32_t i = 0; i < d->n_in; i++) {
+        if (!(hints->inputs >> i & 1)) continue;
+        if (left-- == 0) d->in[i].present = true;
+        else if (cnri_check_port(d->op, i, &room)->flags & CNR_PORT_OPTIONAL)
+            d->in[i].present = false;
+    }
+    return true;
+}
+
+static void replace_size(cnri_draft *d, int64_t was, int64_t to) {
+    cnr_attr_spec room;
+    for (int32_t i = 0; i < d->op->n_attrs && i < CNRI_CHECK_ATTRS; i++)
+        if (cnri_spec_at(d->op->attrs, d->op->attr_spec_size, i, &room)->type == CNR_ATTR_INT &&
+            d->attrs[i].i == was)
+            d->attrs[i].i = to;
+    for (int32_t i = 0; i < d->n_in; i++)
+        for (int32_t a = 0; a < d->in[i].rank; a++)
+            if (d->in[i].dim[a] == was) d->in[i].dim[a] = to;
+}
+
+/* A size, of channels mostly, becomes a multiple of what kernels work in, wherever it stands: what
+ * fitted still does. */
+static void align(cnri_draft *d, cnri_dice *dice) {
+    static const int8_t steps[] = {4, 8, 16, 16, 32};
+    cnr_attr_spec room;
+    const int64_t step = steps[cnri_dice_below(dice, CNRI_COUNT(steps))];
+    const cnri_draft_input *in = &d->in[cnri_dice_below(dice, d->n_in)];
+    const int32_t most = d->op->n_attrs < CNRI_CHECK_ATTRS ? d->op->n_attrs : CNRI_CHECK_ATTRS;
+    const int32_t attr = (int32_t)cnri_dice_below(dice, most);
+    int64_t was = in->rank > 0 ? in->dim[cnri_dice_below(dice, in->rank)] : 0;
+    if (in->rank > 1 && cnri_dice_chance(dice, 70)) was = in->dim[1];
+    if (most > 0 && d->attrs[attr].given && cnri_dice_chance(dice, 40) &&
+        cnri_spec_at(d->op->attrs, d->op->attr_spec_size, attr, &room)->type == CNR_ATTR_INT)
+        was = d->attrs[attr].i;
+    if (was > 1) replace_size(d, was, cnr_round_up(was, step)); /* 1 broadcasts */
+}
+
 /* Lists with a number for each spatial axis follow the first input's rank. */
 static void fit_spatial(cnri_draft *d) {
     const int32_t spatial = d->n_in > 0 && d->in[0].rank > 2 ? d->in[0].rank - 2 : 1;
@@ -210,11 +265,16 @@ static bool mutate(cnri_draft *d, cnri_dice *dice, const cnri_hints *hints) {
         if (cnri_dice_chance(dice, 30)) leave_out(d, hints->attr);
         return true;
     }
+    if (cnri_dice_chance(dice, 10) && keep_one(d, dice, hints)) return true;
     if (cnri_dice_chance(dice, 40) && repair(d, dice, hints)) return true;
-    if (d->n_in == 0 || (way < 30 && n_attrs > 0)) {
-        if (n_attrs > 0) cnri_draw_attr(d, (int32_t)cnri_dice_below(dice, n_attrs), dice, hints);
+    if (hints->taken && d->n_in > 0 && cnri_dice_chance(dice, 15)) align(d, dice);
+    else if (d->n_in == 0 || (way < 30 && n_attrs > 0)) {
+        const int32_t attr = (int32_t)cnri_dice_below(dice, n_attrs);
+        if (n_attrs > 0 && way < 6) leave_out(d, attr);
+        else if (n_attrs > 0) cnri_draw_attr(d, attr, dice, hints);
     } else if (way < 34 && !d->constants) make_constant(d);
-    else if (way < 62) change_dim(d, dice, hints);
+    else if (way < 54) change_dim(d, dice, hints);
+    else if (way < 62) align(d, dice);
     else if (way < 72) change_list(d, dice, hints);
     else if (way < 84) change_shape(d, dice);
     else if (way < 97) cnri_draw_input(d, (int32_t)cnri_dice_below(dice, d->n_in), dice);

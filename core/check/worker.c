@@ -38,8 +38,11 @@ static bool fits(search *s, cnri_hints *hints) {
     if (!status) status = cnri_case_encode(&s->c, s->w->kernel, &err);
     if (status) return refused(s, err.text, hints);
     cnri_dice ask = {s->draft.data_seed};
-    if (!cnri_trial_ask(&s->t, s->device, s->w->kernel, &s->c, &ask, &why))
-        return refused(s, why, hints);
+    if (!cnri_trial_ask(&s->t, s->device, s->w->kernel, &s->c, &ask, &why)) {
+        refused(s, why, hints);
+        hints->taken = true;
+        return false;
+    }
     if (!s->draft.chain_seed) return true;
     cnri_case_chain(&s->c, chain_seed(s));
     ask.state = s->draft.data_seed;
@@ -182,10 +185,12 @@ static cnr_status open_devices(const cnri_work *w, cnri_devices sets[2],
     return cnri_device_open(&sets[1], w->device, &devices[1], err);
 }
 
-/* An operator gets more cases while one of its promises has not been shown by any. */
-static bool goes_on(const search *s, int64_t k, int64_t cases) {
-    if (k < cases || s->w->kernel) return k < cases;
+/* An operator gets more cases while one of its promises has not been shown by any, a kernel of any
+ * operator while there was none at all. */
+static bool goes_on(const search *s, int64_t k, int64_t cases, int64_t found) {
     if (s->w->only >= 0) return k <= s->w->only;
+    if (k < cases) return true;
+    if (s->w->kernel) return found == 0 && k < 3 * cases;
     return s->promises.made & ~s->promises.judged && k < 4 * cases;
 }
 
@@ -201,12 +206,12 @@ cnr_status cnri_work_run(const cnri_work *w, cnr_error *err) {
     memset(&s, 0, sizeof s);
     s.w = w;
     cnr_status status = w->kernel ? open_devices(w, sets, devices, err) : CNR_OK;
-    for (int64_t k = w->first; goes_on(&s, k, n_ops * each) && !status; k++) {
-        const cnr_op *op = any ? cnri_at(CNR_KIND_OPERATOR, (int32_t)(k / each)) : own;
+    for (int64_t k = w->first; goes_on(&s, k, n_ops * each, found) && !status; k++) {
+        const cnr_op *op = any ? cnri_at(CNR_KIND_OPERATOR, (int32_t)(k / each % n_ops)) : own;
         if (!op || !drawable(w, op) || (w->only >= 0 && k != w->only)) continue;
         s.device = devices[k % 2];
         found += one_case(&s, op, k, !any || w->op);
-        if (found == 0 && !any && k >= w->first + 3) break; /* nor will the others be */
+        if (found == 0 && !any && k >= w->first + 7) break; /* nor will the others be */
     }
     if (!own && !any) snprintf(s.why, sizeof s.why, "no operator \"%s\"", w->kernel->op);
     if (!status) tell("end", found, s.why);
