@@ -81,8 +81,8 @@ static bool push(cnri_feed *feed, queue *q, cnri_fed *f) {
     return goes_on;
 }
 
-/* NULL: the queue ended, or all stops, or (until_ns not 0) nothing came by then. */
-static cnri_fed *pop(cnri_feed *feed, queue *q, uint64_t until_ns) {
+/* NULL: the queue ended (then *ended), or all stops, or (until_ns not 0) nothing came by then. */
+static cnri_fed *pop(cnri_feed *feed, queue *q, uint64_t until_ns, bool *ended) {
     const struct timespec until = {(time_t)(until_ns / 1000000000u), (long)(until_ns % 1000000000u)};
     cnri_fed *f = NULL;
     pthread_mutex_lock(&feed->lock);
@@ -95,6 +95,7 @@ static cnri_fed *pop(cnri_feed *feed, queue *q, uint64_t until_ns) {
         memmove(q->at, q->at + 1, (size_t)--q->n * sizeof q->at[0]);
         pthread_cond_broadcast(&feed->changed);
     }
+    *ended = !f && q->ended; /* asked later, it may have ended behind a last one */
     pthread_mutex_unlock(&feed->lock);
     return f;
 }
@@ -184,7 +185,8 @@ static void run(stage_net *n, cnri_fed *f) {
 static void *prepare_all(void *arg) {
     cnri_feed *feed = arg;
     cnri_fed *f;
-    while ((f = pop(feed, &feed->queues[0], 0)) != NULL) {
+    bool ended;
+    while ((f = pop(feed, &feed->queues[0], 0, &ended)) != NULL) {
         prepare(&feed->net, f);
         if (!push(feed, &feed->queues[1], f)) break;
     }
@@ -195,7 +197,8 @@ static void *prepare_all(void *arg) {
 static void *run_all(void *arg) {
     cnri_feed *feed = arg;
     cnri_fed *f;
-    while ((f = pop(feed, &feed->queues[1], 0)) != NULL) {
+    bool ended;
+    while ((f = pop(feed, &feed->queues[1], 0, &ended)) != NULL) {
         run(&feed->net, f);
         cnri_free(f->input.data);
         f->input.data = NULL;
@@ -315,11 +318,12 @@ cnr_status cnri_feed_through(cnri_feed *feed, cnr_model *model, cnri_preprocess 
 
 cnr_status cnri_feed_next(cnri_feed *feed, bool (*cancelled)(void), cnri_fed **out, cnr_error *err) {
     queue *q = &feed->queues[STAGES - 1];
+    bool ended;
     *out = NULL;
     for (;;) {
-        *out = pop(feed, q, cnri_real_ns() + 100000000);
+        *out = pop(feed, q, cnri_real_ns() + 100000000, &ended);
         if (*out) break;
-        if (q->ended) {
+        if (ended) {
             if (q->why.code) return cnri_fail(err, q->why.code, q->why.where, "%s", q->why.text);
             return cnri_fail(err, CNR_E_NOT_FOUND, "feed", "it has ended");
         }

@@ -27,7 +27,8 @@ typedef struct page_client page_client;
 typedef struct page {
     struct MHD_Daemon *daemon;
     char host[64], token[PAGE_TOKEN];
-    int port, any; /* any: it listens on all of the machine's addresses */
+    _Atomic int port; /* known only once the server runs, and may be asked */
+    int any;          /* it listens on all of the machine's addresses */
     pthread_mutex_t lock; /* of what follows */
     page_block *picture, *state; /* the newest JPEG; the newest JSON */
     uint64_t pictures, states;

@@ -106,7 +106,7 @@ static cnr_status address(const page *p, cnr_tensor *out, cnr_error *err) {
     char text[160];
     const int six = strchr(p->host, ':') != NULL;
     snprintf(text, sizeof text, "http://%s%s%s:%d/#token=%s", six ? "[" : "", p->host, six ? "]" : "",
-             p->port, p->token);
+             atomic_load(&p->port), p->token);
     return give_text(text, strlen(text), out, err);
 }
 

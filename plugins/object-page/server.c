@@ -60,9 +60,10 @@ static int host_is_ours(const page *p, const char *host) {
     const char *name = host + bracket;
     const size_t n = end ? (size_t)(end - name) : strlen(name);
     const char *colon = end && bracket ? end + 1 : end;
-    snprintf(port, sizeof port, ":%d", p->port);
+    const int number = atomic_load(&p->port);
+    snprintf(port, sizeof port, ":%d", number);
     if (bracket && !end) return 0;
-    if (colon && *colon ? strcmp(colon, port) != 0 : p->port != 80) return 0;
+    if (colon && *colon ? strcmp(colon, port) != 0 : number != 80) return 0;
     if ((n == 9 && strncmp(name, "localhost", n) == 0) || (n == 9 && strncmp(name, "127.0.0.1", n) == 0) ||
         (n == 3 && strncmp(name, "::1", n) == 0))
         return 1;
@@ -194,6 +195,7 @@ cnr_status page_listen(page *p, const char *address, int port, cnr_error *err) {
     if (inet_pton(is6 ? AF_INET6 : AF_INET, address, is6 ? (void *)&v6.sin6_addr : &v4.sin_addr) != 1)
         return page_host->fail(err, CNR_E_ARG, "page", "want an address in numbers, got '%s'", address);
     snprintf(p->host, sizeof p->host, "%s", address);
+    atomic_store(&p->port, port);
     p->any = strcmp(address, "0.0.0.0") == 0 || strcmp(address, "::") == 0;
     p->daemon = MHD_start_daemon(
         MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME |
@@ -207,6 +209,6 @@ cnr_status page_listen(page *p, const char *address, int port, cnr_error *err) {
         return page_host->fail(err, CNR_E_IO, "page", "can't listen on %s, port %d: %s", address, port,
                                strerror(errno));
     const union MHD_DaemonInfo *info = MHD_get_daemon_info(p->daemon, MHD_DAEMON_INFO_BIND_PORT);
-    p->port = info ? info->port : port;
+    if (info) atomic_store(&p->port, info->port);
     return CNR_OK;
 }
