@@ -66,7 +66,8 @@ my @files = (
 my @skipped = (
     [qr{tools/test\.sh}, 'this is run by it'],
     [qr/^cnnrun kernelcheck$/, 'tests/kernelcheck runs it, at counts that fit'],
-    [qr{tests/peers/venv|from mxnet}, 'wants Python packages of other frameworks'],
+    [qr{tests/peers/venv|from mxnet|python3 tests/bench/}, 'wants Python packages of other frameworks'],
+    [qr/film\.mp4|video0/, 'wants a video or a camera; tests/scripts has them made'],
     [qr/resnet-18\.t7|nn4\.|candy|resnet50|frozen_inference_graph|Data_AlexNet/, 'that model is not among the shared data'],
 );
 # A sensor, for machines without one.
@@ -79,6 +80,10 @@ my %whole = (
         "${sensor}cnnrun energy log --csv log.csv --seconds 0.2 --sysfs-root sensors",
     'cnnrun tune' => 'cnnrun tune NET --cache DIR',
     'cnnrun warm' => 'cnnrun warm NET --cache DIR', 'cnnrun tune NET' => 'cnnrun tune NET --cache DIR',
+    'cnnrun monitor MODEL SOURCE' => 'cnnrun monitor NET three.png --app classify',
+    'cnnrun prune NET SCHEDULE --data SPEC -o OUT.cnr' =>
+        "echo 'return require \"lib.prune\".schedule { about = \"half of ip1\", layers = { ip1 = 0.5 }, scan = false }' >schedule.lua\n" .
+        'cnnrun prune NET schedule.lua --data SPEC -o OUT.cnr',
     'cnnrun quantize' => 'cnnrun quantize NET --data SPEC -o OUT.cnr',
     'cnnrun convert --encode int8:bits=4' => 'cnnrun convert NET --encode int8:bits=4 -o OUT.cnr',
     'CNNRUN_KERNEL_DIR=kernels cnnrun run net.lua picture.png --device opencl:0' =>
