@@ -25,7 +25,7 @@ function M.list(words, choice)
     local good, samples = pcall(c.samples, word, nil, choice)
     if not good then
       local why = samples
-      list[#list + 1], samples = { name = word, read = function() error(why, 0) end }, {}
+      list[#list + 1], samples = { name = word, why = why, read = function() error(why, 0) end }, {}
     elseif #samples < 0 then
       list[#list + 1], samples = { name = word, frames = samples }, {}
     elseif #samples == 1 and c.exists(word) == "file" then
@@ -66,6 +66,7 @@ function M.places(output, list)
   local video = list[1] and list[1].frames
   if is_file and n > 1 then error("-o " .. output .. ": several pictures want a folder", 0) end
   if is_file and not video and not output:lower():match("%.png$") then
+    if list[1] and list[1].why then error(list[1].why, 0) end -- it may have been a video
     error("-o " .. output .. ": pictures are written as .png", 0)
   end
   if is_file and video and not M.is_video(output) and not output:find("%", 1, true) then

@@ -67,7 +67,9 @@ my @skipped = (
     [qr{tools/test\.sh}, 'this is run by it'],
     [qr/^cnnrun kernelcheck$/, 'tests/kernelcheck runs it, at counts that fit'],
     [qr{tests/peers/venv|from mxnet|python3 tests/bench/}, 'wants Python packages of other frameworks'],
-    [qr/film\.mp4|video0/, 'wants a video or a camera; tests/scripts has them made'],
+    [qr/film\.mp4|walk\.mp4|video0/, 'wants a video or a camera; other tests have them made'],
+    [qr{bench/track\.lua}, 'follows whole sequences, for minutes'],
+    [qr/--data mnist:DIR,shift/, 'trains for minutes'],
     [qr/resnet-18\.t7|nn4\.|candy|resnet50|frozen_inference_graph|Data_AlexNet/, 'that model is not among the shared data'],
 );
 # A sensor, for machines without one.
@@ -84,6 +86,13 @@ my %whole = (
     'cnnrun prune NET SCHEDULE --data SPEC -o OUT.cnr' =>
         "echo 'return require \"lib.prune\".schedule { about = \"half of ip1\", layers = { ip1 = 0.5 }, scan = false }' >schedule.lua\n" .
         'cnnrun prune NET schedule.lua --data SPEC -o OUT.cnr',
+    'cnnrun prune' => 'cnnrun prune NET lenet5 --data SPEC -o OUT.cnr', 'cnnrun run' => 'cnnrun run NET PICTURE',
+    'cnnrun train ... --curves curves.csv' =>
+        'cnnrun train NET --data SPEC --epochs 2 -o OUT.cnr --curves curves.csv',
+    'cnnrun convert --encode sparse-csr:keep=0.1,values=f16' =>
+        'cnnrun convert NET --encode sparse-csr:keep=0.1,values=f16 -o OUT.cnr',
+    'cnnrun bench NET --profile --kernel conv=conv_f32_blocked' => 'cnnrun bench ' .
+        'scripts/nets/squeezenet_v1_1.lua --weights random:1 --profile --kernel conv=conv_f32_blocked',
     'cnnrun quantize' => 'cnnrun quantize NET --data SPEC -o OUT.cnr',
     'cnnrun convert --encode int8:bits=4' => 'cnnrun convert NET --encode int8:bits=4 -o OUT.cnr',
     'CNNRUN_KERNEL_DIR=kernels cnnrun run net.lua picture.png --device opencl:0' =>

@@ -92,8 +92,9 @@ like(run('lua'), qr/^  c\.load\(net, options\?\) .*\n(?:.*\n)*  tensor:topk\(k\?
     'a line each');
 my $one = run('lua', 'load');
 like($one, qr/c\.load\(.*takes +net: .*gives +cnnrun\.Net.*weights +string\n.*random:SEED/s, 'one in detail');
-is(run('lua', 'c.load'), $one, 'by its whole name');
-is(run('lua', 'cnnrun.load'), $one, 'or the module\'s');
+my $whole = run('lua', 'c.load');
+is(substr($one, 0, length $whole), $whole, 'by its whole name; objects of plugins may have methods of that name');
+is(run('lua', 'cnnrun.load'), $whole, 'or the module\'s');
 like(run('lua', 'conv2d'), qr/c\.conv .*kernel_shape.*weight +.*an? weight/s, 'a constructor, by an alias');
 like(run('lua', 'Tensor:topk'), qr/tensor:topk/, 'a method');
 like(run('lua', 'csv'), qr/^lib\.csv: .*\n(?:  csv\.\w+\(.*\n){4}$/, 'a part');
