@@ -69,7 +69,7 @@ my @skipped = (
     [qr{tests/peers/venv|from mxnet|python3 tests/bench/}, 'wants Python packages of other frameworks'],
     [qr/film\.mp4|walk\.mp4|video0/, 'wants a video or a camera; other tests have them made'],
     [qr{bench/track\.lua}, 'follows whole sequences, for minutes'],
-    [qr/--data mnist:DIR,shift/, 'trains for minutes'],
+    [qr/--data mnist:DIR,shift|small\.cnr -o smaller/, 'trains for minutes, or reads what that wrote'],
     [qr/resnet-18\.t7|nn4\.|candy|resnet50|frozen_inference_graph|Data_AlexNet/, 'that model is not among the shared data'],
 );
 # A sensor, for machines without one.
