@@ -3,6 +3,7 @@
  *
  *     sweep PLUGINS FOLDER POINTS COMMAND WORDS...
  *
+ * A checkpoint may be left behind an error: then the command, run again, has to end with the same files.
  * The command works in a copy of FOLDER. POINTS: how many allocations to try (0: all of them), each
  * failing once and then failing on. Plugins are loaded once; every try is a fork of that. */
 #define _GNU_SOURCE
@@ -30,12 +31,13 @@ typedef struct outcome {
     char *out, *err;
     int status; /* of waitpid */
     folder left;
+    bool strays; /* went on from the checkpoint that was left, to other files */
 } outcome;
 
 static struct {
     char **words;
     int n_words;
-    const char *from;
+    const char *from, *checkpoint; /* the file of --checkpoint, or NULL */
     char base[64], work[96], out[96], err[96];
     int64_t *count; /* shared with children: allocations they made */
     folder before;
@@ -139,16 +141,23 @@ static void child(int64_t n, mode how) {
     _exit(code);
 }
 
-/* Blanks the numbers that a clock made: "ms":1.25, "fps":800 and 1.25 ms, whatever else differs is told. */
+/* What stands before a number that a clock made, as JSON has it. */
+static bool is_time(const char *text, const char *at) {
+    static const char *const ends[] = {"ms\":", "_s\":", "ds\":", "ps\":", "_tick\":"};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        const size_t n = strlen(ends[i]);
+        if ((size_t)(at - text) > n && memcmp(at - n, ends[i], n) == 0) return true;
+    }
+    return false;
+}
+
+/* Blanks the numbers that a clock made: "ms":1.25, "fps":8e2 and 1.25 ms, whatever else differs is told. */
 static void without_times(char *text) {
     for (char *at = text; *at;) {
-        const size_t n = strspn(at, "0123456789.");
+        const bool before = is_time(text, at);
+        const size_t n = strspn(at, before ? "0123456789.e+-" : "0123456789.");
         const bool first = n > 0 && (at == text || !strchr("0123456789.", at[-1]));
         const char *unit = at + n + (at[n] == ' ');
-        const bool before = at - text > 4 && (memcmp(at - 4, "ms\":", 4) == 0 ||
-                                              memcmp(at - 4, "_s\":", 4) == 0 ||
-                                              memcmp(at - 4, "ds\":", 4) == 0 ||
-                                              memcmp(at - 4, "ps\":", 4) == 0);
         const bool behind = (strncmp(unit, "ms", 2) == 0 && !isalnum((unsigned char)unit[2])) ||
                             (*unit == 's' && !isalnum((unsigned char)unit[1]));
         if (first && (before || behind)) memmove(at, at + n, strlen(at + n) + 1);
@@ -156,16 +165,30 @@ static void without_times(char *text) {
     }
 }
 
-static void try(int64_t n, mode how, outcome *o) {
-    size_t bytes;
-    *o = (outcome){0};
+static int run(int64_t n, mode how) {
+    int status;
     const pid_t pid = fork();
     if (pid == 0) child(n, how);
-    if (pid < 0 || waitpid(pid, &o->status, 0) != pid) die("fork");
+    if (pid < 0 || waitpid(pid, &status, 0) != pid) die("fork");
+    return status;
+}
+
+/* Whether the command, undisturbed, ends as it does where there is no checkpoint. */
+static bool goes_on(void) {
+    folder end = {0};
+    const int status = run(0, ONCE);
+    look(sweep.work, "", &end);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0 && same_folder(&end, &sweep.good.left);
+}
+
+static void try(int64_t n, mode how, outcome *o) {
+    size_t bytes;
+    *o = (outcome){.status = run(n, how)};
     o->out = slurp(sweep.out, &bytes);
     o->err = slurp(sweep.err, &bytes);
     without_times(o->out);
     look(sweep.work, "", &o->left);
+    o->strays = sweep.checkpoint && find(&o->left, sweep.checkpoint) && !goes_on();
     if (!same_folder(&o->left, &sweep.before)) renew_work();
 }
 
@@ -183,10 +206,12 @@ static const char *fault(const outcome *o) {
     const bool fine = WEXITSTATUS(o->status) == 0;
     if (fine && strcmp(o->out, sweep.good.out) != 0) return "gives another answer";
     if (fine && !same_folder(&o->left, &sweep.good.left)) return "gives other files";
+    if (o->strays) return "leaves a checkpoint that does not lead to the same files";
     for (int i = 0; i < o->left.n; i++) {
         const file *f = &o->left.at[i];
         if (same_file(f, find(&sweep.before, f->name)) ||
-            same_file(f, find(&sweep.good.left, f->name)))
+            same_file(f, find(&sweep.good.left, f->name)) ||
+            (sweep.checkpoint && strcmp(f->name, sweep.checkpoint) == 0))
             continue;
         snprintf(text, sizeof text, "fails and leaves another %s", f->name);
         return text;
@@ -254,6 +279,8 @@ int main(int argc, char **argv) {
     sweep.from = argv[2];
     sweep.words = argv + 3;
     sweep.n_words = argc - 3;
+    for (int i = 4; i + 1 < argc; i++)
+        if (strcmp(argv[i], "--checkpoint") == 0) sweep.checkpoint = argv[i + 1];
     const int64_t points = atoll(argv[3]);
     argv[3] = "cnnrun";
     snprintf(sweep.base, sizeof sweep.base, "%s/cnnrun-sweep-XXXXXX",

@@ -43,6 +43,11 @@ static cnr_model *load(cnr_runtime *rt) {
     return model;
 }
 
+/* A loaded machine may leave the sensor unread for seconds; that is told, and then it is asked again. */
+static bool again(const cnr_energy *e, int *tries) {
+    return e && !e->source && e->n && strstr(e->at[0].why, "it was not read for long") && --*tries > 0;
+}
+
 /* ---- profiles ---- */
 
 static void test_profile(const char *clock) {
@@ -51,9 +56,14 @@ static void test_profile(const char *clock) {
     cnr_model *model = load(rt);
     const cnr_profile_options o = {.size = sizeof o, .steps = 1, .runs = 3, .energy = 1};
     cnr_timing t = {.size = sizeof t};
-    is_int(cnr_profile(model, &o, NULL, &t, &err), CNR_OK, clock ? "a profile, counted" : "a profile");
+    int tries = 5;
+    do {
+        cnr_timing_free(&t);
+        is_int(cnr_profile(model, &o, NULL, &t, &err), CNR_OK, clock ? "a profile, counted" : "a profile");
+    } while (again(t.energy, &tries));
     const cnr_energy *e = t.energy;
-    ok(e && e->source == CNR_ENERGY_MEASURED && fabs(e->watts - 6) < 0.5, "6 W");
+    is_int(e ? e->source : -1, clock ? CNR_ENERGY_ESTIMATED : CNR_ENERGY_MEASURED, "of a real machine or not");
+    ok(e && fabs(e->watts - 6) < 0.5, "6 W");
     if (!e) return;
     ok(clock || e->rounds * e->seconds > 0.4, "runs go on for 20 periods (%d of %.6f s)",
        (int)e->rounds, e->seconds);
@@ -65,11 +75,15 @@ static void test_profile(const char *clock) {
     cnr_timing_free(&t);
     ok(!t.energy, "it is freed");
     const cnr_profile_options alone = {.size = sizeof alone, .steps = 1, .runs = 3, .energy = 1, .repeat = 1};
-    is_int(cnr_profile(model, &alone, NULL, &t, &err), CNR_OK, "steps that are repeated");
-    is_int(t.joules_by, clock ? CNR_JOULES_COUNTED : CNR_JOULES_REPEATED, "are told so, unless counted");
-    bool good = true;
-    for (int32_t i = 0; i < t.n_steps; i++) /* at 6 W; a busy machine takes longer one time than another */
-        good = good && t.steps[i].joules > 0 && (clock || t.steps[i].joules < 1);
+    bool good = false;
+    for (tries = 5; tries > 0 && !good; tries--) { /* while a machine is busy a round may take seconds */
+        cnr_timing_free(&t);
+        is_int(cnr_profile(model, &alone, NULL, &t, &err), CNR_OK, "steps that are repeated");
+        is_int(t.joules_by, clock ? CNR_JOULES_COUNTED : CNR_JOULES_REPEATED, "are told so, unless counted");
+        good = t.n_steps > 0;
+        for (int32_t i = 0; i < t.n_steps; i++) /* at 6 W; a region is of a second, in many rounds */
+            good = good && t.steps[i].joules > 0 && (clock || t.steps[i].joules < 1);
+    }
     ok(good, "and have joules of their own");
     cnr_timing_free(&t);
     const cnr_profile_options none = {.size = sizeof none, .runs = 1, .steps = 1};
@@ -130,8 +144,14 @@ static void test_long_work(void) {
     const char *data = "mnist:" CNRT_SOURCE_DIR "/../shared/data/mnist";
     const cnr_evaluate_options o = {.size = sizeof o, .data = data, .limit = 200, .energy = 1};
     cnr_evaluation e = {.size = sizeof e};
-    is_int(cnr_evaluate(model, &o, NULL, &e, &err), CNR_OK, "pictures are judged");
-    ok(e.energy && e.energy->rounds == 200 && fabs(e.energy->watts - 6) < 1, "energy is of a picture");
+    int tries = 5;
+    do {
+        cnr_evaluation_free(&e);
+        is_int(cnr_evaluate(model, &o, NULL, &e, &err), CNR_OK, "pictures are judged");
+    } while (again(e.energy, &tries));
+    ok(e.energy && e.energy->rounds >= 200 && e.energy->rounds % 200 == 0 && fabs(e.energy->watts - 6) < 1,
+       "energy is of a picture, in as many rounds as the sensor wants");
+    ok(e.energy && e.energy->rounds * e.energy->seconds > 0.4, "which go on for 20 periods");
     cnr_evaluation_free(&e);
     cnr_train_options t;
     memset(&t, 0, sizeof t);
@@ -143,8 +163,12 @@ static void test_long_work(void) {
     t.limit = 400;
     t.energy = 1;
     cnr_train_result r = {.size = sizeof r};
-    is_int(cnr_train(rt, CNRT_SOURCE_DIR "/scripts/nets/lenet5.lua", NULL, &t, NULL, &r, &err), CNR_OK,
-           "a net is trained");
+    tries = 5;
+    do {
+        cnr_train_result_free(&r);
+        is_int(cnr_train(rt, CNRT_SOURCE_DIR "/scripts/nets/lenet5.lua", NULL, &t, NULL, &r, &err), CNR_OK,
+               "a net is trained");
+    } while (again(r.energy, &tries));
     ok(r.energy && fabs(r.energy->watts - 6) < 1 && r.energy->rounds == 1, "energy is of all of it");
     cnr_train_result_free(&r);
     ok(!r.energy, "it is freed");
@@ -160,9 +184,15 @@ static void test_command(void) {
     char *nap[] = {"sh", "-c", "sleep 0.3; exit 7", NULL}, *none[] = {"/no/such/program", NULL};
     char *killed[] = {"sh", "-c", "kill -TERM $$", NULL}, *long_one[] = {"sleep", "30", NULL};
     int code = -1;
-    is_int(cnri_energy_command(rt, nap, NULL, &e, &code, &err), CNR_OK, "a command");
-    is_int(code, 7, "its exit code");
-    ok(e.seconds > 0.29 && e.seconds < 3 && fabs(e.watts - 6) < 1, "its time and power (%.3f s, %.3f W)",
+    double around = 0;
+    for (int tries = 5; tries > 0 && (e.samples < 5 || !e.source); tries--) { /* of a thread that gets its turn */
+        cnr_energy_free(&e);
+        const uint64_t begin = cnri_now_ns();
+        is_int(cnri_energy_command(rt, nap, NULL, &e, &code, &err), CNR_OK, "a command");
+        around = (double)(cnri_now_ns() - begin) * 1e-9;
+        is_int(code, 7, "its exit code");
+    }
+    ok(e.seconds > 0.29 && e.seconds <= around && fabs(e.watts - 6) < 1, "its time and power (%.3f s, %.3f W)",
        e.seconds, e.watts);
     ok(e.samples >= 5 && fabs(e.idle_watts - 6) < 1, "samples, and what was drawn before");
     cnr_energy_free(&e);
