@@ -11,7 +11,7 @@ static cnr_status window_accepts(const cnr_device *device, const cnr_node *node,
     if (!x || node->n_outputs != 1 || !neon_all_f32(node)) return cnr_refuse(out, NEON_WANTS_F32);
     if ((out->why = neon_pool_window(node, x, &w))) return CNR_OK;
     const int32_t block = out->in_block[0];
-    if (block < cnr_min(8, neon_uk->vl) || block > 16 || w.spatial > 2)
+    if (block < cnr_min(8, neon_uk->vl) || block > 16 || w.spatial > 2 || cnr_count(x) == 0)
         return cnr_refuse(out, "channels in blocks are wanted");
     int64_t dim[CNR_MAX_RANK] = {x->dim[0], x->dim[1]};
     memcpy(dim + 2, w.out, (size_t)w.spatial * sizeof dim[0]);
