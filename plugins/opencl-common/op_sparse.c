@@ -22,9 +22,9 @@ typedef struct layout {
 } layout;
 
 static int is_plain(const cnr_tensor *w) {
-    uint32_t magic = 0;
-    if (w->data) memcpy(&magic, w->data, sizeof magic);
-    return magic == CSR_MAGIC || magic == CSR_MAGIC_1; /* else compressed further */
+    csr_header h;
+    uint64_t at;
+    return csr_header_read(w->data, w->bytes, &h, &at) && h.magic == CSR_MAGIC; /* else compressed further */
 }
 
 static const char *unfit(const cnr_node *node) {

@@ -3,10 +3,15 @@
 
 static uint64_t to_four(uint64_t bytes) { return (bytes + 3) / 4 * 4; }
 
+uint64_t csr_index_bytes(const csr_header *h) {
+    const uint64_t bits = (uint64_t)h->indices * h->index_bits;
+    return h->index_bits % 8 ? (bits + 7) / 8 + 8 : bits / 8;
+}
+
 csr_parts csr_parts_of(const csr_header *h) {
     csr_parts p = {.table = csr_table_length(h) * sizeof(float),
                    .row_begin = (csr_blocks(h) + 1) * sizeof(uint32_t),
-                   .index = to_four(h->indices * h->index_bytes),
+                   .index = to_four(csr_index_bytes(h)),
                    .value = to_four(h->entries * h->block * csr_value_bytes(h))};
     p.all = sizeof *h + p.table + p.row_begin + p.index + p.value;
     return p;
@@ -17,29 +22,29 @@ const char *csr_header_fault(const csr_header *h, const cnr_tensor *t) {
     if (t->dtype != CNR_f32 || t->rank < 1 || n < 0) return "the tensor it stands for is not f32";
     if (h->magic != CSR_MAGIC) return "the header is damaged";
     if (h->block != 1 && h->block != CSR_BLOCK) return "blocks are not of 1 or 4 rows";
-    if (h->index_bytes != 1 && h->index_bytes != 2 && h->index_bytes != 4)
-        return "indices are not of 1, 2 or 4 bytes";
+    if (h->index_bits > 8 && h->index_bits != 16 && h->index_bits != 32)
+        return "indices are not of 0 to 8, 16 or 32 bits";
     if (h->value != CNR_f32 && h->value != CNR_f16 && h->value != CNR_i8 && h->value != CSR_SHARED)
         return "its values are of no type that is known";
     if (h->value == CSR_SHARED ? h->bits < 1 || h->bits > 8 : h->bits != 0)
         return "shared values are not of 1 to 8 bits";
     if (h->rows != (uint64_t)t->dim[0] || h->rows >= UINT32_MAX ||
         h->columns != (h->rows ? (uint64_t)n / h->rows : 0) ||
-        h->columns > (h->index_bytes == 2 ? 65536u : UINT32_MAX - 1))
+        h->columns > (h->index_bits == 16 ? 65536u : UINT32_MAX - 1))
         return "rows and columns are not those of the tensor";
     const uint64_t blocks = csr_blocks(h);
     if (h->entries >= UINT32_MAX / CSR_BLOCK ||
         (blocks ? h->entries / blocks > h->columns : h->entries > 0))
         return "there are too many entries";
-    if (h->index_bytes > 1 ? h->indices != h->entries
-                           : h->indices < h->entries ||
-                                 h->indices - h->entries > blocks * (h->columns / CSR_SKIP))
+    if (h->index_bits == 0 ? h->indices != 0 || h->entries != blocks * h->columns
+        : h->index_bits > 8
+            ? h->indices != h->entries
+            : h->indices < h->entries || h->indices - h->entries > blocks * (h->columns / csr_skip(h->index_bits)))
         return "there are not as many indices as entries need";
     return NULL;
 }
 
-/* The header, of either form; 0: there is none. */
-static int read_header(const void *data, uint64_t bytes, csr_header *h, uint64_t *at) {
+int csr_header_read(const void *data, uint64_t bytes, csr_header *h, uint64_t *at) {
     uint32_t magic = 0;
     if (!data || bytes < sizeof magic) return 0;
     memcpy(&magic, data, sizeof magic);
@@ -47,15 +52,21 @@ static int read_header(const void *data, uint64_t bytes, csr_header *h, uint64_t
         if (bytes < sizeof *h) return 0;
         memcpy(h, data, sizeof *h);
         *at = sizeof *h;
+        if (magic == CSR_MAGIC_2) {
+            if (h->index_bits != 1 && h->index_bits != 2 && h->index_bits != 4) return 0;
+            h->magic = CSR_MAGIC;
+            h->index_bits = (uint8_t)(8 * h->index_bits);
+            h->longest = h->index_bits == 8 && h->indices == h->entries ? 254 : UINT32_MAX;
+        }
         return 1;
     }
     csr_header_1 old;
     if (bytes < sizeof old) return 0;
     memcpy(&old, data, sizeof old);
     if (old.index_bytes != 2 && old.index_bytes != 4) return 0;
-    *h = (csr_header){.magic = CSR_MAGIC, .index_bytes = (uint8_t)old.index_bytes, .value = CNR_f32,
+    *h = (csr_header){.magic = CSR_MAGIC, .index_bits = (uint8_t)(8 * old.index_bytes), .value = CNR_f32,
                       .block = 1, .rows = old.rows, .columns = old.columns, .entries = old.entries,
-                      .indices = old.entries};
+                      .indices = (uint32_t)old.entries, .longest = UINT32_MAX};
     *at = sizeof old;
     return 1;
 }
@@ -75,34 +86,74 @@ static csr_matrix take_apart(const csr_header *h, const void *behind) {
 csr_matrix csr_view(const void *data) {
     csr_header h = {0};
     uint64_t at = 0;
-    read_header(data, UINT64_MAX, &h, &at);
+    csr_header_read(data, UINT64_MAX, &h, &at);
     return take_apart(&h, (const char *)data + at);
 }
 
 static uint32_t column_at(const csr_matrix *m, uint64_t i) {
-    return m->head.index_bytes == 2 ? ((const uint16_t *)m->index)[i] : ((const uint32_t *)m->index)[i];
+    return m->head.index_bits == 16 ? ((const uint16_t *)m->index)[i] : ((const uint32_t *)m->index)[i];
 }
 
-static const char *check_columns(const csr_matrix *m) {
+/* Reads the index of the next n entries of a row, of gaps: *at is where it begins, *next the column behind
+ * the entry before. How many entries there were before the index ended; `column` may be NULL. */
+static inline uint64_t follow(const csr_matrix *m, uint64_t n, uint64_t *at, uint64_t *next,
+                              uint32_t *column, uint64_t *longest) {
+    const uint32_t bits = m->head.index_bits, skip = csr_skip(bits), a_word = bits == 8 ? 1 : 8;
+    uint64_t i = 0, read = *at, to = *next, from = to, word = 0;
+    while (i < n && read < m->head.indices) {
+        const uint8_t *p = (const uint8_t *)m->index + (read * bits >> 3);
+        if (a_word == 1) word = *p;
+        else memcpy(&word, p, sizeof word);
+        word >>= read * bits & 7;
+        for (uint32_t k = 0; k < a_word && i < n && read < m->head.indices; k++, read++) {
+            const uint32_t gap = word & skip, is_entry = gap != skip;
+            word >>= bits & 7;
+            to += gap;
+            if (column) column[i] = (uint32_t)to; /* of a skip it is written again */
+            if (longest && to - from > *longest) *longest = to - from;
+            to += is_entry;
+            from = is_entry ? to : from;
+            i += is_entry;
+        }
+    }
+    *at = read;
+    *next = to;
+    return i;
+}
+
+static const char too_long[] = "a gap is longer than the header says";
+
+static const char *check_all(const csr_matrix *m) {
     for (uint64_t b = 0; b < m->blocks; b++)
-        for (uint64_t i = m->row_begin[b]; i < m->row_begin[b + 1]; i++)
-            if (column_at(m, i) >= m->head.columns ||
-                (i > m->row_begin[b] && column_at(m, i) <= column_at(m, i - 1)))
-                return "the columns of a row do not rise";
+        if (m->row_begin[b + 1] - m->row_begin[b] != m->head.columns) return "a row has not all columns";
     return NULL;
 }
 
-/* As many gaps as entries: none of them may be a skip, and their sum is where a row ends. */
-static const char *check_short_gaps(const csr_matrix *m) {
+static const char *check_columns(const csr_matrix *m) {
+    for (uint64_t b = 0; b < m->blocks; b++) {
+        uint64_t next = 0;
+        for (uint64_t i = m->row_begin[b]; i < m->row_begin[b + 1]; i++) {
+            const uint64_t column = column_at(m, i);
+            if (column >= m->head.columns || column < next) return "the columns of a row do not rise";
+            if (column - next > m->head.longest) return too_long;
+            next = column + 1;
+        }
+    }
+    return NULL;
+}
+
+/* As many bytes as entries: none of them may be a skip, and their sum is where a row ends. */
+static const char *check_bytes(const csr_matrix *m) {
     const uint8_t *gap = (const uint8_t *)m->index;
     for (uint64_t b = 0; b < m->blocks; b++) {
         uint64_t sum = 0;
-        uint32_t skips = 0;
+        uint8_t most = 0;
         for (uint64_t i = m->row_begin[b]; i < m->row_begin[b + 1]; i++) {
             sum += gap[i];
-            skips += gap[i] == CSR_SKIP;
+            most = gap[i] > most ? gap[i] : most;
         }
-        if (skips) return "there are fewer gaps than entries";
+        if (most == csr_skip(8)) return "there are fewer gaps than entries";
+        if (most > m->head.longest) return too_long;
         if (sum + m->row_begin[b + 1] - m->row_begin[b] > m->head.columns)
             return "a gap leads out of its row";
     }
@@ -110,18 +161,15 @@ static const char *check_short_gaps(const csr_matrix *m) {
 }
 
 static const char *check_gaps(const csr_matrix *m) {
-    const uint8_t *gap = (const uint8_t *)m->index;
-    uint64_t at = 0;
-    if (csr_has_short_gaps(&m->head)) return check_short_gaps(m);
+    uint64_t at = 0, longest = 0;
+    if (m->head.index_bits == 8 && m->head.indices == m->head.entries) return check_bytes(m);
     for (uint64_t b = 0; b < m->blocks; b++) {
+        const uint64_t n = m->row_begin[b + 1] - m->row_begin[b];
         uint64_t next = 0; /* the column behind the entry before */
-        for (uint64_t i = m->row_begin[b]; i < m->row_begin[b + 1]; i++) {
-            while (at < m->head.indices && gap[at] == CSR_SKIP) next += CSR_SKIP, at++;
-            if (at == m->head.indices) return "there are fewer gaps than entries";
-            next += gap[at++] + 1u;
-            if (next > m->head.columns) return "a gap leads out of its row";
-        }
+        if (follow(m, n, &at, &next, NULL, &longest) < n) return "there are fewer gaps than entries";
+        if (next > m->head.columns) return "a gap leads out of its row";
     }
+    if (longest > m->head.longest) return too_long;
     return at == m->head.indices ? NULL : "there are more gaps than entries";
 }
 
@@ -143,7 +191,7 @@ static const char *check_values(const csr_matrix *m) {
 const char *csr_check(const cnr_tensor *t) {
     csr_header h;
     uint64_t at = 0;
-    if (!read_header(t->data, t->bytes, &h, &at)) return "the header is damaged";
+    if (!csr_header_read(t->data, t->bytes, &h, &at)) return "the header is damaged";
     const char *wrong = csr_header_fault(&h, t);
     if (wrong) return wrong;
     if (t->bytes != csr_parts_of(&h).all - sizeof h + at) return "its size does not fit its entries";
@@ -153,34 +201,24 @@ const char *csr_check(const cnr_tensor *t) {
     for (uint64_t b = 0; b < m.blocks; b++)
         if (m.row_begin[b] > m.row_begin[b + 1] || m.row_begin[b + 1] > h.entries)
             return "the row pointers do not rise";
-    wrong = h.index_bytes == 1 ? check_gaps(&m) : check_columns(&m);
+    wrong = h.index_bits == 0 ? check_all(&m) : h.index_bits <= 8 ? check_gaps(&m) : check_columns(&m);
     if (!wrong) wrong = check_table(&m);
     return wrong ? wrong : check_values(&m);
 }
 
-void csr_columns(const csr_matrix *m, uint64_t b, uint64_t *cursor, uint32_t *column) {
-    const uint64_t n = m->row_begin[b + 1] - m->row_begin[b];
-    if (m->head.index_bytes > 1) {
-        for (uint64_t i = 0; i < n; i++) column[i] = column_at(m, m->row_begin[b] + i);
-        *cursor += n;
-        return;
-    }
-    const uint8_t *gap = (const uint8_t *)m->index + *cursor;
-    uint32_t next = 0;
-    for (uint64_t i = 0; i < n; i++) {
-        while (*gap == CSR_SKIP) next += CSR_SKIP, gap++;
-        next += *gap++;
-        column[i] = next++;
-    }
-    *cursor = (uint64_t)(gap - (const uint8_t *)m->index);
+/* The next n columns of a row, as `follow` has them. */
+static void read_columns(const csr_matrix *m, uint64_t n, uint64_t *at, uint64_t *next, uint32_t *column) {
+    const uint32_t bits = m->head.index_bits;
+    if (bits > 8)
+        for (uint64_t i = 0; i < n; i++) column[i] = column_at(m, (*at)++);
+    else if (bits == 0)
+        for (uint64_t i = 0; i < n; i++) column[i] = (uint32_t)(*next)++;
+    else follow(m, n, at, next, column, NULL);
 }
 
-uint64_t csr_cursor(const csr_matrix *m, uint64_t b) {
-    const uint8_t *gap = (const uint8_t *)m->index;
-    uint64_t at = 0;
-    if (m->head.index_bytes > 1) return m->row_begin[b];
-    for (uint64_t left = m->row_begin[b]; left > 0; at++) left -= gap[at] != CSR_SKIP;
-    return at;
+void csr_columns(const csr_matrix *m, uint64_t b, uint64_t *cursor, uint32_t *column) {
+    uint64_t next = 0;
+    read_columns(m, m->row_begin[b + 1] - m->row_begin[b], cursor, &next, column);
 }
 
 void csr_values(const csr_matrix *m, uint64_t b, uint64_t r, uint64_t first, uint64_t n, float *out) {
@@ -204,25 +242,17 @@ enum { PIECE = 256 };
 
 void csr_decode(const csr_matrix *m, float *dense) {
     const csr_header *h = &m->head;
-    uint64_t at = 0; /* of the gaps */
-    const uint8_t *gap = (const uint8_t *)m->index;
+    uint64_t at = 0;
     memset(dense, 0, (size_t)(h->rows * h->columns) * sizeof *dense);
     for (uint64_t b = 0; b < m->blocks; b++) {
         const uint64_t rows = h->rows - b * h->block < h->block ? h->rows - b * h->block : h->block;
-        uint32_t column[PIECE], next = 0;
+        uint32_t column[PIECE];
+        uint64_t next = 0;
         float value[PIECE];
         for (uint64_t i = m->row_begin[b]; i < m->row_begin[b + 1];) {
             uint64_t n = m->row_begin[b + 1] - i;
             if (n > PIECE) n = PIECE;
-            for (uint64_t k = 0; k < n; k++) {
-                if (h->index_bytes > 1) {
-                    column[k] = column_at(m, i + k);
-                    continue;
-                }
-                while (gap[at] == CSR_SKIP) next += CSR_SKIP, at++;
-                next += gap[at++];
-                column[k] = next++;
-            }
+            read_columns(m, n, &at, &next, column);
             for (uint64_t r = 0; r < rows; r++) {
                 float *row = dense + (b * h->block + r) * h->columns;
                 csr_values(m, b, r, i, n, value);

@@ -29,7 +29,8 @@ static void parts_of(const csr_header *h, part *out) {
     const csr_parts p = csr_parts_of(h);
     const uint64_t first = sizeof *h + p.table;
     out[0] = (part){first, p.row_begin, 4};
-    out[1] = (part){first + p.row_begin, h->indices * h->index_bytes, h->index_bytes};
+    out[1] = (part){first + p.row_begin, csr_index_bytes(h),
+                    h->index_bits > 8 ? h->index_bits / 8 : 1};
     out[2] = (part){first + p.row_begin + p.index, h->entries * h->block * csr_value_bytes(h),
                     csr_value_bytes(h)};
 }
@@ -41,9 +42,10 @@ int csr_is_coded(const void *data, uint64_t bytes) {
 }
 
 csr_header csr_header_of(const void *data) {
-    csr_header h;
-    if (!csr_is_coded(data, sizeof(uint32_t))) return csr_view(data).head;
-    memcpy(&h, (const char *)data + sizeof(coded_header), sizeof h);
+    csr_header h = {0};
+    uint64_t at;
+    const uint64_t from = csr_is_coded(data, sizeof(uint32_t)) ? sizeof(coded_header) : 0;
+    csr_header_read((const char *)data + from, sizeof h, &h, &at);
     return h;
 }
 
@@ -150,8 +152,10 @@ static cnr_status uncode(const cnr_tensor *t, int frames, void **out, uint64_t *
     *wrong = "the compressed header is damaged";
     if (t->bytes < sizeof head + sizeof h) return CNR_OK;
     memcpy(&head, t->data, sizeof head);
-    memcpy(&h, (const char *)t->data + sizeof head, sizeof h);
-    if (head.reserved != 0) return CNR_OK;
+    uint64_t at;
+    if (head.reserved != 0 || !csr_header_read((const char *)t->data + sizeof head, sizeof h, &h, &at) ||
+        at != sizeof h)
+        return CNR_OK;
     if ((*wrong = csr_header_fault(&h, t)) != NULL) return CNR_OK;
     const csr_parts p = csr_parts_of(&h);
     const uint64_t fixed = sizeof h + p.table;

@@ -65,7 +65,7 @@ static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, c
         out->bytes = csr_rows_size(&h);
         return CNR_OK;
     }
-    const csr_use use = csr_has_short_gaps(&h) ? CSR_USE_ROWS : CSR_USE_ALL;
+    const csr_use use = csr_slices_are_told(&h) ? CSR_USE_ROWS : CSR_USE_ALL;
     CNR_TRY(csr_open(node->inputs[1], use, &m, &own, err));
     const cnr_status status = csr_slices_size(&m, &out->bytes, err);
     csr_host->free(own);

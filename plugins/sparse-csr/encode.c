@@ -65,43 +65,75 @@ static cnr_status refuse(const cnr_tensor *dense, const options *o, cnr_error *e
 
 /* ---- the image ---- */
 
-/* Gaps and skips that the kept entries need. */
-static uint64_t count_gaps(const csr_kept *k) {
-    uint64_t n = k->entries;
+/* Gaps and skips that the kept entries need, of 1 to 8 bits: n[bits]; the longest gap. */
+static uint64_t count_gaps(const csr_kept *k, uint64_t n[9]) {
+    uint64_t longest = 0;
+    for (uint32_t bits = 1; bits <= 8; bits++) n[bits] = k->entries;
     for (uint64_t b = 0; b < k->blocks; b++) {
         const uint8_t *at = k->at + b * k->columns;
         uint64_t gap = 0;
-        for (uint64_t c = 0; c < k->columns; c++, gap++)
-            if (at[c]) n += gap / CSR_SKIP, gap = UINT64_MAX;
+        for (uint64_t c = 0; c < k->columns; c++, gap++) {
+            if (!at[c]) continue;
+            if (gap > longest) longest = gap;
+            for (uint32_t bits = 1; bits <= 8 && gap >= csr_skip(bits); bits++) n[bits] += gap / csr_skip(bits);
+            gap = UINT64_MAX;
+        }
     }
-    return n;
+    return longest;
+}
+
+/* The index of fewest bytes. Gaps of whole bytes are read faster, and pack better further on: smaller ones
+ * must pay. */
+static void choose_index(const csr_kept *k, const options *o, csr_header *h) {
+    uint64_t n[9];
+    if (k->entries == k->blocks * k->columns) {
+        h->index_bits = 0, h->indices = 0;
+        return;
+    }
+    h->longest = (uint32_t)count_gaps(k, n);
+    csr_header best = *h;
+    for (uint8_t bits = 8; bits >= 1 && !(o->coded && bits < 8); bits--) {
+        csr_header own = *h;
+        own.index_bits = bits, own.indices = (uint32_t)n[bits];
+        const uint64_t worth = bits < 8 ? csr_parts_of(&best).all / 64 : 0;
+        if (csr_parts_of(&own).all + worth < csr_parts_of(&best).all) best = own;
+    }
+    *h = best;
 }
 
 static csr_header header_of(const csr_kept *k, const options *o) {
     csr_header h = {.magic = CSR_MAGIC, .value = o->value, .bits = o->bits,
                     .block = (uint8_t)k->block, .rows = k->rows, .columns = k->columns,
-                    .entries = k->entries, .indices = k->entries,
-                    .index_bytes = k->columns <= 65536 ? 2 : 4};
-    const uint64_t gaps = count_gaps(k);
-    if (gaps < h.entries * h.index_bytes) h.indices = gaps, h.index_bytes = 1;
+                    .entries = k->entries, .indices = (uint32_t)k->entries,
+                    .index_bits = k->columns <= 65536 ? 16 : 32};
+    choose_index(k, o, &h);
     return h;
+}
+
+/* Into an index that is all zeros before. */
+static void put_gap(const csr_matrix *m, uint64_t i, uint32_t gap) {
+    const uint64_t bit = i * m->head.index_bits;
+    uint8_t *at = (uint8_t *)(uintptr_t)m->index + bit / 8;
+    at[0] |= (uint8_t)(gap << bit % 8);
+    if (bit % 8 + m->head.index_bits > 8) at[1] |= (uint8_t)(gap >> (8 - bit % 8));
 }
 
 static void put_index(const csr_matrix *m, const csr_kept *k) {
     const csr_header *h = &m->head;
+    const uint32_t bits = h->index_bits, skip = csr_skip(bits & 15);
     uint32_t entry = 0, *row_begin = (uint32_t *)(uintptr_t)m->row_begin;
-    uint8_t *gap_at = (uint8_t *)(uintptr_t)m->index;
+    uint64_t n = 0;
     for (uint64_t b = 0; b < k->blocks; b++) {
         const uint8_t *at = k->at + b * k->columns;
         uint64_t gap = 0;
         row_begin[b] = entry;
         for (uint64_t c = 0; c < k->columns; c++, gap++) {
             if (!at[c]) continue;
-            if (h->index_bytes == 2) ((uint16_t *)(uintptr_t)m->index)[entry] = (uint16_t)c;
-            else if (h->index_bytes == 4) ((uint32_t *)(uintptr_t)m->index)[entry] = (uint32_t)c;
-            else {
-                for (; gap >= CSR_SKIP; gap -= CSR_SKIP) *gap_at++ = CSR_SKIP;
-                *gap_at++ = (uint8_t)gap;
+            if (bits == 16) ((uint16_t *)(uintptr_t)m->index)[entry] = (uint16_t)c;
+            else if (bits == 32) ((uint32_t *)(uintptr_t)m->index)[entry] = (uint32_t)c;
+            else if (bits > 0) {
+                for (; gap >= skip; gap -= skip) put_gap(m, n++, skip);
+                put_gap(m, n++, (uint32_t)gap);
             }
             gap = UINT64_MAX;
             entry++;

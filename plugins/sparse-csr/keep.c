@@ -86,7 +86,8 @@ cnr_status csr_keep(const cnr_tensor *dense, double keep, int64_t block, csr_kep
     if (block != 0) return CNR_OK;
     /* What was pruned in blocks is zeros already; the same shares of blocks would be others. */
     csr_kept fours = kept_of(dense, CSR_BLOCK);
-    if (keep < 1 || fours.rows < CSR_BLOCK) return CNR_OK;
+    const int all = out->entries == out->rows * out->columns; /* these need no index */
+    if (keep < 1 || fours.rows < CSR_BLOCK || all) return CNR_OK;
     const cnr_status status = mark(v, 1, &fours, err);
     csr_kept *less = out;
     if (!status && (double)fours.entries * CSR_BLOCK <= 1.15 * (double)out->entries) less = &fours;

@@ -47,7 +47,7 @@ static uint32_t steps_of(const making *k, uint64_t n, uint32_t most) {
 static void measure(making *k) {
     const csr_matrix *m = k->m;
     uint64_t steps[2] = {0, 0};
-    if (csr_has_short_gaps(&m->head)) { /* stored as they are here: known without reading them */
+    if (csr_slices_are_told(&m->head)) {
         for (uint64_t b = 0; b < m->blocks; b++) k->length[b] = m->row_begin[b + 1] - m->row_begin[b];
         return;
     }

@@ -66,6 +66,8 @@ void csr_chain_run(const csr_chain *chain, int32_t from, const cnr_node *node, f
 /* ---- slices.c: by one vector; the blob of a product with one sample ---- */
 
 typedef struct csr_slices csr_slices;
+/* The header and the row pointers are all that the size follows from: no gap needs more than a byte. */
+static inline int csr_slices_are_told(const csr_header *h) { return h->longest < 255; }
 /* Bytes; then the blob itself, all zeros before. m's entries are read twice. */
 cnr_status csr_slices_size(const csr_matrix *m, uint64_t *bytes, cnr_error *err);
 cnr_status csr_slices_make(const csr_matrix *m, void *blob, cnr_error *err);

@@ -175,22 +175,30 @@ static void values_of_all_kinds(void) {
     coded_bound(zeros);
 }
 
-/* A file as it was written before there were blocks, gaps and types. */
-static void first_form(void) {
-    static const uint32_t words[] = {0x31525343, 2, 3, 0, 5, 0, 4, 0, 0, 2, 2, 4,
-                                     1u | 4u << 16, 0u | 3u << 16, 0x3f800000, 0xc0000000,
-                                     0x3f000000, 0x40400000};
+/* A file as it was written before. */
+static void earlier_form(const uint32_t *words, size_t bytes, const char *what) {
     static const double want[15] = {0, 1, 0, 0, -2, 0, 0, 0, 0, 0, 0.5, 0, 0, 3, 0};
     cnr_tensor *t = t_type(CNR_f32, "3x5");
-    t->data = kernel_memory(sizeof words);
-    memcpy(t->data, words, sizeof words);
-    t->bytes = sizeof words;
+    t->data = kernel_memory(bytes);
+    memcpy(t->data, words, bytes);
+    t->bytes = bytes;
     t->encoding = cnri_intern("sparse-csr");
     cnr_tensor *back = decoded(t);
     int same = back != NULL;
     for (int64_t i = 0; same && i < 15; i++) same = t_get(back, i) == want[i];
-    ok(same, "files of the first version are read");
-    damage(t, "first version");
+    ok(same, "files of the %s are read", what);
+    damage(t, what);
+}
+
+static void earlier_forms(void) {
+    static const uint32_t first[] = {0x31525343, 2, 3, 0, 5, 0, 4, 0, 0, 2, 2, 4,
+                                     1u | 4u << 16, 0u | 3u << 16, 0x3f800000, 0xc0000000,
+                                     0x3f000000, 0x40400000}; /* no blocks, gaps, types */
+    static const uint32_t second[] = {0x32525343, 1u | CNR_f32 << 8 | 1u << 16, 3, 0, 5, 0, 4, 0, 4, 0,
+                                      0, 2, 2, 4, 0x02000201, 0x3f800000, 0xc0000000, 0x3f000000,
+                                      0x40400000}; /* gaps of whole bytes */
+    earlier_form(first, sizeof first, "first version");
+    earlier_form(second, sizeof second, "second version");
 }
 
 static void hostile(void) {
@@ -198,7 +206,8 @@ static void hostile(void) {
         {"3x5", {0.6, 1, F32, 5, 0}, "f32"},            {"1x70000", {0.0001, 1, F32, 5, 0}, "wide"},
         {"9x700", {0.003, 4, F16, 5, 0}, "f16, blocks"}, {"6x30", {0.3, 1, INT8, 5, 0}, "int8"},
         {"8x40", {0.3, 4, SHARED, 3, 0}, "shared"},      {"12x90", {0.3, 1, SHARED, 2, 1}, "coded"},
-        {"5x300", {0.02, 1, F32, 5, 1}, "f32 coded"}};
+        {"5x300", {0.02, 1, F32, 5, 1}, "f32 coded"},    {"16x70", {0.2, 1, F16, 5, 0}, "small gaps"},
+        {"3x9", {1, 0, F16, 5, 0}, "all columns"}};
     cnr_error err = CNR_ERROR_INIT;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         cnr_tensor *good = encoded_as(t_random(CNR_f32, rows[i].shape, 4), rows[i].form, &err);
@@ -306,7 +315,7 @@ int main(void) {
     e = int8_encodings[0];
     round_trip();
     values_of_all_kinds();
-    first_form();
+    earlier_forms();
     hostile();
     one_isa("generic");
     one_isa("avx2");
