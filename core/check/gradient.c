@@ -165,7 +165,12 @@ static bool compose(gradient *g, cnr_error *err) {
         cnri_graph_verdict(g->graph, false, err);
         return false;
     }
-    for (int32_t i = 0; i < node->n_inputs; i++) g->grad_in[i] = -1;
+    for (int32_t i = 0; i < node->n_inputs; i++) {
+        g->grad_in[i] = -1;
+        if (g->in[i] >= 0 || g->graph->nodes.at[0]->in[i] < 0) continue;
+        cnri_fail(err, CNR_E_UNSUPPORTED, NULL, "the graph made weights of which the case has none");
+        return false;
+    }
     status = op->gradient(&cnri_host, g->graph, &g->graph->nodes.at[0]->view, g->in, g->out,
                           g->grad_out, g->want, g->grad_in, err);
     if (!status && (g->graph->problems.n || g->graph->out_of_memory))

@@ -38,8 +38,8 @@ static cnr_status infer(const cnr_node *node, cnr_tensor *const *out, cnr_error 
 
 static cnr_status parameters(const cnr_node *node, int32_t port, cnr_tensor *out, cnr_init *init,
                              cnr_error *err) {
-    const cnr_tensor *x = node->inputs[0];
-    const int64_t channels = cnr_attr_int(node, "out");
+    const cnr_tensor *x = node->inputs[0], *weight = cnr_own_input(node, 1);
+    const int64_t channels = weight ? weight->dim[0] : cnr_attr_int(node, "out");
     if (port == 2 && !cnr_attr_int(node, "bias")) return CNR_E_NOT_FOUND;
     if (channels < 1)
         return template_host->fail(err, CNR_E_ARG, node->name, "out: want 1 or more channels");
