@@ -61,6 +61,10 @@ static void add_whole(words *w, const char *flag, int64_t n) {
     if (n) add_text(w, flag, number);
 }
 
+static void add_words(words *w, const char *flag, const cnri_words *texts) {
+    for (int32_t i = 0; i < texts->n; i++) add_text(w, flag, texts->at[i]);
+}
+
 static void add_flag(words *w, const char *flag, bool on) {
     if (on) add(w, cnri_strdup(flag));
 }
@@ -76,6 +80,13 @@ static void take_words(const cnri_call *call, const prune *p, const char *folder
     add_text(w, "--folder", folder);
     add_text(w, "--weights", c->weights);
     add_text(w, "--device", c->device);
+    add_text(w, "--devices", c->devices);
+    add_words(w, "--kernel", &c->kernels);
+    add_text(w, "--policy", c->policy);
+    add_words(w, "--policy-option", &c->policy_options);
+    add_whole(w, "--memory-limit", (int64_t)c->memory_limit);
+    add_flag(w, "--deterministic", c->deterministic);
+    add_flag(w, "--no-verify", c->no_verify);
     add_text(w, "--validation", *part ? part : NULL);
     add_whole(w, "--validation-seed", p->validation_seed);
     add_whole(w, "--limit", p->limit);
@@ -130,6 +141,8 @@ static const char *wrong(const cnri_call *call, const void *values) {
         c->labels || c->settings.n || c->symbols.n)
         return "the net is taken as it is; how pictures become its input, labels, settings and sizes go into "
                "a .cnr first: cnnrun import, cnnrun convert";
+    if (c->net || c->no_rewrite.n || c->memory || c->cache)
+        return "nets change on the way: --net, --no-rewrite, --memory and --cache have no place here";
     return NULL;
 }
 

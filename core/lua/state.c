@@ -133,8 +133,8 @@ static size_t where_length(const char *text) {
     return 0;
 }
 
-/* The message with the calls that led to it, one a line. No Lua code runs here: it would run
- * without hooks when the error was raised by one. */
+/* The message with the calls that led to it, one a line; without a place (level 0) it is meant for people and
+ * stands alone. No Lua code runs here: it would run without hooks when the error was raised by one. */
 static int describe(lua_State *L) {
     const char *text = lua_tostring(L, 1);
     lua_Debug ar;
@@ -149,7 +149,7 @@ static int describe(lua_State *L) {
     luaL_addstring(&b, text);
     int shown = 0;
     bool first = true;
-    for (int level = 1; shown < 8 && lua_getstack(L, level, &ar); level++) {
+    for (int level = 1; where > 0 && shown < 8 && lua_getstack(L, level, &ar); level++) {
         char line[LUA_IDSIZE + 32];
         lua_getinfo(L, "Sl", &ar);
         if (ar.currentline <= 0) continue;

@@ -93,8 +93,25 @@ function Work:train(net, own, name, on_epoch)
   return net:train(options)
 end
 
+-- As the command line has it: devices, kernels, limits.
+local function loaded(path, options, weights)
+  local settings
+  for _, word in ipairs(options.policy_option or {}) do
+    local name, value = word:match("^([^=]+)=(.*)$")
+    if not name then error("--policy-option: want NAME=VALUE, got " .. word, 0) end
+    settings = settings or {}
+    settings[name] = value
+  end
+  local devices = options.devices and {}
+  for name in (options.devices or ""):gmatch("[^,]+") do devices[#devices + 1] = name end
+  return c.load(path, { weights = weights, device = options.device, devices = devices,
+                        kernels = options.kernel, policy = options.policy, policy_options = settings,
+                        deterministic = options.deterministic, memory_limit = options.memory_limit,
+                        verify = not options.no_verify })
+end
+
 function Work:load(file)
-  local net = c.load(self:path(file), { device = self.options.device })
+  local net = loaded(self:path(file), self.options)
   if (self.schedule.unit or "element") ~= "channel" then
     for _, layer in ipairs(self.layers) do net:mask(layer.weight, true) end
   end
@@ -243,7 +260,7 @@ end
 function Work:measure(net, file)
   local p = net:profile { runs = 30, energy = true }
   local load = c.energy(function()
-    local fresh <close> = c.load(file, { device = self.options.device })
+    local fresh <close> = loaded(file, self.options)
     fresh:time(1)
   end)
   return { ms = p.ms_median, load_ms = load.seconds and 1000 * load.seconds,
@@ -253,9 +270,9 @@ end
 
 -- Of the test split once, when nothing is left to be decided: both nets.
 function Work:test(net)
-  local spec, split = self.options.eval or self.options.data, "eval"
+  local spec = self.options.eval or self.options.data
   if spec == "" then return nil end
-  local r = net:evaluate { data = spec, split = split, batch = 64 }
+  local r = net:evaluate { data = spec, split = "eval", batch = 64 }
   return { top1 = r.top1, n = r.n }
 end
 
@@ -314,6 +331,9 @@ function Work:tell_results(r)
   self:say("ms a run %s (%s dense), arena %s bytes (%s dense), report %s", number(r.pruned.ms),
            number(r.dense.ms), number(r.pruned.arena_bytes), number(r.dense.arena_bytes),
            self:path("report.html"))
+  if r.bytes[2] >= r.bytes[1] then
+    self:say("its zeros take bytes, too, until cnnrun convert %s -o FILE --encode sparse-csr", r.output)
+  end
 end
 
 -- ---- all of it ----
@@ -324,6 +344,13 @@ local flags = {
   { "--folder DIR", "where work is kept, and the report" },
   { "--weights FILE", "of the net" },
   { "--device NAME", "where to run (the best)" },
+  { "--devices A,B", "make candidates for these; the first runs what nobody places" },
+  { "--kernel NODE=NAME", "have this kernel run a node, or all of an operator (repeatable)", many = true },
+  { "--policy FILE", "have a file of Lua pick among candidates" },
+  { "--policy-option NAME=VALUE", "a setting of it (repeatable)", many = true },
+  { "--deterministic", "never let a clock choose" },
+  { "--memory-limit COUNT", "most bytes for activations, inputs and outputs" },
+  { "--no-verify", "believe the weights of a .cnr" },
   { "--validation NUMBER", "the part that rates and epochs are judged by (0.1)" },
   { "--validation-seed COUNT", "which pictures those are (1)" },
   { "--limit COUNT", "only the first so many pictures to train on and judge by" },
@@ -335,15 +362,18 @@ local flags = {
   { "-q, --quiet", "results in files alone" } }
 
 local function run(schedule, options)
+  pruning.check(schedule)
   for _, key in ipairs { "data", "output", "folder" } do
     if not options[key] then error("--" .. key .. " is missing", 0) end
   end
   c.folder(options.folder)
   c.output(options.output, options[1])
-  local net = c.load(options[1], { weights = options.weights, device = options.device })
+  local net = loaded(options[1], options, options.weights)
   local work = setmetatable({ schedule = schedule, options = options, folder = options.folder,
                               seed = options.seed or 1, validation = options.validation or 0.1,
                               validation_seed = options.validation_seed or 1 }, Work)
+  local test = options.eval or options.data
+  if test ~= "" then c.samples(test, "eval") end -- a test that is not there is told now, not behind the work
   work.all = pruning.able(net)
   work.layers = pruning.layers(net, schedule)
   work.base = work:judge(net)
@@ -372,8 +402,10 @@ function M.schedule(schedule)
     local options, code = args.parse(words, { usage = "prune NET SCHEDULE --data SPEC -o OUT.cnr", least = 1,
                                               flags = flags, about = schedule.about or "Prunes a net." })
     if not options then return code end
-    run(schedule, options)
-    return 0
+    local good, why = pcall(run, schedule, options)
+    if good then return 0 end
+    why = type(why) == "string" and why:gsub("^[^\n:]*lib/[%w_]+%.lua:%d+: ", "") or why -- no place of ours
+    return error(why, 0)
   end
 end
 

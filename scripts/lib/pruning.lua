@@ -7,6 +7,32 @@ local function matches(pattern, name)
   return name:match("^" .. lua .. "$") ~= nil
 end
 
+local words = { about = "string", layers = "table", keep = "number", least = "number", criterion = "string",
+                saliency = "table", unit = "string", rates = "string or table", steps = "number", train = "table",
+                finish = "table", stop = "number", scan = "table or boolean", encode = "string or table" }
+
+local function share(where, v)
+  if type(v) == "number" and v > 0 and v <= 1 then return end
+  error(("%s: want a share above 0, at most 1, got %s"):format(where, tostring(v)), 0)
+end
+
+-- A schedule with a word that nobody reads, or shares that are none, is an error before work begins.
+---@param schedule table
+function M.check(schedule)
+  for key, value in pairs(schedule) do
+    local want = words[key]
+    if not want then error(("the schedule says '%s', which is none of its words"):format(tostring(key)), 0) end
+    if not (" " .. want .. " "):find(" " .. type(value) .. " ", 1, true) then
+      error(("%s: want a %s, got %s"):format(key, want, tostring(value)), 0)
+    end
+  end
+  if schedule.keep then share("keep", schedule.keep) end
+  for pattern, keep in pairs(schedule.layers or {}) do
+    if type(pattern) == "string" and keep and keep ~= "found" then share("layers: " .. pattern, keep) end
+  end
+  for _, keep in ipairs(type(schedule.rates) == "table" and schedule.rates or {}) do share("rates", keep) end
+end
+
 -- Layers with weights of two or more axes, in order: { name, weight, n, shape, operator }.
 ---@param net cnnrun.Net
 ---@return table[]

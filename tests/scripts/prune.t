@@ -117,4 +117,22 @@ isnt(whole(command('wrong')), 0, 'a layer that is not there');
 like(slurp("$dir/err") . slurp("$dir/out"), qr/no 'nowhere'/, 'is named');
 isnt(whole("$build/cnnrun", qw(prune scripts/nets/lenet5.lua nosuch --data x -o), "$dir/x.cnr"), 0, 'so is a schedule');
 like(slurp("$dir/err"), qr/nosuch.*no such schedule/, 'that is not there');
+spew("$dir/few.lua", 'return require "lib.prune".schedule { layers = { ip1 = 0.5 }, rate = "once" }');
+isnt(whole(command('wrong')), 0, 'a word that no schedule has');
+is(slurp("$dir/err"), "cnnrun prune: $dir/few.lua: the schedule says 'rate', which is none of its words\n", 'is named alone');
+spew("$dir/few.lua", 'return require "lib.prune".schedule { layers = { ip1 = 0.5 }, rates = { 2 } }');
+isnt(whole(command('wrong')), 0, 'a share of 2');
+like(slurp("$dir/err"), qr/rates: want a share above 0, at most 1, got 2/, 'is refused');
+
+# What the program's options say of nets holds for all that a schedule loads.
+spew("$dir/few.lua", 'return require "lib.prune".schedule { layers = { ip1 = 0.5 }, rates = "once", ' .
+    'train = { rate = 0.002, batch = 16 } }');
+for (['--memory-limit', '1K', qr/memory/], ['--policy', "$dir/none.lua", qr/none\.lua/], ['--kernel', 'ip1=nosuch', qr/nosuch/],
+    ['--device', 'nosuch', qr/nosuch: no such device/], ['--memory', '5M', qr/no place here/], ['--eval', 'images:none', qr/none/]) {
+    my ($option, $value, $text) = @$_;
+    isnt(whole(command('held', '--no-scan', $option, $value)), 0, "$option $value");
+    like(slurp("$dir/err"), $text, 'is told');
+}
+is(whole(command('held', '--no-scan', '--restart', '--kernel', 'ip1=dense_f32_dot')), 0, 'a kernel that is wished for') or
+    diag slurp("$dir/err");
 done_testing;
