@@ -37,6 +37,10 @@ static void push_gauge(lua_State *L, const cnr_gauge *g) {
         cnri_lua_set_number(L, "value",
                    (double)g->value * (g->quantity == CNR_QUANTITY_TEMPERATURE ? 1e-3 : 1e-6));
     else cnri_lua_set_number(L, "hz", (double)g->hz);
+    if (g->writable >= 0) {
+        lua_pushboolean(L, g->writable);
+        lua_setfield(L, -2, "writable");
+    }
     if (g->load_percent >= 0) cnri_lua_set_number(L, "load", g->load_percent * 0.01);
     if (g->cores >= 0) cnri_lua_set_number(L, "cores", g->cores);
     if (g->temperature_mc != INT32_MIN) cnri_lua_set_number(L, "temperature", g->temperature_mc * 1e-3);

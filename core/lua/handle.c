@@ -48,6 +48,7 @@ void cnri_lua_close_net(lua_State *L, cnri_lua_model *net) {
     net->feed = NULL;
     if (net->model) cnr_release(net->model);
     net->model = NULL;
+    cnri_lua_forget_place(net);
 }
 
 /* ---- loading ---- */

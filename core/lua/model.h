@@ -23,6 +23,7 @@ typedef struct cnri_lua_model {
     cnr_model *model; /* NULL: closed */
     const char *busy; /* "trained": it may be looked at only; NULL */
     struct cnri_feed **feed; /* that runs it, where its owner has it; NULL: none */
+    struct cnri_plan_options *unplaced; /* as it was before net:place; NULL: it never was */
 } cnri_lua_model;
 /* The net at `i`, to be run and changed; raises when it is closed or busy. */
 cnri_lua_model *cnri_lua_net_at(lua_State *L, int i);
@@ -31,6 +32,7 @@ cnr_model *cnri_lua_model_at(lua_State *L, int i);
 /* A closed one, to be filled. What nobody has any more goes before: nets are larger than they look. */
 cnri_lua_model *cnri_lua_push_net(lua_State *L);
 void cnri_lua_close_net(lua_State *L, cnri_lua_model *net);
+void cnri_lua_forget_place(cnri_lua_model *net); /* placing.c */
 int cnri_lua_load_net(lua_State *L); /* c.load */
 extern const cnri_lua_key cnri_load_keys[];
 int cnri_lua_release_net(lua_State *L); /* __gc, __close */

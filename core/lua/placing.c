@@ -1,4 +1,4 @@
-/* net:place{...}: the net measured on each device, and what a policy makes of that. */
+/* net:place{...}: the net measured on each device, and what a policy makes of that; net:unplace(). */
 #include "core/lua/files.h"
 #include "core/lua/model.h"
 #include "core/work/work.h"
@@ -82,11 +82,37 @@ static void push_placing(lua_State *L, const cnri_placing *p) {
 
 static void free_placing(void *p) { cnri_placing_free(p); }
 
+/* ---- as it was before ---- */
+
+void cnri_lua_forget_place(cnri_lua_model *net) {
+    if (net->unplaced) cnri_plan_options_free(net->unplaced);
+    cnri_free(net->unplaced);
+    net->unplaced = NULL;
+}
+
+/* What a policy left would be measured by the next one as the net's own. */
+static cnr_status begin_place(cnri_lua_model *net, cnr_error *err) {
+    if (net->unplaced) return cnri_model_set_options(net->model, net->unplaced, err);
+    net->unplaced = cnri_alloc_zero(sizeof *net->unplaced);
+    if (net->unplaced && cnri_plan_options_copy(&net->model->plan_options, net->unplaced)) return CNR_OK;
+    cnri_lua_forget_place(net);
+    return cnri_fail(err, CNR_E_MEMORY, "place", "out of memory");
+}
+
+static int unplace(lua_State *L) {
+    cnr_error err = CNR_ERROR_INIT;
+    cnri_lua_model *net = cnri_lua_net_at(L, 1);
+    if (!net->unplaced) return 0;
+    if (cnri_model_set_options(net->model, net->unplaced, &err)) return cnri_script_raise(L, &err);
+    cnri_lua_forget_place(net);
+    return 0;
+}
+
 static int place(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     const char *devices[MOST_WORDS + 1] = {0}, *settings[MOST_WORDS + 1] = {0};
     cnri_place_options o = {.runs = 5, .batch = 1, .guard = true};
-    const cnri_lua_model *net = cnri_lua_net_at(L, 1);
+    cnri_lua_model *net = cnri_lua_net_at(L, 1);
     lua_settop(L, 2);
     cnri_lua_take(L, 2, place_keys, &o);
     if (!o.policy) return luaL_error(L, "policy: wanted, such as \"best\"");
@@ -95,6 +121,7 @@ static int place(lua_State *L) {
     if (read_settings(L, settings)) o.settings = settings;
     cnri_placing *p = cnri_lua_push_result(L, sizeof *p, free_placing);
     cnri_lua_work w = {0};
+    if (begin_place(net, &err)) return cnri_script_raise(L, &err);
     const cnr_status status = cnri_place(net->model, &o, cnri_lua_begin(L, &w), p, &err);
     cnri_lua_end(L, &w, status, &err);
     push_placing(L, p);
@@ -106,4 +133,5 @@ const cnri_lua_row cnri_place_methods[] = {
      "{ [integer]: table, predicted: table, measured: table, kept: string?, shares: table }",
      "a row a device alone: name, seconds, joules, watts, edp; the policy's plan, which it is run by from now on",
      place_keys},
+    {"unplace()", unplace, "", "runs as it did before any policy", NULL},
     {0}};

@@ -4,8 +4,8 @@
   const byId = (id) => document.getElementById(id);
   const minutes = 3;
   const charts = [
-    ["fps", "Frames a second", "FPS", 1], ["latency", "Latency", "ms", 1000], ["load", "Load of the net", "%", 100],
-    ["hz", "Frequency", "MHz", 1e-6], ["watts", "Power", "W", 1], ["edp", "EDP of a frame", "mJ s", 1000],
+    ["fps", "Frames", "FPS", 1], ["latency", "Latency", "ms", 1000], ["load", "Load", "%", 100],
+    ["hz", "Frequency", "MHz", 1e-6], ["watts", "Power", "W", 1], ["edp", "EDP", "mJ·s", 1000],
   ];
 
   // ---- charts ----
@@ -20,33 +20,53 @@
     drawing.setAttribute("viewBox", "0 0 100 100");
     drawing.setAttribute("preserveAspectRatio", "none");
     drawing.setAttribute("role", "img");
-    const line = svg("polyline", drawing);
+    const scale = figure.appendChild(document.createElement("p"));
     document.querySelector(".charts").append(figure);
-    Object.assign(chart, { value, drawing, line, points: [], due: 0 });
+    Object.assign(chart, { value, drawing, scale, lines: new Map(), due: 0 });
   }
 
   const short = (v) => v >= 100 ? v.toFixed(0) : v >= 10 ? v.toFixed(1) : v.toPrecision(2);
 
-  function plot(chart, now, v) {
+  // values: [[name, value]], a line each; a name that is gone goes with its last point.
+  function plot(chart, now, values) {
     const [, title, unit, factor] = chart;
-    if (typeof v === "number") chart.points.push([now, v * factor]);
-    while (chart.points.length && chart.points[0][0] < now - minutes * 60) chart.points.shift();
+    for (const [name, v] of values) {
+      if (typeof v !== "number") continue;
+      if (!chart.lines.has(name)) {
+        const drawn = svg("polyline", chart.drawing);
+        drawn.classList.add("line" + chart.lines.size % 4);
+        chart.lines.set(name, { drawn, points: [] });
+      }
+      chart.lines.get(name).points.push([now, v * factor]);
+    }
     if (now < chart.due) return;
     chart.due = now + 1;
-    if (!chart.points.length) {
+    for (const [name, { drawn, points }] of chart.lines) {
+      while (points.length && points[0][0] < now - minutes * 60) points.shift();
+      if (points.length) continue;
+      drawn.remove();
+      chart.lines.delete(name);
+    }
+    const all = [...chart.lines.values()].flatMap((line) => line.points);
+    if (!all.length) {
       chart.value.textContent = "not measured";
+      chart.scale.textContent = "";
       chart.drawing.setAttribute("aria-label", `${title}: not measured`);
       return;
     }
-    const most = Math.max(...chart.points.map((p) => p[1]), 1e-9) * 1.1;
-    const span = Math.max(15, now - chart.points[0][0]);
+    const most = all.reduce((a, p) => Math.max(a, p[1]), 1e-9) * 1.1;
+    const span = Math.max(15, now - all.reduce((a, p) => Math.min(a, p[0]), now));
     const x = (at) => 100 - (now - at) / span * 100;
-    chart.line.setAttribute("points",
-      chart.points.map(([at, y]) => `${x(at).toFixed(2)},${(100 - y / most * 100).toFixed(2)}`).join(" "));
-    const last = chart.points[chart.points.length - 1][1];
-    chart.value.textContent = `${short(last)} ${unit}`;
+    for (const { drawn, points } of chart.lines.values()) {
+      drawn.setAttribute("points",
+        points.map(([at, y]) => `${x(at).toFixed(2)},${(100 - y / most * 100).toFixed(2)}`).join(" "));
+    }
+    const last = [...chart.lines].map(([name, { points }]) =>
+      (chart.lines.size > 1 ? name + " " : "") + short(points[points.length - 1][1])).join(", ");
+    chart.value.textContent = `${last} ${unit}`;
+    chart.scale.textContent = `${span < 60 ? span.toFixed(0) + " s" : (span / 60).toFixed(1) + " min"}, 0 to ${short(most)}`;
     chart.drawing.setAttribute("aria-label",
-      `${title}: ${short(last)} ${unit}, at most ${short(most / 1.1)} in ${minutes} minutes`);
+      `${title}: ${last} ${unit}, at most ${short(most / 1.1)} in ${minutes} minutes`);
   }
 
   // ---- lists ----
@@ -87,7 +107,10 @@
       ? s.found.map((b) => [b.id ? `${b.label} ${b.id}` : b.label, `${(b.score * 100).toFixed(0)} %`])
       : [["nothing", ""]]);
     fill(byId("events"), s.events.map((e) => [e.text, time(e.seconds)]));
-    for (const chart of charts) plot(chart, s.now, s[chart[0]]);
+    for (const chart of charts) {
+      const several = chart[0] === "hz" && s.clocks && s.clocks.map((k) => [k.name, k.hz]);
+      plot(chart, s.now, several || [["", s[chart[0]]]]);
+    }
     byId("threshold-row").hidden = typeof s.threshold !== "number";
     if (document.activeElement !== byId("threshold") && typeof s.threshold === "number") {
       byId("threshold").value = s.threshold;
@@ -95,6 +118,8 @@
     }
     choose(byId("governor"), s.governors, s.governor);
     choose(byId("policy"), s.policies, s.policy);
+    byId("placed").textContent = (s.placed || []).map((on) => `${on.device}: ${on.layers} layers`).join(", ");
+    following(s);
   }
 
   function link(text, bad) {
@@ -126,11 +151,88 @@
         method: "POST", body: JSON.stringify({ [name]: value }),
         headers: { Authorization: "Bearer " + byId("token").value, "Content-Type": "application/json" },
       });
-      answer.textContent = response.ok ? `${name}: ${value}` : (await response.text()).trim();
+      answer.textContent = response.ok ? `${name}: ${value === null ? "none" : value}` : (await response.text()).trim();
     } catch (why) {
       answer.textContent = String(why);
     }
   }
+
+  // ---- a box that is followed: drawn, or moved by keys ----
+  const overlay = byId("overlay"), draft = byId("draft"), mark = byId("mark");
+  let size = null, box = null, from = null; // the frame's size; the draft; where the pointer went down
+
+  function following(s) {
+    size = s.follows ? [s.width, s.height] : null;
+    byId("follow").hidden = !s.follows;
+    if (!s.follows) return;
+    overlay.setAttribute("viewBox", `0 0 ${s.width} ${s.height}`);
+    byId("let-go").hidden = !s.followed;
+    const f = s.followed;
+    const text = !f ? "" : f.absent ? "out of view" : `followed, ${(f.confidence * 100).toFixed(0)} % sure`;
+    if (!marking() && byId("followed").textContent !== text) byId("followed").textContent = text;
+  }
+
+  const marking = () => mark.getAttribute("aria-pressed") === "true";
+
+  function draw(x, y, w, h) {
+    const wide = Math.min(Math.max(w, 4), size[0]), high = Math.min(Math.max(h, 4), size[1]);
+    box = [Math.min(Math.max(x, 0), size[0] - wide), Math.min(Math.max(y, 0), size[1] - high), wide, high].map(Math.round);
+    ["x", "y", "width", "height"].forEach((name, i) => draft.setAttribute(name, box[i]));
+    byId("followed").textContent = `box at ${box[0]}, ${box[1]}: ${box[2]} × ${box[3]}`;
+  }
+
+  function leave() {
+    mark.setAttribute("aria-pressed", "false");
+    overlay.classList.remove("marking");
+    overlay.tabIndex = -1;
+    draft.setAttribute("width", 0);
+    box = from = null;
+  }
+
+  function follow() {
+    const wanted = box;
+    leave();
+    if (wanted) set("box", wanted);
+    mark.focus();
+  }
+
+  mark.addEventListener("click", () => {
+    if (marking() || !size) return leave();
+    mark.setAttribute("aria-pressed", "true");
+    overlay.classList.add("marking");
+    overlay.tabIndex = 0;
+    draw(size[0] / 3, size[1] / 3, size[0] / 3, size[1] / 3);
+    overlay.focus();
+  });
+  byId("let-go").addEventListener("click", () => set("box", null));
+
+  const at = (e) => {
+    const r = overlay.getBoundingClientRect();
+    return [(e.clientX - r.left) / r.width * size[0], (e.clientY - r.top) / r.height * size[1]];
+  };
+  overlay.addEventListener("pointerdown", (e) => {
+    if (!marking()) return;
+    overlay.setPointerCapture(e.pointerId);
+    from = at(e);
+  });
+  overlay.addEventListener("pointermove", (e) => {
+    if (!from) return;
+    const [x, y] = at(e);
+    draw(Math.min(x, from[0]), Math.min(y, from[1]), Math.abs(x - from[0]), Math.abs(y - from[1]));
+  });
+  overlay.addEventListener("pointerup", () => { if (from) follow(); });
+  overlay.addEventListener("keydown", (e) => {
+    const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[e.key];
+    if (e.key === "Enter") follow();
+    else if (e.key === "Escape") { leave(); mark.focus(); }
+    else if (way && box) {
+      const [dx, dy] = way.map((d) => d * Math.max(2, size[0] / 64));
+      if (e.shiftKey) draw(box[0], box[1], box[2] + dx, box[3] + dy);
+      else draw(box[0] + dx, box[1] + dy, box[2], box[3]);
+    } else return;
+    e.preventDefault();
+  });
+
   byId("form").addEventListener("submit", (e) => e.preventDefault());
   byId("threshold").addEventListener("input", () => {
     byId("threshold-value").textContent = Number(byId("threshold").value).toFixed(2);

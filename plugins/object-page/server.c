@@ -1,6 +1,7 @@
 /* The server: who may ask for what. Anybody who reaches it may look; whatever changes anything needs the
  * token; pages of other hosts (by their Origin, or by a name that leads here) get nothing. */
 #include "page.h"
+#include "icon.svg.h"
 #include "page.css.h"
 #include "page.html.h"
 #include "page.js.h"
@@ -114,6 +115,7 @@ static enum MHD_Result get(page *p, struct MHD_Connection *c, const char *url) {
     if (strcmp(url, "/page.js") == 0)
         return embedded(c, "text/javascript; charset=utf-8", page_js, page_js_bytes);
     if (strcmp(url, "/page.css") == 0) return embedded(c, "text/css; charset=utf-8", page_css, page_css_bytes);
+    if (strcmp(url, "/icon.svg") == 0) return embedded(c, "image/svg+xml", icon_svg, icon_svg_bytes);
     if (strcmp(url, "/state.json") == 0) return newest(p, c, &p->state, "application/json");
     if (strcmp(url, "/events") == 0) return page_feed(p, c, 0);
     if (strcmp(url, "/picture.mjpg") == 0) return page_feed(p, c, 1);

@@ -1,5 +1,5 @@
--- What the machine does while something runs: its main frequency, load, power and heat, looked at once a
--- second, put beside numbers of the run. gauges.new():state(now, { fps = ... }) gives them all.
+-- What the machine does while something runs: its frequencies (`clocks`; `hz`: the highest), load, power and
+-- heat, looked at once a second, put beside numbers of the run. gauges.new():state(now, { fps = ... }) gives all.
 local c = require "cnnrun"
 local M = {}
 
@@ -34,8 +34,10 @@ local function look(self)
   local seen = {}
   self.before = self.before or {}
   for _, g in ipairs(good and list or {}) do
-    if g.quantity == "knob" and g.hz and g.hz > (seen.hz or 0) then
-      seen.hz, seen.machine_load = g.hz, g.load
+    if g.quantity == "knob" and g.hz then
+      seen.clocks = seen.clocks or {}
+      table.insert(seen.clocks, { name = g.name, hz = g.hz })
+      if g.hz > (seen.hz or 0) then seen.hz, seen.machine_load = g.hz, g.load end
     elseif g.quantity == "temperature" and g.value then
       seen.temperature = math.max(seen.temperature or g.value, g.value)
     end

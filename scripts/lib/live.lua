@@ -34,27 +34,72 @@ end
 
 function M.switches(watcher, options)
   local self = setmetatable({ watcher = watcher, governors = with(M.governors, options.governor),
-                              policies = with(M.policies, options.place), events = {}, pending = {}, told = -1 }, Switches)
-  if options.place then self:place(options.place) end
-  if options.governor then self:govern(options.governor) end
+                              policies = with(M.policies, options.place), events = {}, pending = {}, told = -1,
+                              others = {} }, Switches)
+  if options.place then self:note(self:place(options.place)) end
+  if options.governor then self:note(self:govern(options.governor)) end
   return self
 end
 
-function Switches:govern(policy)
-  if self.governing then self.governing:stop() end
-  self.governing, self.governor = nil, nil
-  if policy ~= "none" then
-    self.governing, self.governor = c.governing(policy), policy
+-- One more: fn(value) is called with what the page asks for, nil for null, and may say what it did. "box" is
+-- { x, y, width, height } in pixels of the frame.
+function Switches:on(name, fn) self.others[name] = fn end
+
+local function is_advice()
+  for _, g in ipairs(c.gauges()) do
+    if g.quantity == "knob" and g.writable then return false end
   end
+  return true
+end
+
+-- What came of the one that ends.
+function Switches:ungoverned()
+  local was, governing = self.governor, self.governing
+  self.governing, self.governor = nil, nil
+  local r = governing and governing:stop()
+  return r and ("governor %s: %d switches in %.1f s%s"):format(was, r.switches, r.seconds,
+    r.off and ", turned off: " .. r.fault or r.advises and ", as advice" or "")
+end
+
+function Switches:govern(policy)
+  local ended = self:ungoverned()
+  if ended then self:note(ended) end
+  if policy == "none" then return "governor: none" end
+  self.governing, self.governor = c.governing(policy), policy
+  return ("governor: %s%s"):format(policy, is_advice() and " (advice: no knob can be set here)" or "")
+end
+
+-- How many layers each device runs, the most first: { { device =, layers = } ... }.
+local function placed_on(plan)
+  local counts, list = {}, {}
+  for _, parts in pairs(plan.shares) do
+    for device in pairs(plan.kept and { [plan.kept] = 1 } or parts) do
+      if not counts[device] then
+        counts[device] = { device = device, layers = 0 }
+        list[#list + 1] = counts[device]
+      end
+      counts[device].layers = counts[device].layers + 1
+    end
+  end
+  table.sort(list, function(a, b)
+    if a.layers ~= b.layers then return a.layers > b.layers end
+    return a.device < b.device
+  end)
+  return list
 end
 
 function Switches:place(policy)
   local model = self.watcher.net and self.watcher.net.model
   if not model then error("this model's nets are not placed by a policy", 0) end
   if self.feed then self.feed:apart() end
-  self.key = nil
-  if policy ~= "none" then model:place { policy = policy } end
-  self.policy = policy ~= "none" and policy or nil
+  self.key, self.policy, self.placed = nil, nil, nil
+  model:unplace()
+  if policy == "none" then return "policy: none" end
+  self:now(("policy: %s: devices are measured, frames wait"):format(policy))
+  local plan, parts = model:place { policy = policy }, {}
+  self.policy, self.placed = policy, placed_on(plan)
+  for i, on in ipairs(self.placed) do parts[i] = ("%s %d"):format(on.device, on.layers) end
+  return ("policy: %s (layers: %s)"):format(policy, table.concat(parts, ", "))
 end
 
 local function is_one(list, value)
@@ -65,31 +110,77 @@ end
 
 local setters = {
   threshold = function(self, value)
+    if not self.watcher.finder.score then error("threshold: this application has none", 0) end
     if type(value) ~= "number" or not (value >= 0 and value <= 1) then error("threshold: want 0 to 1", 0) end
     self.watcher.finder.score = value
+    return ("threshold: %.2f"):format(value)
   end,
   governor = function(self, value)
     if not is_one(self.governors, value) then error("governor: none of the choices", 0) end
-    self:govern(value)
+    return self:govern(value)
   end,
   policy = function(self, value)
     if not is_one(self.policies, value) then error("policy: none of the choices", 0) end
-    self:place(value)
+    return self:place(value)
   end,
 }
 
--- What was asked for on the page: a line of JSON each.
-function Switches:take(lines)
+-- Whether it is a box of a frame of that height and width.
+local function is_box(box, shape)
+  if type(box) ~= "table" then return false end
+  for i = 1, 4 do
+    if math.type(box[i]) == nil or box[i] ~= box[i] then return false end
+  end
+  local x, y, w, h = table.unpack(box)
+  return #box == 4 and x >= 0 and y >= 0 and w >= 1 and h >= 1 and x + w <= shape[2] and y + h <= shape[1]
+end
+
+-- One of them; true where it did, and what is to be told.
+function Switches:set(name, value, shape)
+  local other = self.others[name]
+  if other and value == json.null then return pcall(other, nil) end
+  if other and name == "box" and not is_box(value, shape) then
+    return false, ("want [x, y, width, height] within %d x %d, or null"):format(shape[2], shape[1])
+  end
+  if other then return pcall(other, value) end
+  return pcall(setters[name] or function() error("no switch of this name", 0) end, self, value)
+end
+
+-- What was asked for on the page, a line of JSON each, before a frame of that shape is looked at.
+function Switches:take(lines, shape)
   for line in lines:gmatch("[^\n]+") do
     local good, wish = pcall(json.decode, line)
-    for name, value in pairs(good and type(wish) == "table" and wish or {}) do
-      local done, why = pcall(setters[name] or function() error("no switch of this name", 0) end, self, value)
-      self:note(done and ("%s: %s"):format(name, tostring(value)) or ("%s: %s"):format(name, tostring(why)))
+    if not good or type(wish) ~= "table" then self:note("not understood: " .. tostring(wish))
+    else
+      for name, value in pairs(wish) do
+        local done, text = self:set(name, value, shape)
+        if done then self:note(text)
+        else self:note(("%s: %s"):format(name, (tostring(text):gsub("^" .. name .. ": ", "")))) end
+      end
     end
   end
 end
 
 function Switches:note(text) self.pending[#self.pending + 1] = text end
+
+local function kept(list, one, most)
+  table.insert(list, 1, one)
+  list[most + 1] = nil
+end
+
+-- What is told before the next frame comes.
+function Switches:now(text)
+  if not self.shown then return end
+  kept(self.events, { seconds = self.shown.seconds or self.shown.now, text = text }, 20)
+  self:send()
+end
+
+function Switches:send()
+  local list = { n = #self.events }
+  for i, event in ipairs(self.events) do list[i] = event end
+  self.shown.events = list
+  self.page:tell(json.encode(self.shown, 6))
+end
 
 -- Has the feed run the net for pictures of that shape; gives the input's size. Nets that are several
 -- run in the script.
@@ -99,11 +190,6 @@ function Switches:through(watcher, picture, shape, key)
   if self.key ~= key then self.feed:through(watcher.net.model, picture, how) end -- else it is on its way
   self.key = key
   return size
-end
-
-local function kept(list, one, most)
-  table.insert(list, 1, one)
-  list[most + 1] = nil
 end
 
 -- Tells the page, ten times a second at most.
@@ -119,17 +205,16 @@ function Switches:show(page, frame, state, found, source, events)
   state.found, state.source, state.frame, state.lost = found, source, frame.number, frame.lost
   state.seconds, state.width, state.height, state.app = frame.seconds, shape[2], shape[1], self.watcher.kind
   state.threshold, state.governors, state.policies = self.watcher.finder.score, self.governors, self.policies
-  state.governor, state.policy = self.governor or "none", self.policy or "none"
+  state.governor, state.policy, state.placed = self.governor or "none", self.policy or "none", self.placed
+  state.follows = self.others.box and true or nil
   state.now = frame.now
-  local list = { n = #self.events }
-  for i, event in ipairs(self.events) do list[i] = event end
-  state.events = list
-  page:tell(json.encode(state, 6))
+  self.page, self.shown = page, state
+  self:send()
 end
 
 function Switches:stop()
-  if self.governing then self.governing:stop() end
-  self.governing = nil
+  local ended = self:ungoverned()
+  if ended then c.note(ended) end
 end
 
 -- ---- a script that hears of each frame ----

@@ -1,0 +1,163 @@
+#!/usr/bin/perl
+# The live page in a headless browser: at a phone's and a desk's width, light and dark; charts with data, names for
+# all that has none to see, contrast, what keys reach; switches that switch. CNNRUN_SHOTS=DIR keeps screenshots.
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::Bin, "$FindBin::Bin/../gauge-common", "$FindBin::Bin/../../scripts/apps";
+use Browser;
+use File::Temp qw(tempdir);
+use JSON::PP;
+use Monitor;
+use Test::More;
+use Time::HiRes qw(sleep);
+use Tree;
+
+my $root = "$FindBin::Bin/../../..";
+my $build = $ENV{CNNRUN_BUILD} // "$root/build";
+my $data = ($ENV{CNNRUN_SHARED} // "$root/../shared") . '/data';
+for my $plugin (qw(object-page source-video draw-cairo)) {
+    plan skip_all => "$plugin was not built" unless -e "$build/plugins/$plugin.so";
+}
+my $program = Browser::program() or plan skip_all => "no chromium: Debian's package of that name is one";
+my $dir = tempdir(CLEANUP => 1);
+$ENV{CNNRUN_CACHE} = "$dir/cache";
+$ENV{CNNRUN_OPENCL} = 'none';
+
+# knobs and a meter that are files
+my $gpu = 'sys/class/devfreq/gpu';
+my $tree = Tree->new(<<END);
+$gpu/cur_freq = 480000000
+$gpu/min_freq = 177000000
+$gpu/max_freq = 543000000
+$gpu/available_frequencies = 177000000 350000000 480000000 543000000
+$gpu/load = 37\@480000000Hz
+sys/class/hwmon/hwmon0/name = ina231
+sys/class/hwmon/hwmon0/power1_input = 2531000
+sys/class/hwmon/hwmon0/update_interval = 140
+END
+my $xl = "$data/darknet/yolo-fastest/yolo-fastest-1.1";
+my $detects = -e "$xl.weights" && -e "$data/images/dog.jpg";
+my @what = $detects
+    ? ("$xl.cfg,$xl.weights", "device:lavfi:movie=$data/images/dog.jpg,loop=loop=-1:size=1,setpts=N/10/TB,scale=480:360,realtime")
+    : ("$root/scripts/nets/lenet5.lua", 'device:lavfi:testsrc2=size=480x360:rate=10,realtime', qw(--app classify));
+my $monitor = Monitor->start($build, $dir, '--sysfs-root', $tree->root, 'monitor', @what, '-q');
+ok($monitor->port, 'a monitor with a page') or BAIL_OUT($monitor->said);
+my $browser = Browser->start($program);
+$browser->look(1280, 800, 0, 'light');
+$browser->go('http://127.0.0.1:' . $monitor->port . '/#token=abcdefgh');
+
+# ---- it shows something ----
+ok($browser->until("document.getElementById('link').textContent === 'live'"), 'it is connected');
+ok($browser->until("document.getElementById('picture').naturalWidth === 480"), 'the picture is shown');
+is($browser->js('location.href'), 'http://127.0.0.1:' . $monitor->port . '/', 'the token is taken out of the address');
+is($browser->js("document.getElementById('token').value"), 'abcdefgh', 'and kept');
+sleep 4;
+for my $chart (0 .. 5) {
+    my ($name, $value, $points) = @{ $browser->js(<<END) };
+(() => { const f = document.querySelectorAll('.charts figure')[$chart], v = f.querySelector('figcaption span').textContent,
+  lines = [...f.querySelectorAll('polyline')]; return [f.querySelector('figcaption').firstChild.textContent, v,
+  lines.map((l) => l.points.length).reduce((a, b) => Math.max(a, b), 0)]; })()
+END
+    ok($value =~ /\d/ && $points > 5, "chart of $name: $value, $points points");
+}
+my $found = $browser->js("document.getElementById('found').innerText");
+like($found, $detects ? qr/dog \d/ : qr/^\d/, 'what is found is listed');
+
+# ---- four screens ----
+my $contrast = <<'END';
+(() => {
+  const parse = (c) => c.match(/[\d.]+/g).map(Number);
+  const over = (a, b) => { const t = a.length > 3 ? a[3] : 1; return [0, 1, 2].map((i) => a[i] * t + b[i] * (1 - t)); };
+  const ground = (e) => e ? over(parse(getComputedStyle(e).backgroundColor), ground(e.parentElement)) : [255, 255, 255];
+  const light = (c) => c.map((v) => v / 255).map((v) => v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
+    .reduce((s, v, i) => s + v * [.2126, .7152, .0722][i], 0);
+  const poor = [];
+  for (const e of document.querySelectorAll('body *')) {
+    const own = [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim()) || e.matches('input, select');
+    if (!own || !e.getClientRects().length) continue;
+    const g = ground(e), a = light(over(parse(getComputedStyle(e).color), g)), b = light(g);
+    const ratio = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
+    if (ratio < 4.5) poor.push(`${e.tagName}#${e.id} "${e.textContent.slice(0, 20)}" ${ratio.toFixed(2)}`);
+  }
+  return poor.join('; ');
+})()
+END
+for my $screen ([1280, 800, 0], [390, 844, 1], [320, 640, 1]) {
+    for my $scheme (qw(light dark)) {
+        $browser->look(@$screen, $scheme);
+        sleep 0.5;
+        my $name = "$screen->[0] wide, $scheme";
+        cmp_ok($browser->js('document.documentElement.scrollWidth'), '<=', $screen->[0], "$name: nothing is wider than the screen");
+        is($browser->js($contrast), '', "$name: text has a contrast of 4.5 and more");
+        my $small = $browser->js(<<'END');
+[...document.querySelectorAll('button, input, select')].filter((e) => e.getClientRects().length)
+  .filter((e) => e.getBoundingClientRect().height < 24).map((e) => e.id).join()
+END
+        is($small, '', "$name: what is pressed is no smaller than 24 pixels");
+        $browser->shot("$ENV{CNNRUN_SHOTS}/$screen->[0]-$scheme.png") if $ENV{CNNRUN_SHOTS};
+    }
+}
+my $dark = $browser->js("getComputedStyle(document.body).backgroundColor");
+$browser->look(1280, 800, 0, 'light');
+isnt($browser->js("getComputedStyle(document.body).backgroundColor"), $dark, 'dark is not light');
+
+# ---- without eyes ----
+is($browser->js("[...document.images].filter((i) => !i.alt).length"), 0, 'pictures have words');
+my @nameless;
+for my $node (@{ $browser->call('Accessibility.getFullAXTree')->{nodes} }) {
+    my ($role, $name) = map { $node->{$_}{value} // '' } qw(role name);
+    push @nameless, "$role " . substr encode_json($node->{properties}), 0, 200 if !$node->{ignored} && $name eq '' && $role =~ /^(button|combobox|slider|textbox|image|img|link|list|region|listbox)$/;
+}
+is("@nameless", '', 'all that can be used, and each chart, has a name');
+is($browser->js("document.documentElement.lang"), 'en', 'it says its language');
+is($browser->js("[...document.querySelectorAll('h1, h2')].map((h) => h.tagName).join()"), 'H1,H2,H2,H2', 'headings in order');
+
+# ---- without a mouse ----
+my @stops;
+$browser->js("document.body.focus()");
+for (1 .. 20) {
+    $browser->key('Tab', 9);
+    my $stop = $browser->js("(() => { const e = document.activeElement; return e === document.body ? '' : e.id || e.className; })()");
+    last if $stop eq '';
+    push @stops, $stop;
+}
+my @wanted = ('skip', qw(found events), $detects ? 'threshold' : (), qw(governor policy token));
+is_deeply([grep { !/^(mark|let-go)$/ } @stops], \@wanted, 'keys reach everything, in order: ' . join ' ', @stops);
+$browser->js("document.getElementById('governor').focus()");
+$browser->key('Tab', 9);
+isnt($browser->js("getComputedStyle(document.activeElement).outlineStyle"), 'none', 'what has the keys is seen');
+
+# ---- switches ----
+sub bounds { return join ' ', map { $tree->text("$gpu/$_") =~ s/\s+$//r } qw(min_freq max_freq) }
+sub choose { $browser->js("(() => { const s = document.getElementById('$_[0]'); s.value = '$_[1]'; s.dispatchEvent(new Event('change')); })()") }
+choose('governor', 'fixed,at=lowest');
+ok($monitor->until(sub { $_[0]{governor} eq 'fixed,at=lowest' }), 'a governor is chosen');
+ok($browser->until("document.getElementById('events').innerText.includes('governor: fixed')"), 'it is told on the page');
+for (1 .. 50) { last if bounds() eq '177000000 177000000'; sleep 0.1 }
+is(bounds(), '177000000 177000000', 'and sets the knob');
+choose('governor', 'none');
+for (1 .. 50) { last if bounds() eq '177000000 543000000'; sleep 0.1 }
+is(bounds(), '177000000 543000000', 'none puts back what was found');
+choose('policy', 'fastest');
+ok($browser->until("document.getElementById('placed').textContent.includes('layers')", 60), 'a policy is chosen, and what runs where is told');
+SKIP: {
+    skip 'no shared/data/darknet, images: nothing has a threshold', 2 unless $detects;
+    $browser->js("(() => { const t = document.getElementById('threshold'); t.value = 1; t.dispatchEvent(new Event('input')); t.dispatchEvent(new Event('change')); })()");
+    ok($browser->until("document.getElementById('found').innerText.trim() === 'nothing'"), 'with a threshold of 1 nothing is found');
+    is($monitor->state->{threshold}, 1, 'and it is told');
+}
+$browser->js("document.getElementById('token').value = 'wrongwrong'");
+choose('policy', 'none');
+ok($browser->until("document.getElementById('answer').textContent.includes('token')"), 'without the token nothing is changed');
+
+# ---- nothing else is asked for, nothing breaks ----
+my @elsewhere = grep { $_ !~ m{^(http://127\.0\.0\.1:\d+/|data:,)} } map { $_->{request}{url} } $browser->heard('Network.requestWillBeSent');
+is("@elsewhere", '', 'nothing is loaded from elsewhere');
+my @broken = map { $_->{exceptionDetails}{exception}{description} } $browser->heard('Runtime.exceptionThrown');
+is("@broken", '', 'no line of its script throws');
+my @logged = grep { !/401/ } map { $_->{entry}{text} } $browser->heard('Log.entryAdded');
+is("@logged", '', 'the browser has nothing to complain of');
+is($monitor->stop, 130, 'the monitor is ended');
+ok($browser->until("document.getElementById('link').classList.contains('bad')"), 'and the page says so');
+done_testing();

@@ -1,0 +1,95 @@
+# A monitor with a page, in a process of its own: started, asked by HTTP, told things, stopped.
+package Monitor;
+use strict;
+use warnings;
+use IO::Socket::INET;
+use JSON::PP;
+use Time::HiRes qw(sleep time);
+
+# Words behind `cnnrun`; its lines go to $dir/lines, what it says to $dir/err.
+sub start {
+    my ($class, $build, $dir, @words) = @_;
+    my $self = bless { dir => $dir, token => 'abcdefgh', pid => fork // die }, $class;
+    if (!$self->{pid}) {
+        open STDERR, '>', "$dir/err";
+        open STDOUT, '>', "$dir/lines";
+        exec "$build/cnnrun", @words, qw(--page 0 --token), $self->{token};
+    }
+    for (1 .. 300) {
+        sleep 0.1;
+        ($self->{port}) = $self->said =~ m{http://127\.0\.0\.1:(\d+)/#token=$self->{token}};
+        last if $self->{port} || waitpid($self->{pid}, 1);
+    }
+    return $self;
+}
+
+sub port { return $_[0]{port} }
+sub pid { return $_[0]{pid} }
+
+sub said {
+    my $self = shift;
+    open my $in, '<', "$self->{dir}/err" or return '';
+    local $/;
+    return scalar(<$in>) // '';
+}
+
+# The answer to a request as it is, HOST for ours; up to so many bytes of it.
+sub ask {
+    my ($self, $request, $bytes) = @_;
+    my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $self->{port}, Timeout => 5) or return '';
+    $request =~ s/\n/\r\n/g;
+    $request =~ s/HOST/127.0.0.1:$self->{port}/g;
+    print $socket $request;
+    my ($got, $end) = ('', time + 8);
+    while (time < $end && length $got < ($bytes // 1e9)) {
+        my $ready = '';
+        vec($ready, fileno $socket, 1) = 1;
+        last unless select $ready, undef, undef, 5;
+        sysread($socket, my $part, 65536) or last;
+        $got .= $part;
+    }
+    return $got;
+}
+
+sub get {
+    my ($self, $path, $bytes, $more) = @_;
+    return $self->ask("GET $path HTTP/1.1\nHost: HOST\nConnection: close\n" . ($more // '') . "\n", $bytes);
+}
+
+sub set {
+    my ($self, $body, $more) = @_;
+    $more //= "Authorization: Bearer $self->{token}\n";
+    return $self->ask("POST /set HTTP/1.1\nHost: HOST\nConnection: close\nContent-Length: " . length($body) . "\n$more\n$body", 100);
+}
+
+sub state { # {}: there is none yet
+    my $self = shift;
+    my ($text) = $self->get('/state.json') =~ /\r\n\r\n(\{.*\})/s;
+    return $text ? decode_json($text) : {};
+}
+
+# The state, once it is as wanted; undef: it never was.
+sub until {
+    my ($self, $wanted, $seconds) = @_;
+    for (my $end = time + ($seconds // 15); time < $end; sleep 0.1) {
+        my $state = $self->state;
+        return $state if $wanted->($state);
+    }
+    return;
+}
+
+# What a state says of what happened, newest first.
+sub events { return join '; ', map { $_->{text} } @{ $_[1]{events} // [] } }
+
+# Its exit code after Ctrl-C, or after another signal.
+sub stop {
+    my ($self, $signal) = @_;
+    return unless $self->{pid};
+    kill $signal // 'INT', $self->{pid};
+    waitpid delete $self->{pid}, 0;
+    return $? >> 8;
+}
+
+sub DESTROY { local ($?, $@); $_[0]->stop('KILL') }
+
+1;
