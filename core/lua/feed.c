@@ -135,12 +135,14 @@ static void push_frame(lua_State *L, const feed *f, const cnri_fed *fed) {
 static int next_frame(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     const feed *f = feed_at(L, 1);
-    const cnri_script *s = cnri_script_of(L);
+    cnri_script *s = cnri_script_of(L);
     cnri_fed **held = cnri_lua_push_result(L, sizeof *held, free_fed);
     const uint64_t left = cnri_script_leave();
     const cnr_status status = cnri_feed_next(f->at, s->cancelled, held, &err);
     cnri_script_return(L, left);
     if (status == CNR_E_NOT_FOUND && strcmp(err.where, "feed") == 0) return 0;
+    if (s->cancelled && s->cancelled()) s->stopped = true; /* no pcall goes on behind this */
+    cnri_script_check(L);
     if (status) return cnri_script_raise(L, &err);
     cnri_script_refill(L);
     push_frame(L, f, *held);

@@ -151,7 +151,7 @@
         method: "POST", body: JSON.stringify({ [name]: value }),
         headers: { Authorization: "Bearer " + byId("token").value, "Content-Type": "application/json" },
       });
-      answer.textContent = response.ok ? `${name}: ${value === null ? "none" : value}` : (await response.text()).trim();
+      answer.textContent = response.ok ? `${name}: ${value}` : (await response.text()).trim();
     } catch (why) {
       answer.textContent = String(why);
     }
@@ -162,13 +162,13 @@
   let size = null, box = null, from = null; // the frame's size; the draft; where the pointer went down
 
   function following(s) {
-    size = s.follows ? [s.width, s.height] : null;
-    byId("follow").hidden = !s.follows;
-    if (!s.follows) return;
+    const f = s.follow;
+    size = f === undefined ? null : [s.width, s.height];
+    byId("follow").hidden = !size;
+    if (!size) return;
     overlay.setAttribute("viewBox", `0 0 ${s.width} ${s.height}`);
-    byId("let-go").hidden = !s.followed;
-    const f = s.followed;
-    const text = !f ? "" : f.absent ? "out of view" : `followed, ${(f.confidence * 100).toFixed(0)} % sure`;
+    byId("let-go").hidden = !f;
+    const text = !f ? "" : f.lost ? "lost: out of view" : `followed, ${(f.confidence * 100).toFixed(0)} % sure`;
     if (!marking() && byId("followed").textContent !== text) byId("followed").textContent = text;
   }
 
@@ -192,7 +192,7 @@
   function follow() {
     const wanted = box;
     leave();
-    if (wanted) set("box", wanted);
+    if (wanted) set("follow", wanted);
     mark.focus();
   }
 
@@ -204,7 +204,7 @@
     draw(size[0] / 3, size[1] / 3, size[0] / 3, size[1] / 3);
     overlay.focus();
   });
-  byId("let-go").addEventListener("click", () => set("box", null));
+  byId("let-go").addEventListener("click", () => set("follow", false));
 
   const at = (e) => {
     const r = overlay.getBoundingClientRect();

@@ -105,7 +105,7 @@ local function watch(options)
   for frame in feed:each() do
     local shape = frame.picture:shape()
     local key, found = shape[1] .. "x" .. shape[2], nil
-    if page then switches:take(page:asked(), shape) end
+    if page then switches:take(page:asked()) end
     if frame.outputs then
       found = watcher:decode(frame.outputs, frame.place, shape, sizes[key])
     else

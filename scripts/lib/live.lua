@@ -34,16 +34,11 @@ end
 
 function M.switches(watcher, options)
   local self = setmetatable({ watcher = watcher, governors = with(M.governors, options.governor),
-                              policies = with(M.policies, options.place), events = {}, pending = {}, told = -1,
-                              others = {} }, Switches)
+                              policies = with(M.policies, options.place), events = {}, pending = {}, told = -1 }, Switches)
   if options.place then self:note(self:place(options.place)) end
   if options.governor then self:note(self:govern(options.governor)) end
   return self
 end
-
--- One more: fn(value) is called with what the page asks for, nil for null, and may say what it did. "box" is
--- { x, y, width, height } in pixels of the frame.
-function Switches:on(name, fn) self.others[name] = fn end
 
 local function is_advice()
   for _, g in ipairs(c.gauges()) do
@@ -108,6 +103,7 @@ local function is_one(list, value)
   end
 end
 
+-- Each gives what is to be told; nil: that comes later.
 local setters = {
   threshold = function(self, value)
     if not self.watcher.finder.score then error("threshold: this application has none", 0) end
@@ -125,37 +121,17 @@ local setters = {
   end,
 }
 
--- Whether it is a box of a frame of that height and width.
-local function is_box(box, shape)
-  if type(box) ~= "table" then return false end
-  for i = 1, 4 do
-    if math.type(box[i]) == nil or box[i] ~= box[i] then return false end
-  end
-  local x, y, w, h = table.unpack(box)
-  return #box == 4 and x >= 0 and y >= 0 and w >= 1 and h >= 1 and x + w <= shape[2] and y + h <= shape[1]
-end
-
--- One of them; true where it did, and what is to be told.
-function Switches:set(name, value, shape)
-  local other = self.others[name]
-  if other and value == json.null then return pcall(other, nil) end
-  if other and name == "box" and not is_box(value, shape) then
-    return false, ("want [x, y, width, height] within %d x %d, or null"):format(shape[2], shape[1])
-  end
-  if other then return pcall(other, value) end
-  return pcall(setters[name] or function() error("no switch of this name", 0) end, self, value)
-end
-
--- What was asked for on the page, a line of JSON each, before a frame of that shape is looked at.
-function Switches:take(lines, shape)
+-- What was asked for on the page: a line of JSON each.
+function Switches:take(lines)
   for line in lines:gmatch("[^\n]+") do
     local good, wish = pcall(json.decode, line)
     if not good or type(wish) ~= "table" then self:note("not understood: " .. tostring(wish))
     else
       for name, value in pairs(wish) do
-        local done, text = self:set(name, value, shape)
-        if done then self:note(text)
-        else self:note(("%s: %s"):format(name, (tostring(text):gsub("^" .. name .. ": ", "")))) end
+        local setter = setters[name] or function() error("no switch of this name", 0) end
+        local done, text = pcall(setter, self, value)
+        if not done then text = ("%s: %s"):format(name, (tostring(text):gsub("^" .. name .. ": ", ""))) end
+        if text then self:note(text) end
       end
     end
   end
@@ -206,7 +182,6 @@ function Switches:show(page, frame, state, found, source, events)
   state.seconds, state.width, state.height, state.app = frame.seconds, shape[2], shape[1], self.watcher.kind
   state.threshold, state.governors, state.policies = self.watcher.finder.score, self.governors, self.policies
   state.governor, state.policy, state.placed = self.governor or "none", self.policy or "none", self.placed
-  state.follows = self.others.box and true or nil
   state.now = frame.now
   self.page, self.shown = page, state
   self:send()
