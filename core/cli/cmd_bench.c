@@ -31,13 +31,15 @@ typedef struct whole {
 static const cnri_field whole_fields[] = {
     CNRI_KEY(whole, net), CNRI_KEY_IN(whole, t, device), CNRI_KEY_IN(whole, t, threads),
     CNRI_KEY_IN(whole, t, batch), CNRI_KEY_IN(whole, t, runs), CNRI_KEY_IN(whole, t, ms_min),
-    CNRI_KEY_IN(whole, t, ms_median), CNRI_KEY(whole, gflops), CNRI_KEY_IN(whole, t, arena_bytes),
+    CNRI_KEY_IN(whole, t, ms_median), CNRI_MAYBE(whole, "enqueue_ms", t.enqueue_ms), CNRI_KEY(whole, gflops),
+    CNRI_KEY_IN(whole, t, arena_bytes),
     CNRI_KEY_IN(whole, t, arena_bound_bytes), CNRI_FIELD(whole, "weights_bytes", t.weight_bytes),
     CNRI_KEY_IN(whole, t, peak_rss_bytes), CNRI_ENERGY_FIELDS(whole, e)};
 static const cnri_record whole_record = {
     .fields = whole_fields, .n = CNRI_COUNT(whole_fields), .warns = true,
     .line = "{net} on {device}, {threads} thread{threads+s}, batch {batch}, {runs} runs\n"
             "time      {ms_min:.3f} ms least, {ms_median:.3f} ms median, {gflops:.2f} GFLOPS\n"
+            "{enqueue_ms?queued    in {enqueue_ms:.3f} ms of the host's time (median)\n|}"
             "memory    arena {arena_bytes:.2M} MB (bound {arena_bound_bytes:.2M}), weights "
             "{weights_bytes:.2M} MB, process at most {peak_rss_bytes:.1M} MB\n" CNRI_ENERGY_LINE};
 
@@ -238,7 +240,8 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
 const cnri_command cnri_cmd_bench = {
     .name = "bench", .operands = "NET | --gemm M,N,K",
     .summary = "Measures a net on made-up inputs, with whatever weights it has.",
-    .details = "gflops counts a multiply-accumulate as two and goes by the median. With --profile a\n"
+    .details = "queued, enqueue_ms: what the host does of a run, until a device that works by itself has all of it.\n"
+               "gflops counts a multiply-accumulate as two and goes by the median. With --profile a\n"
                "line a step follows, with its share of the most arithmetic and of the most bytes a\n"
                "second that the device measures of itself (cnnrun devices), then one an operator.\n"
                "Joules are a run's and of the whole machine, where a plugin finds a meter; a line a\n"

@@ -17,7 +17,7 @@ typedef struct job {
     cnri_sampler *sampler; /* of the runtime; NULL: energy is not asked for */
     double *joules, begun; /* of each step; NULL: they go by time */
     int32_t joules_by;
-    double *ms;
+    double *ms, *queued; /* of each run; until all of it was queued */
     int64_t done, total;
 } job;
 
@@ -60,18 +60,22 @@ static cnr_status prepare(job *j, cnr_model *model, cnr_error *err) {
     if (!status && shapes.n > 0 && shapes.at[0].rank > 1) j->o.batch = shapes.at[0].dim[0];
     cnri_shapes_free(&shapes);
     j->ms = cnri_alloc((size_t)j->o.runs * sizeof *j->ms);
+    j->queued = cnri_alloc((size_t)j->o.runs * sizeof *j->queued);
     if (!status && j->o.steps) j->steps = cnri_profile_new(j->plan);
-    if (!status && (!j->ms || (j->o.steps && !j->steps))) status = no_memory(err);
+    if (!status && (!j->ms || !j->queued || (j->o.steps && !j->steps))) status = no_memory(err);
     return status;
 }
 
 /* ---- measuring ---- */
 
-static cnr_status runs(job *j, int64_t n, double *ms, cnr_error *err) {
+static cnr_status runs(job *j, int64_t n, bool timed, cnr_error *err) {
     for (int64_t i = 0; i < n; i++) {
         const uint64_t begin = cnri_now_ns();
-        cnr_status status = cnr_session_run(j->session, err);
-        if (ms) ms[i] = (double)(cnri_now_ns() - begin) * 1e-6;
+        cnr_status status = cnr_session_start(j->session, err);
+        const uint64_t queued = cnri_now_ns();
+        if (!status) status = cnr_session_wait(j->session, err);
+        if (timed) j->queued[i] = (double)(queued - begin) * 1e-6;
+        if (timed) j->ms[i] = (double)(cnri_now_ns() - begin) * 1e-6;
         if (!status) status = cnri_go_on(j->observer, "profile", ++j->done, j->total, err);
         if (status) return status;
     }
@@ -84,11 +88,11 @@ static cnr_status runs_with_energy(job *j, cnr_error *err) {
     int64_t rounds = j->o.runs;
     cnr_status status = cnr_energy_begin(j->rt, NULL, j->observer, &region, err);
     if (status) return status;
-    status = runs(j, j->o.runs, j->ms, err);
+    status = runs(j, j->o.runs, true, err);
     while (!status && !cnr_energy_long_enough(region)) {
         j->total++;
         rounds++;
-        status = runs(j, 1, NULL, err);
+        status = runs(j, 1, false, err);
     }
     const cnr_status ended =
         cnr_energy_end(region, rounds, status ? NULL : &j->energy, status ? NULL : err);
@@ -116,7 +120,7 @@ static void hear(void *arg, const cnri_event *event) {
 static cnr_status time_steps(job *j, cnr_error *err) {
     int32_t id = 0;
     cnr_status status = cnri_session_listen(j->session, hear, j, true, &id, err);
-    if (!status) status = runs(j, j->o.runs, NULL, err);
+    if (!status) status = runs(j, j->o.runs, false, err);
     cnr_session_unlisten(j->session, id);
     return status;
 }
@@ -170,8 +174,8 @@ static cnr_status measure(job *j, cnr_error *err) {
     if (j->o.energy) status = cnri_energy_sampler(j->rt, &j->sampler, err);
     if (!status && j->sampler) /* before it is warm, and cools down again */
         status = cnri_sampler_idle(j->sampler, cnri_cancel_of(j->observer), err);
-    if (!status) status = runs(j, j->o.warm, NULL, err);
-    if (!status) status = j->sampler ? runs_with_energy(j, err) : runs(j, j->o.runs, j->ms, err);
+    if (!status) status = runs(j, j->o.warm, false, err);
+    if (!status) status = j->sampler ? runs_with_energy(j, err) : runs(j, j->o.runs, true, err);
     return status || !j->o.steps ? status : measure_steps(j, err);
 }
 
@@ -235,6 +239,13 @@ static uint64_t high_water(void) {
     return kib * 1024;
 }
 
+/* Devices whose streams finish at once queue nothing. */
+static bool queues(const cnr_plan *plan) {
+    for (int32_t i = 0; i < plan->n_devices; i++)
+        if (CNRI_HAS(plan->devices[i]->cls, record)) return true;
+    return false;
+}
+
 static cnr_status take(const job *j, cnr_timing *out, cnr_error *err) {
     const cnr_plan *plan = j->plan;
     const cnr_device *device = plan->n_devices ? plan->devices[0] : NULL;
@@ -245,6 +256,7 @@ static cnr_status take(const job *j, cnr_timing *out, cnr_error *err) {
     out->ms_median = cnri_median(j->ms, j->o.runs); /* sorts them */
     out->ms_min = j->ms[0];
     out->ms_max = j->ms[j->o.runs - 1];
+    out->enqueue_ms = queues(plan) ? cnri_median(j->queued, j->o.runs) : (double)NAN;
     out->flops = flops_of(plan);
     out->arena_bytes = plan->arena_bytes;
     out->arena_bound_bytes = plan->bound_bytes;
@@ -275,6 +287,7 @@ cnr_status cnr_profile(cnr_model *model, const cnr_profile_options *options,
     cnr_energy_free(&j.energy);
     cnri_free(j.joules);
     cnri_free(j.ms);
+    cnri_free(j.queued);
     if (status) cnr_timing_free(&got);
     else *out = got;
     return status;

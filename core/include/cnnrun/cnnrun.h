@@ -448,6 +448,7 @@ typedef struct cnr_timing {
     cnr_step_timing *steps;
     cnr_energy *energy; /* of a run; NULL: not asked for */
     int32_t joules_by, reserved2; /* of steps: CNR_JOULES_..., 0: unmeasured */
+    double enqueue_ms; /* of a run, until all is queued (the median); NaN: all its devices finish at once */
 } cnr_timing;
 cnr_status cnr_profile(cnr_model *model, const cnr_profile_options *options,
                        const cnr_observer *observer, cnr_timing *out, cnr_error *err);
