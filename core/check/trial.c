@@ -39,9 +39,13 @@ static bool plan(cnri_stage *s, cnri_text *why) {
     cnr_space space = {.size = sizeof space};
     cnr_error err = CNR_ERROR_INIT;
     if (!CNRI_HAS(t->kernel, plan)) return true;
-    const cnr_status status = t->kernel->plan(t->device, &t->node, &space, &s->state, &err);
+    cnr_status status = t->kernel->plan(t->device, &t->node, &space, &s->state, &err);
+    s->planned = status == CNR_OK;
+    if (CNRI_HAS(t->device->cls, planned)) {
+        const cnr_status built = t->device->cls->planned(t->device, status ? NULL : &err);
+        if (!status) status = built;
+    }
     if (!cnri_said(why, "plan", status, &err)) return false;
-    s->planned = true;
     if (space.bytes == 0) return true;
     return s->has_workspace = cnri_piece_make(&s->workspace, &s->stream, &space, why);
 }

@@ -220,8 +220,10 @@ const cnri_lua_row cnri_judge_methods[] = {
     {"profile(options?: table)", profile,
      "{ [integer]: { node: string, operator: string, kernel: string, device: string, ms: number, "
      "ms_min: number, flops: number, joules: number? }, ms_min: number, ms_median: number, "
-     "ms_max: number, enqueue_ms: number?, flops: number, arena_bytes: integer, weight_bytes: integer, energy: table? }",
-     "a row a step, and ms_min, ms_median, ms_max, enqueue_ms (until a device that works by itself has all of it), flops, arena_bytes, weight_bytes, energy of a run",
+     "ms_max: number, enqueue_ms: number?, flops: number, arena_bytes: integer, "
+     "weight_bytes: integer, energy: table? }",
+     "a row a step, and ms_min, ms_median, ms_max, enqueue_ms (until a device that works by itself "
+     "has all of it), flops, arena_bytes, weight_bytes, energy of a run",
      profile_keys},
     {"quantize(options: table)", quantize,
      "cnnrun.Net, { layers: table[], quantized: integer, checked: integer, agree: number, "

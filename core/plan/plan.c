@@ -125,6 +125,17 @@ static cnr_status make(cnri_planner *p, const cnr_tensor *const *types, int32_t 
     return CNR_OK;
 }
 
+/* What kernels began to build for the plan is there. */
+static cnr_status await_kernels(const cnr_plan *plan, cnr_status status, cnr_error *err) {
+    for (int32_t i = 0; i < plan->n_devices; i++) {
+        const cnr_device *d = plan->devices[i];
+        const cnr_status one =
+            CNRI_HAS(d->cls, planned) ? d->cls->planned(d, status ? NULL : err) : CNR_OK;
+        if (!status) status = one;
+    }
+    return status;
+}
+
 cnr_status cnri_plan_make_on(const cnr_graph *graph, const cnri_device_set *set,
                              const cnri_plan_options *options,
                              const cnr_tensor *const *input_types, int32_t n_inputs,
@@ -139,6 +150,7 @@ cnr_status cnri_plan_make_on(const cnr_graph *graph, const cnri_device_set *set,
     plan->memory_limit = p.options->memory_limit;
     p.graph = plan->graph = cnri_graph_copy(graph);
     cnr_status status = plan->graph ? make(&p, input_types, n_inputs, err) : cnri_no_memory(err);
+    status = await_kernels(plan, status, err);
     free_planner(&p);
     status = cnri_alloc_verdict(before, status, "plan", err);
     if (status) cnri_plan_free(plan);

@@ -105,6 +105,7 @@ cnr_status ocl_device_open(cnr_device *device, const ocl_tune *tunes, int32_t n_
                            d->most_items, NULL);
     d->most_group = number(d, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t));
     pthread_mutex_init(&d->lock, NULL);
+    pthread_cond_init(&d->built, NULL);
     describe_memory(d);
     device->state = d;
     device->memory = d->memory;
@@ -118,6 +119,7 @@ void ocl_device_close(cnr_device *device) {
     if (!d) return;
     ocl_programs_free(d);
     ocl_cl.clReleaseContext(d->context);
+    pthread_cond_destroy(&d->built);
     pthread_mutex_destroy(&d->lock);
     ocl_host->free(d);
     device->state = NULL;

@@ -159,6 +159,7 @@ static cnr_status tell_wave(measure *m, cnr_error *err) {
     size_t wave = 0;
     cl_int error;
     CNR_TRY(ocl_code_get(m->device, &source, NULL, options_of(m), "measure_copy", &code, err));
+    CNR_TRY(ocl_planned(m->device, err));
     cl_kernel kernel = ocl_cl.clCreateKernel(code->program, code->kernel, &error);
     if (!kernel) return ocl_fail(err, m->device->name, "clCreateKernel", error);
     ocl_cl.clGetKernelWorkGroupInfo(kernel, d->found->device, CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE,

@@ -3,7 +3,8 @@
  *   api.c      functions by dlsym        found.c    devices of all platforms, quirks
  *   device.c   open, memory              stream.c   queue, transfers, events
  *   program.c  sources -> kernels        cache.c    binaries on disk
- *   launch.c   arguments and launches    chain.c    epilogues as source
+ *   builds.c   programs built at once    chain.c    epilogues as source
+ *   launch.c   arguments and launches
  *   probe.c    drivers that crash        facts.c    what `cnnrun devices` tells
  *   support.c  shapes, ranges            op_NAME.c  host side of an operator's kernels
  *
@@ -77,12 +78,14 @@ typedef struct ocl_found {
  * as its device. */
 typedef struct ocl_code {
     int32_t id; /* its place in each stream's list of kernels */
-    cl_program program;
     const char *kernel;
+    /* What is known when its program has been built: ocl_planned. */
+    cl_program program;
     size_t most; /* work-items in a work-group */
 } ocl_code;
 
 struct ocl_program;
+struct ocl_builder;
 
 typedef struct ocl_device {
     const ocl_found *found;
@@ -94,7 +97,9 @@ typedef struct ocl_device {
     int unified; /* the device's memory is the host's */
     size_t most_items[3], most_group;
     pthread_mutex_t lock; /* of the programs; never taken by run */
+    pthread_cond_t built; /* one more of them is, or failed */
     struct ocl_program *programs;
+    struct ocl_builder *builders; /* threads; NULL until the first program is wanted */
     int32_t n_codes;
     int32_t hits, misses;
     uint32_t frees; /* of memory, so far */
@@ -156,7 +161,8 @@ cnr_status ocl_facts(int32_t index, cnr_stream *stream, cnr_fact_fn tell, void *
     .unmap = ocl_unmap, .write = ocl_write, .read = ocl_read, .copy = ocl_copy,               \
     .stream_open = ocl_stream_open, .stream_close = ocl_stream_close, .sync = ocl_sync,       \
     .record = ocl_record, .wait = ocl_wait, .await = ocl_await, .event_free = ocl_event_free, \
-    .elapsed = ocl_elapsed, .flush = ocl_flush, .facts = ocl_facts
+    .elapsed = ocl_elapsed, .flush = ocl_flush, .facts = ocl_facts,            \
+    .planned = ocl_planned
 
 /* What a plugin exports that registers `device_class` and the kernels for it and its tables. */
 #define OCL_PLUGIN(device_class, plugin_name, tunes, n_tunes, text)               \
@@ -174,7 +180,7 @@ cnr_status ocl_facts(int32_t index, cnr_stream *stream, cnr_fact_fn tell, void *
         return &plugin;                                                           \
     }
 
-/* ---- program.c, cache.c ---- */
+/* ---- program.c, builds.c, cache.c ---- */
 
 /* A source file of kernels/, embedded; under $CNNRUN_KERNEL_DIR its place is `path`. */
 typedef struct ocl_source {
@@ -184,10 +190,14 @@ typedef struct ocl_source {
 #define OCL_SOURCE(path, symbol) {path, (const char *)symbol##_data}
 
 /* The kernel `name` of the source, built with `options` behind the generated text `head` (NULL:
- * none). Builds once a device; later calls find it. */
+ * none). Builds once a device, on other threads: ocl_planned waits for them, and says what failed. */
 cnr_status ocl_code_get(const cnr_device *device, const ocl_source *source, const char *head,
                         const char *options, const char *name, const ocl_code **out,
                         cnr_error *err);
+/* All that this thread has asked for. */
+cnr_status ocl_planned(const cnr_device *device, cnr_error *err);
+/* That one, whoever asked. */
+cnr_status ocl_code_wait(const cnr_device *device, const ocl_code *code, cnr_error *err);
 void ocl_programs_free(ocl_device *d);
 
 typedef struct ocl_key {

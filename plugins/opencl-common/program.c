@@ -1,24 +1,9 @@
 /* Programs: sources to kernels, built once a device, their binaries kept on disk. */
 #define _GNU_SOURCE
-#include "ocl.h"
+#include "program.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-
-typedef struct code_node {
-    ocl_code code;
-    struct code_node *next;
-    char name[];
-} code_node;
-
-typedef struct ocl_program {
-    struct ocl_program *next;
-    const ocl_source *source;
-    cl_program program;
-    code_node *codes;
-    char *options;
-    char head[];
-} ocl_program;
 
 static const char *device_name(const ocl_device *d) { return d->found->name; }
 
@@ -143,77 +128,66 @@ static cnr_status from_source(const ocl_device *d, const ocl_source *source, con
     return status;
 }
 
-static cnr_status build(ocl_device *d, const ocl_source *source, const char *head,
-                        const char *options, cl_program *out, cnr_error *err) {
-    char *own = override_of(source);
-    const char *text = own ? own : source->text, *why = "not kept";
-    const ocl_key key = ocl_cache_key(d, head, text, options);
+static void count(ocl_device *d, int32_t *which) {
+    pthread_mutex_lock(&d->lock);
+    ++*which;
+    pthread_mutex_unlock(&d->lock);
+}
+
+cnr_status ocl_program_build(ocl_device *d, ocl_program *p, cnr_error *err) {
+    char *own = override_of(p->source);
+    const char *text = own ? own : p->source->text, *why = "not kept";
+    const ocl_key key = ocl_cache_key(d, p->head, text, p->options);
     const int keep = !(d->found->quirks & OCL_NO_BINARIES);
     cnr_status status = CNR_OK;
-    *out = keep ? from_binary(d, &key, options, &why) : NULL;
-    if (*out) {
-        d->hits++;
-        ocl_host->log(CNR_LOG_DEBUG, "opencl", "kernels/%s: cache hit", source->path);
+    p->program = keep ? from_binary(d, &key, p->options, &why) : NULL;
+    if (p->program) {
+        count(d, &d->hits);
+        ocl_host->log(CNR_LOG_DEBUG, "opencl", "kernels/%s: cache hit", p->source->path);
     } else {
         const uint64_t begin = ocl_host->now_ns();
-        d->misses++;
-        status = from_source(d, source, head, text, options, out, err);
+        count(d, &d->misses);
+        status = from_source(d, p->source, p->head, text, p->options, &p->program, err);
         if (status == CNR_OK) {
-            if (keep) keep_binary(d, *out, &key);
+            if (keep) keep_binary(d, p->program, &key);
             ocl_host->log(CNR_LOG_INFO, "opencl", "kernels/%s: cache miss (%s), built in %.0f ms",
-                          source->path, why, (double)(ocl_host->now_ns() - begin) / 1e6);
+                          p->source->path, why, (double)(ocl_host->now_ns() - begin) / 1e6);
         }
     }
     ocl_host->free(own);
     return status;
 }
 
-/* ---- what a device has built ---- */
+/* ---- what is asked for ---- */
 
+/* One that failed is built again by whoever asks again. */
 static ocl_program *find_program(const ocl_device *d, const ocl_source *source, const char *head,
                                  const char *options) {
     ocl_program *p = d->programs;
-    while (p && (p->source != source || strcmp(p->options, options) || strcmp(p->head, head)))
+    while (p && (p->source != source || p->state == OCL_FAILED || strcmp(p->options, options) ||
+                 strcmp(p->head, head)))
         p = p->next;
     return p;
 }
 
-static cnr_status add_program(ocl_device *d, const ocl_source *source, const char *head,
-                              const char *options, ocl_program **out, cnr_error *err) {
+static ocl_program *add_program(ocl_device *d, const ocl_source *source, const char *head,
+                                const char *options) {
     const size_t n = strlen(head) + 1, m = strlen(options) + 1;
     ocl_program *p = ocl_host->alloc(sizeof *p + n + m);
-    if (!p) return ocl_host->fail(err, CNR_E_MEMORY, source->path, "no memory for a program");
-    *p = (ocl_program){.next = d->programs, .source = source};
+    if (!p) return NULL;
+    *p = (ocl_program){.next = d->programs, .source = source, .why = CNR_ERROR_INIT};
     memcpy(p->head, head, n);
     p->options = memcpy(p->head + n, options, m);
-    const cnr_status status = build(d, source, head, options, &p->program, err);
-    if (status != CNR_OK) {
-        ocl_host->free(p);
-        return status;
-    }
-    d->programs = *out = p;
-    return CNR_OK;
+    return d->programs = p;
 }
 
-static cnr_status add_code(ocl_device *d, ocl_program *p, const char *name, code_node **out,
-                           cnr_error *err) {
-    cl_int code;
-    code_node *c = ocl_host->alloc(sizeof *c + strlen(name) + 1);
-    if (!c) return ocl_host->fail(err, CNR_E_MEMORY, p->source->path, "no memory for a kernel");
-    cl_kernel kernel = ocl_cl.clCreateKernel(p->program, name, &code);
-    if (!kernel) {
-        ocl_host->free(c);
-        return ocl_fail(err, name, "clCreateKernel", code);
-    }
-    strcpy(c->name, name);
-    c->code = (ocl_code){.id = d->n_codes, .program = p->program, .kernel = c->name, .most = 1};
-    ocl_cl.clGetKernelWorkGroupInfo(kernel, d->found->device, CL_KERNEL_WORK_GROUP_SIZE,
-                                    sizeof c->code.most, &c->code.most, NULL);
-    ocl_cl.clReleaseKernel(kernel);
-    c->next = p->codes;
-    p->codes = *out = c;
-    d->n_codes++;
-    return CNR_OK;
+static ocl_request *add_request(ocl_device *d, ocl_program *p, const char *name) {
+    ocl_request *r = ocl_host->alloc(sizeof *r + strlen(name) + 1);
+    if (!r) return NULL;
+    strcpy(r->name, name);
+    *r = (ocl_request){.code = {.id = d->n_codes++, .kernel = r->name, .most = 1},
+                       .program = p, .asker = pthread_self(), .next = p->requests};
+    return p->requests = r;
 }
 
 cnr_status ocl_code_get(const cnr_device *device, const ocl_source *source, const char *head,
@@ -221,33 +195,35 @@ cnr_status ocl_code_get(const cnr_device *device, const ocl_source *source, cons
                         cnr_error *err) {
     ocl_device *d = device->state;
     char all[1024];
-    cnr_status status = CNR_OK;
     if (!head) head = "\n";
     if ((size_t)snprintf(all, sizeof all, "-cl-std=CL1.%d %s", d->found->level < 12 ? 1 : 2, options) >= sizeof all)
         return ocl_host->fail(err, CNR_E_LIMIT, source->path, "too many build options");
     pthread_mutex_lock(&d->lock);
     ocl_program *p = find_program(d, source, head, all);
-    if (!p) status = add_program(d, source, head, all, &p, err);
-    code_node *c = NULL;
-    if (status == CNR_OK) status = add_code(d, p, name, &c, err);
-    if (status == CNR_OK) *out = &c->code;
+    const int old = p != NULL;
+    if (!p) p = add_program(d, source, head, all);
+    ocl_request *r = p ? add_request(d, p, name) : NULL;
+    if (p && !old) ocl_builds_begin(d);
     pthread_mutex_unlock(&d->lock);
-    return status;
+    if (!r) return ocl_host->fail(err, CNR_E_MEMORY, source->path, "no memory for a program");
+    *out = &r->code;
+    return CNR_OK;
 }
 
 void ocl_programs_free(ocl_device *d) {
+    ocl_builds_end(d);
     if (d->hits + d->misses > 0)
         ocl_host->log(CNR_LOG_INFO, "opencl", "%s: %d programs from the cache, %d built",
                       device_name(d), (int)d->hits, (int)d->misses);
     while (d->programs) {
         ocl_program *p = d->programs;
         d->programs = p->next;
-        while (p->codes) {
-            code_node *c = p->codes;
-            p->codes = c->next;
-            ocl_host->free(c);
+        while (p->requests) {
+            ocl_request *r = p->requests;
+            p->requests = r->next;
+            ocl_host->free(r);
         }
-        ocl_cl.clReleaseProgram(p->program);
+        if (p->program) ocl_cl.clReleaseProgram(p->program);
         ocl_host->free(p);
     }
 }

@@ -50,12 +50,15 @@ void ocl_stream_close(cnr_stream *stream) {
     stream->state = NULL;
 }
 
-static ocl_slot *make_slot(const ocl_code *code, cl_int *error) {
+/* One that nobody has waited for yet may be being built. */
+static ocl_slot *make_slot(const cnr_device *device, const ocl_code *code, cl_int *error) {
     ocl_slot *slot = ocl_host->alloc(sizeof *slot);
     *error = CL_OUT_OF_HOST_MEMORY;
     if (!slot) return NULL;
     memset(slot, 0, sizeof *slot);
-    slot->kernel = ocl_cl.clCreateKernel(code->program, code->kernel, error);
+    *error = CL_INVALID_PROGRAM_EXECUTABLE;
+    if (code->program || !ocl_code_wait(device, code, NULL))
+        slot->kernel = ocl_cl.clCreateKernel(code->program, code->kernel, error);
     if (slot->kernel) return slot;
     ocl_host->free(slot);
     return NULL;
@@ -74,7 +77,7 @@ ocl_slot *ocl_stream_slot(cnr_stream *stream, const ocl_code *code, cl_int *erro
         s->n = code->id + 1;
     }
     ocl_slot *slot = s->slots[code->id];
-    if (!slot) slot = s->slots[code->id] = make_slot(code, error);
+    if (!slot) slot = s->slots[code->id] = make_slot(stream->device, code, error);
     const uint32_t frees = __atomic_load_n(&d->frees, __ATOMIC_ACQUIRE);
     if (slot && slot->frees != frees) {
         memset(slot->args, 0, sizeof slot->args);

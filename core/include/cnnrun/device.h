@@ -157,6 +157,11 @@ typedef struct cnr_device_class {
      * bytes a second out of its own memory; others are its own. */
     cnr_status (*facts)(int32_t index, cnr_stream *stream, cnr_fact_fn tell, void *arg,
                         cnr_error *err);
+
+    /* (optional: nothing; since 1.2) The thread that calls this has called kernels' `plan` for all that
+     * it will: what they began on other threads, compiling, has ended when it returns, or it says what
+     * failed. Planning that failed calls it too. */
+    cnr_status (*planned)(const cnr_device *device, cnr_error *err);
 } cnr_device_class;
 
 #ifdef __cplusplus

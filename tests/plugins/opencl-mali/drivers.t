@@ -90,6 +90,26 @@ for my $call (sort grep { $calls{$_} } keys %calls) {
     }
 }
 
+# ---- programs are built at once; the host's part of a run ----
+
+(my $cores = `getconf _NPROCESSORS_ONLN`) =~ s/\D//g;
+SKIP: {
+    skip 'one core', 1 if $cores < 2;
+    cnnrun({%on, SHIM_BUILD_MS => 300, SHIM_CALLS => "$dir/calls", CNNRUN_CACHE => "$dir/at-once"},
+           'show', '--device', 'opencl:0', "$nets/lenet5.lua");
+    %calls = map { split } `cat $dir/calls`;
+    ok $calls{builds_at_once} > 1 && $calls{builds_at_once} <= $cores + 1, # who waits helps
+        "of $calls{clBuildProgram} programs $calls{builds_at_once} are built at once";
+}
+for my $device ('opencl:0', 'cpu') {
+    ($code, $out, $err) = cnnrun({}, 'bench', '--device', $device, '--profile', '--json', '--runs', 3,
+                                 '--no-energy', "$nets/lenet5.lua");
+    my ($queued) = $out =~ /"enqueue_ms":([\d.e-]+)/;
+    my ($whole) = $out =~ /"ms_median":([\d.e-]+)/;
+    if ($device eq 'cpu') { ok $code == 0 && !defined $queued, 'a processor queues nothing' }
+    else { ok $code == 0 && $queued > 0 && $queued <= $whole, 'a run is queued before it ends' }
+}
+
 # ---- a driver that crashes ----
 
 open my $c, '>', "$dir/crash.c" or die;

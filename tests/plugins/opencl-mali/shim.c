@@ -5,7 +5,9 @@
  *     SHIM_NAME=text        each device's name
  *     SHIM_LOCAL=1          local memory is said to be memory of its own; 2: a part of the global one
  *     SHIM_FAIL="NAME N C"  from its N-th call on NAME fails with code C
- *     SHIM_CALLS=file       where to say at the end how often each was called, "NAME COUNT" a line
+ *     SHIM_BUILD_MS=N       a program takes so much longer to build
+ *     SHIM_CALLS=file       where to say at the end how often each was called, "NAME COUNT" a line; and of
+ *                           builds_at_once the most
  */
 #define _GNU_SOURCE
 #define CL_TARGET_OPENCL_VERSION 120
@@ -49,11 +51,12 @@ static const char *const names[] = {
     EACH(X) EACH_NEW(X)
 #undef X
     "clGetDeviceInfo", "clBuildProgram"};
-static int calls[COUNT];
+static int calls[COUNT], builds, builds_at_once;
 
 static void say_calls(void) {
     FILE *out = getenv("SHIM_CALLS") ? fopen(getenv("SHIM_CALLS"), "w") : NULL;
     for (int i = 0; out && i < COUNT; i++) fprintf(out, "%s %d\n", names[i], calls[i]);
+    if (out) fprintf(out, "builds_at_once %d\n", builds_at_once);
     if (out) fclose(out);
 }
 
@@ -156,5 +159,10 @@ cl_int clBuildProgram(cl_program program, cl_uint n, const cl_device_id *ids, co
     if (code) return code;
     if (old() && options && strstr(options, "-cl-std=CL1.2")) return CL_INVALID_BUILD_OPTIONS;
     if (!to) to = (__typeof__(to))real("clBuildProgram");
-    return to(program, n, ids, options, done, data);
+    const int now = __atomic_add_fetch(&builds, 1, __ATOMIC_RELAXED);
+    if (now > builds_at_once) builds_at_once = now;
+    if (getenv("SHIM_BUILD_MS")) usleep(1000 * (useconds_t)atoi(getenv("SHIM_BUILD_MS")));
+    const cl_int built = to(program, n, ids, options, done, data);
+    __atomic_sub_fetch(&builds, 1, __ATOMIC_RELAXED);
+    return built;
 }
