@@ -2,6 +2,7 @@
 #include "plugins/int8/int8call.h"
 
 static const cnr_encoding *e;
+static int packs; /* was built with zstd: else what should be coded is plain */
 
 enum { F32, F16, INT8, SHARED }; /* values, as the schema has them */
 
@@ -13,7 +14,7 @@ static cnr_tensor *encoded_as(const cnr_tensor *dense, form f, cnr_error *err) {
                           {.name = "block", .type = CNR_ATTR_INT, .set = 1, .i = f.block},
                           {.name = "values", .type = CNR_ATTR_ENUM, .set = 1, .i = f.values},
                           {.name = "bits", .type = CNR_ATTR_INT, .set = 1, .i = f.bits},
-                          {.name = "code", .type = CNR_ATTR_ENUM, .set = 1, .i = f.code}};
+                          {.name = "code", .type = CNR_ATTR_ENUM, .set = 1, .i = f.code && packs}};
     const cnr_attr *attrs[] = {&a[0], &a[1], &a[2], &a[3], &a[4]};
     uint64_t bytes;
     if (e->encode_size(dense, attrs, &bytes, err) != CNR_OK) return NULL;
@@ -172,7 +173,7 @@ static void values_of_all_kinds(void) {
     ok(!encoded_as(large, (form){1, 3, F32, 5, 0}, &err), "blocks of 3 are refused");
     cnr_tensor *zeros = t_random(CNR_f32, "64x5000", 1);
     for (int64_t k = 0; k < cnr_count(zeros); k++) t_set(zeros, k, 1);
-    coded_bound(zeros);
+    if (packs) coded_bound(zeros);
 }
 
 /* A file as it was written before. */
@@ -313,13 +314,19 @@ int main(void) {
     int8_open("sparse-csr");
     int8_use("generic");
     e = int8_encodings[0];
+    cnr_error err = CNR_ERROR_INIT;
+    packs = 1;
+    packs = encoded_as(t_random(CNR_f32, "2x2", 1), (form){1, 1, F32, 5, 1}, &err) != NULL;
+    if (!packs) printf("# %s: nothing is coded\n", err.text);
     round_trip();
     values_of_all_kinds();
     earlier_forms();
     hostile();
     one_isa("generic");
+#ifdef __x86_64__
     one_isa("avx2");
     one_isa("avx512");
+#endif
     declines_blocks();
     return op_done();
 }
