@@ -67,7 +67,8 @@ if [ ! -d $cross/lua ]; then
 fi
 if [ -d $cross/lua ]; then
     t=plugins.cpu-neon.test
-    build $cross "cnnrun cpu-neon ops-std ${t}_matrix ${t}_pool ${t}_elementwise ${t}_conv" \
+    build $cross "cnnrun cpu-neon ops-std sparse-csr ${t}_matrix ${t}_pool ${t}_elementwise ${t}_conv \
+        plugins.sparse-csr.test_csr" \
         -DCMAKE_TOOLCHAIN_FILE="$PWD/tests/cross/aarch64.cmake" -DCNNRUN_CROSS_LUA="$PWD/$cross/lua"
 fi
 suite aarch64 120 build tests/cross/aarch64.t

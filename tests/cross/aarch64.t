@@ -21,8 +21,9 @@ sub output {
     return close $pipe ? $text : ($text // '') . "\nended with $?";
 }
 
-for my $name (qw(matrix pool elementwise conv)) {
-    my $text = output(@qemu, "$cross/tests/plugins/cpu-neon/test_$name");
+for my $name (qw(cpu-neon/test_matrix cpu-neon/test_pool cpu-neon/test_elementwise cpu-neon/test_conv
+    sparse-csr/test_csr)) {
+    my $text = output(@qemu, "$cross/tests/plugins/$name");
     my ($plan) = $text =~ /^1\.\.(\d+)$/m;
     my @bad = $text =~ /^(not ok.*|ended with.*)$/mg;
     my $good = () = $text =~ /^ok /mg;
