@@ -1,14 +1,16 @@
 -- The least EDP that any plan of a net has on a simulated board, for nets whose layers follow each other: each
--- layer on one unit, or cut among two or three in many ways. States are kept unless another is at least as good
--- in every time and in joules, so that nothing is lost; bounds drop what cannot beat the best known.
+-- layer on one unit, or cut among any of them in many ways. States are kept unless another is at least as good
+-- in every time and in joules, so that nothing is lost; bounds drop what cannot beat the best known. `polish`
+-- moves pieces of a plan, since there are more cuts than are looked at.
 -- Shares no code with place/best.lua, whose judge it is; lib/placement.lua runs the same plans one by one.
 local board = require "lib.board"
 local nets = require "boards.nets"
+local P = require "lib.placement"
 local M = {}
 
-local PAIR = { .4, .55, .7, .8, .88, .94, 1, 1.06, 1.13, 1.25, 1.4, 1.8, 2.5 } -- the first one's share over the even one
-local TRIPLE = { .6, .8, 1, 1.25, 1.7 }
-local SLOPES = {}
+-- Of sets of two, three ... units: shares over the even one, of each but the last.
+local WEIGHTS = { nil, { .4, .55, .7, .8, .88, .94, 1, 1.06, 1.13, 1.25, 1.4, 1.8, 2.5 }, { .6, .8, 1, 1.25, 1.7 }, { .7, 1, 1.4 }, { .75, 1, 1.3 } }
+local SLOPES = {} -- of energy against time, in bounds
 for i = -8, 8 do SLOPES[#SLOPES + 1] = 2 ^ (i / 2) end
 
 -- ---- the ways of each layer ----
@@ -29,7 +31,7 @@ local function ways_of(b, layer, units)
   local function add(set, weights)
     local shares, sum, at, parts, key = {}, 0, 0, {}, {}
     for i, u in ipairs(set) do
-      shares[i] = weights[i] / split[u]
+      shares[i] = (weights[i] or 1) / split[u]
       sum = sum + shares[i]
     end
     for i in ipairs(set) do shares[i] = shares[i] / sum end
@@ -43,17 +45,20 @@ local function ways_of(b, layer, units)
     if not known[key] then list[#list + 1] = parts end
     known[key] = true
   end
-  if whole > 1 then
-    for i = 1, #units do
-      for k = i + 1, #units do
-        for _, w in ipairs(PAIR) do add({ i, k }, { w, 1 }) end
-        for m = k + 1, #units do
-          for _, w in ipairs(TRIPLE) do
-            for _, x in ipairs(TRIPLE) do add({ i, k, m }, { w, x, 1 }) end
-          end
-        end
-      end
+  local function weigh(set, weights)
+    if #weights == #set - 1 then return add(set, weights) end
+    for _, w in ipairs(WEIGHTS[#set] or { 1 }) do
+      weights[#weights + 1] = w
+      weigh(set, weights)
+      weights[#weights] = nil
     end
+  end
+  for mask = 1, whole > 1 and (1 << #units) - 1 or 0 do
+    local set = {}
+    for u in ipairs(units) do
+      if mask >> (u - 1) & 1 == 1 then set[#set + 1] = u end
+    end
+    if #set > 1 then weigh(set, {}) end
   end
   return list
 end
@@ -134,54 +139,132 @@ local function step(p, state, i, way)
 end
 
 -- ---- bounds: what is left takes at least so much in some mixture of time and energy ----
+--
+-- By where the value before lies: on unit m, or in parts (MANY). Parts that end at different times hold up
+-- all of the next layer, but for one that keeps to ranges and is divided as well: such a pair is bounded
+-- together, by the units' own times.
 
-local function corners_of(p)
-  local lines, n = { [#p.net + 1] = {} }, #SLOPES
-  for i = 0, n + 1 do lines[#p.net + 1][i] = 0 end
-  for k = #p.net, 1, -1 do
-    local line, layer = {}, p.net[k]
-    for i = 0, n + 1 do line[i] = math.huge end
-    local function add(t, e)
-      line[0], line[n + 1] = math.min(line[0], t), math.min(line[n + 1], e)
-      for i = 1, n do line[i] = math.min(line[i], t + SLOPES[i] * p.scale * e) end
+local MANY = 0
+
+-- What bringing the value of the layer before from unit m takes for the way, by part, and joules.
+local function entry_of(p, k, m, way)
+  local list, joules, before = {}, 0, p.net[k - 1]
+  local ranges = before and p.ranges[k] and #way > 1
+  for i, part in ipairs(way) do
+    list[i] = 0
+    if before and m ~= MANY and m ~= part.u then
+      local bytes = before.out_bytes * (ranges and (part.to - part.from) / before.size or 1)
+      for _, u in ipairs { m, part.u } do
+        local seconds = transfer(p.units[u], bytes)
+        if seconds then list[i], joules = list[i] + seconds, joules + p.per_byte * bytes end
+      end
     end
-    local one = {}
-    for u in ipairs(p.units) do
-      local way = p.ways[k][u][1]
-      one[u] = { t = way.seconds - (p.units[u].launch or 0), e = way.joules }
-      add(way.seconds, way.joules)
-    end
-    local function together(...)
-      local speed, e = 0, 0
-      for _, u in ipairs { ... } do speed, e = speed + 1 / math.max(one[u].t, 1e-12), e + one[u].e / math.max(one[u].t, 1e-12) end
-      local launched = 0 -- watts are those of the time beyond the launch
-      for _, u in ipairs { ... } do launched = launched + p.ways[k][u][1].joules * (p.units[u].launch or 0) / p.ways[k][u][1].seconds / math.max(one[u].t, 1e-12) end
-      add(1 / speed, math.max(0, e - launched) / speed)
-    end
-    if layer.size and layer.size > 1 then
-      for a = 1, #p.units do
-        for c = a + 1, #p.units do
-          together(a, c)
-          for d = c + 1, #p.units do together(a, c, d) end
+  end
+  return list, joules
+end
+
+-- Seconds from when the value before is there until all parts are done, and joules.
+local function cost_of(p, k, m, way)
+  local entry, joules = entry_of(p, k, m, way)
+  local most = 0
+  for i, part in ipairs(way) do most = math.max(most, entry[i] + part.seconds + (way.out and way.out[i] or 0)) end
+  return most, joules + way.joules, math.min(table.unpack(entry)), joules
+end
+
+local N = #SLOPES
+local function line_of(value)
+  local line = {}
+  for i = 0, N + 1 do line[i] = value end
+  return line
+end
+
+-- The less of the line and t, e with what follows.
+local function lower(p, line, t, e, after)
+  local x = t + after[0]
+  if x < line[0] then line[0] = x end
+  x = e + after[N + 1]
+  if x < line[N + 1] then line[N + 1] = x end
+  for i = 1, N do
+    x = t + p.slopes[i] * e + after[i]
+    if x < line[i] then line[i] = x end
+  end
+end
+
+-- A divided layer and the next, which keeps to ranges and is divided too: for each way of the first the least.
+local function pairs_of(p, k, after)
+  local lines, next = {}, p.ways[k + 1]
+  for w, way in ipairs(p.ways[k]) do
+    if #way > 1 then
+      local line, busy = line_of(math.huge), {}
+      lines[w] = line
+      for _, part in ipairs(way) do busy[part.u] = part.seconds end
+      for _, other in ipairs(next) do
+        if #other > 1 then
+          local t = way.most
+          for i, part in ipairs(other) do
+            t = math.max(t, (busy[part.u] or 0) + part.seconds + (other.out and other.out[i] or 0))
+          end
+          lower(p, line, t, way.joules + other.joules, after)
         end
       end
     end
-    for i = 0, n + 1 do line[i] = line[i] + lines[k + 1][i] end
-    lines[k] = line
   end
-  local corners = {}
-  for k = 1, #p.net + 1 do
-    local line, list = lines[k], {}
-    local function add(t, e) list[#list + 1] = { math.max(t, line[0]), math.max(e, line[n + 1]) } end
-    add(line[0], (line[1] - line[0]) / (SLOPES[1] * p.scale))
-    for i = 1, n - 1 do
-      local e = (line[i + 1] - line[i]) / ((SLOPES[i + 1] - SLOPES[i]) * p.scale)
-      add(line[i] - SLOPES[i] * p.scale * e, e)
+  return lines
+end
+
+local function corners_of_line(p, line)
+  local list = {}
+  local function add(t, e) list[#list + 1] = { math.max(t, line[0]), math.max(e, line[N + 1]) } end
+  add(line[0], (line[1] - line[0]) / p.slopes[1])
+  for i = 1, N - 1 do
+    local e = (line[i + 1] - line[i]) / (p.slopes[i + 1] - p.slopes[i])
+    add(line[i] - p.slopes[i] * e, e)
+  end
+  add(line[N] - p.slopes[N] * line[N + 1], line[N + 1])
+  return list
+end
+
+-- Corners by layer and unit: `since` all is there; and `early`, of divided ways, since the first part is.
+local function corners_of(p)
+  local n, since, early = #p.net, {}, {}
+  since[n + 1] = {}
+  for m = MANY, #p.units do since[n + 1][m] = line_of(0) end
+  local function least(lines)
+    local line = line_of(math.huge)
+    for m = MANY, #p.units do
+      for i = 0, N + 1 do line[i] = math.min(line[i], lines[m][i]) end
     end
-    add(line[n] - SLOPES[n] * p.scale * line[n + 1], line[n + 1])
-    corners[k] = list
+    return line
   end
-  return corners
+  for k = n, 1, -1 do
+    since[k] = {}
+    local early_next = p.ranges[k + 1]
+    local beyond = early_next and (p.ranges[k + 2] and least(since[k + 3]) or since[k + 2][MANY])
+    local joint = early_next and pairs_of(p, k, beyond)
+    for m = MANY, #p.units do
+      local line = line_of(math.huge)
+      since[k][m] = line
+      for w, way in ipairs(p.ways[k]) do
+        if #way == 1 or m ~= MANY or not p.ranges[k] then
+          local t, e, entry, moved = cost_of(p, k, m, way)
+          lower(p, line, t, e, since[k + 1][#way == 1 and way[1].u or MANY])
+          if joint and joint[w] then lower(p, line, entry, moved, joint[w]) end
+        end
+      end
+    end
+    if p.ranges[k] then
+      early[k] = line_of(math.huge)
+      local after = early_next and least(since[k + 2]) or since[k + 1][MANY]
+      for _, way in ipairs(p.ways[k]) do
+        if #way > 1 then lower(p, early[k], way.most, way.joules, after) end
+      end
+    end
+  end
+  for k = 1, n + 1 do
+    for m = MANY, #p.units do since[k][m] = corners_of_line(p, since[k][m]) end
+    early[k] = early[k] and corners_of_line(p, early[k])
+  end
+  return since, early
 end
 
 -- ---- the programme ----
@@ -220,87 +303,145 @@ function M.drawn_net(seed, layers)
   return list
 end
 
--- units: names; bound: an EDP that a plan is known to have. Returns the least (the bound, if nothing is
--- better), the plan as lib/placement.lua runs it or nil, and how many states were looked at.
-function M.find(b, net, units, bound)
-  local p = { net = net, units = {}, ways = {}, per_byte = 0, idle = board.idle_watts(b) }
+-- The least EDP that can come of times and joules so far, by what is left.
+local function least_of(p, corners, final, since, joules)
+  local least = math.huge
+  for _, corner in ipairs(corners) do
+    local seconds = math.max(final, since + corner[1])
+    local edp = seconds * (joules + corner[2] + p.idle * seconds)
+    if edp < least then least = edp end
+  end
+  return least
+end
+
+-- The same before the way of layer i is run, and after.
+local function promise_before(p, state, i, way)
+  local m, late = state.m, #way > 1 and p.ranges[i] and state.m == MANY
+  local t, e = p.cost[i][m][way][1], p.cost[i][m][way][2]
+  local stop, joules = (late and state.first + way.most or state.last + t), state.joules + e
+  local final = math.max(state.final, stop)
+  if #way > 1 and p.early[i + 1] then
+    local first = (late and state.first or state.last) + way.least
+    return math.min(least_of(p, p.since[i + 1][MANY], final, stop, joules), least_of(p, p.early[i + 1], final, first, joules))
+  end
+  return least_of(p, p.since[i + 1][#way == 1 and way[1].u or MANY], final, stop, joules)
+end
+
+local function promise_after(p, state, i)
+  local least = least_of(p, p.since[i + 1][state.m], state.final, state.last, state.joules)
+  if state.m == MANY and p.early[i + 1] then
+    least = math.min(least, least_of(p, p.early[i + 1], state.final, state.first, state.joules))
+  end
+  return least
+end
+
+local function problem(b, net, units)
+  local p = { net = net, units = {}, ways = {}, ranges = {}, cost = {}, slopes = {}, per_byte = 0, idle = board.idle_watts(b) }
   for i, name in ipairs(units) do
     p.units[i] = board.named(b.units, name)
     if p.units[i].host and not p.host then p.host = i end
   end
   for _, rail in ipairs(b.rails) do p.per_byte = p.per_byte + (rail.per_byte or 0) end
-  for i, layer in ipairs(net) do p.ways[i] = ways_of(b, layer, p.units) end
   local t, e = 0, 0
-  for i in ipairs(net) do t, e = t + p.ways[i][1][1].seconds, e + p.ways[i][1][1].joules end
-  p.scale = t / (e + p.idle * t)
-  local corners, looked = corners_of(p), 0
-  local begin = { ready = {}, parts = {}, joules = 0, final = 0, since = 0 }
-  for i in ipairs(p.units) do begin.ready[i] = 0 end
-  local function promise(k, final, since, joules) -- the least EDP that can come of it
-    local least = math.huge
-    for _, corner in ipairs(corners[k]) do
-      local seconds = math.max(final, since + corner[1])
-      least = math.min(least, seconds * (joules + corner[2] + p.idle * seconds))
+  for i, layer in ipairs(net) do
+    p.ways[i] = ways_of(b, layer, p.units)
+    p.ranges[i] = i > 1 and layer.keeps and net[i - 1].size == layer.size or false
+    t, e = t + p.ways[i][1][1].seconds, e + p.ways[i][1][1].joules
+    for _, way in ipairs(p.ways[i]) do
+      way.most, way.least, way.joules = 0, math.huge, 0
+      for _, part in ipairs(way) do
+        way.most, way.least = math.max(way.most, part.seconds), math.min(way.least, part.seconds)
+        way.joules = way.joules + part.joules
+      end
+      if i == #net and #way > 1 then -- the answer goes to the program's memory
+        way.out = {}
+        for k, part in ipairs(way) do
+          local bytes = layer.out_bytes * (part.to - part.from) / layer.size
+          local seconds = transfer(p.units[part.u], bytes)
+          way.out[k] = seconds or 0
+          if seconds then way.joules = way.joules + p.per_byte * bytes end
+        end
+      end
     end
-    return least
   end
-  for _, list in ipairs(p.ways) do
-    for _, way in ipairs(list) do
-      way.seconds, way.joules = math.huge, 0
-      for _, part in ipairs(way) do way.seconds, way.joules = math.min(way.seconds, part.seconds), way.joules + part.joules end
+  for i, slope in ipairs(SLOPES) do p.slopes[i] = slope * t / (e + p.idle * t) end
+  p.since, p.early = corners_of(p)
+  for i in ipairs(net) do
+    p.cost[i] = {}
+    for m = MANY, #p.units do
+      p.cost[i][m] = {}
+      for _, way in ipairs(p.ways[i]) do p.cost[i][m][way] = { cost_of(p, i, m, way) } end
     end
   end
-  local states, best = { begin }, nil
+  return p
+end
+
+-- A name for where it lies, and all that what follows may depend on: less of each is better.
+local function sort_of(p, state, i)
+  local key, vector = {}, { state.joules, state.final }
+  local start = p.ranges[i + 1] and state.first or state.last
+  for k, part in ipairs(state.parts) do
+    key[k] = part.u << 40 | part.to
+    vector[#vector + 1] = part.at
+  end
+  for u, free in ipairs(state.ready) do vector[#vector + 1] = math.max(free, p.units[u].host and start or state.first) end
+  return table.concat(key, " "), vector
+end
+
+-- Into the group, unless it is beaten there; what it beats goes.
+local function join(group, state)
+  for _, other in ipairs(group) do
+    if beats(other, state) then return end
+  end
+  local n = 0
+  for _, other in ipairs(group) do
+    if not beats(state, other) then
+      n = n + 1
+      group[n] = other
+    end
+  end
+  for k = #group, n + 1, -1 do group[k] = nil end
+  group[n + 1] = state
+end
+
+-- units: names; bound: an EDP that a plan is known to have; most: states to look at (nil: all there are). Returns
+-- the least (the bound, if nothing is better; nil: there are more states), the plan as lib/placement.lua runs it
+-- or nil, and how many states were looked at.
+function M.find(b, net, units, bound, most)
+  local p, looked, best = problem(b, net, units), 0, nil
+  local states = { { ready = {}, parts = {}, joules = 0, final = 0, first = 0, last = 0, m = MANY } }
+  for u in ipairs(p.units) do states[1].ready[u] = 0 end
   for i in ipairs(net) do
     local groups, order = {}, {}
     for _, before in ipairs(states) do
       for _, way in ipairs(p.ways[i]) do
-        local state
-        if promise(i + 1, before.final, before.since + way.seconds, before.joules + way.joules) < bound then
+        if promise_before(p, before, i, way) < bound then
           looked = looked + 1
-          state = step(p, before, i, way)
-          state.since = math.huge
-          for _, part in ipairs(state.parts) do state.since = math.min(state.since, part.at) end
-        end
-        if state and promise(i + 1, state.final, state.since, state.joules) < bound then
-          if i == #net then
-            local edp = state.final * (state.joules + p.idle * state.final)
-            if edp < bound then bound, best = edp, state end
-          else
-            local key, vector = {}, { state.joules, state.final }
-            for k, part in ipairs(state.parts) do
-              key[k] = part.u << 40 | part.to
-              vector[#vector + 1] = part.at
-            end
-            for u, free in ipairs(state.ready) do vector[#vector + 1] = math.max(free, state.since) end
-            key, state.vector = table.concat(key, " "), vector
-            local group, beaten, n = groups[key], false, 0
-            if not group then
-              group = {}
-              groups[key], order[#order + 1] = group, group
-            end
-            for _, other in ipairs(group) do
-              beaten = beaten or beats(other, state)
-              if beaten then break end
-            end
-            if not beaten then
-              for _, other in ipairs(group) do
-                if not beats(state, other) then
-                  n = n + 1
-                  group[n] = other
-                end
+          if most and looked > most then return nil, nil, looked end
+          local state = step(p, before, i, way)
+          state.m, state.first, state.last = #way == 1 and way[1].u or MANY, math.huge, 0
+          for _, part in ipairs(state.parts) do
+            state.first, state.last = math.min(state.first, part.at), math.max(state.last, part.at)
+          end
+          if promise_after(p, state, i) < bound then
+            if i == #net then
+              local edp = state.final * (state.joules + p.idle * state.final)
+              if edp < bound then bound, best = edp, state end
+            else
+              local key
+              key, state.vector = sort_of(p, state, i)
+              if not groups[key] then
+                groups[key] = {}
+                order[#order + 1] = groups[key]
               end
-              for k = #group, n + 1, -1 do group[k] = nil end
-              group[n + 1] = state
+              join(groups[key], state)
             end
           end
         end
       end
     end
     states = {}
-    for _, group in ipairs(order) do
-      for _, state in ipairs(group) do states[#states + 1] = state end
-    end
+    for _, group in ipairs(order) do table.move(group, 1, #group, #states + 1, states) end
   end
   local plan = best and {}
   for i = best and #net or 0, 1, -1 do
@@ -309,6 +450,43 @@ function M.find(b, net, units, bound)
     best = best.before
   end
   return bound, plan, looked
+end
+
+-- The plan's EDP once single pieces, or some, go from one part to another as long as that makes it less.
+function M.polish(b, net, plan)
+  local function edp()
+    local seconds, joules = P.run(b, net, plan)
+    return seconds * joules
+  end
+  local function cut(parts, sizes)
+    local at = 0
+    for k, part in ipairs(parts) do
+      part.from, part.to = at, at + sizes[k]
+      at = part.to
+    end
+  end
+  local least, better = edp(), true
+  local function try(parts, i, j, size)
+    local sizes, before = {}, {}
+    for k, part in ipairs(parts) do before[k], sizes[k] = part.to - part.from, part.to - part.from end
+    sizes[i], sizes[j] = sizes[i] - size, sizes[j] + size
+    if i == j or size < 1 or sizes[i] < 1 then return end
+    cut(parts, sizes)
+    local now = edp()
+    if now < least * (1 - 1e-9) then least, better = now, true
+    else cut(parts, before) end
+  end
+  while better do
+    better = false
+    for k, parts in ipairs(plan) do
+      for i = 1, #parts > 1 and #parts or 0 do
+        for j in ipairs(parts) do
+          for _, size in ipairs { 1, net[k].size // 64, net[k].size // 16 } do try(parts, i, j, size) end
+        end
+      end
+    end
+  end
+  return least
 end
 
 return M

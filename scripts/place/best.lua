@@ -12,7 +12,8 @@
 -- that), seconds@DEVICE (of the whole net there: what its layers don't explain is laid on each), idle_watts,
 -- least_share (0.02).
 
-local WORK = 1.2e5 -- steps of the search in all: wider nets keep fewer ways in mind
+local WORK = 6e4 -- layers run in a search: nets with more ways keep fewer in mind
+local TRIES = 1.5e4 -- layers run for changes of a plan that was found
 local SLOPES = { 1 / 16, 1 / 8, 1 / 4, 1 / 2, .7, 1, 1.4, 2, 4, 8, 16 } -- time against energy, in bounds
 
 -- Layers that need of a value only what they make of it, when both are divided along channels.
@@ -165,7 +166,7 @@ local function subsets(n)
     for d = 1, n do
       if mask >> (d - 1) & 1 == 1 then set[#set + 1] = d end
     end
-    if #set <= 3 then list[#list + 1] = set end
+    list[#list + 1] = set
   end
   table.sort(list, function(a, b) return #a < #b end)
   return list
@@ -291,6 +292,16 @@ local function move(net, state, from, to, bytes, since)
   return stop
 end
 
+-- A part of the value that went through the program's memory: others find it there.
+local function passing(state, v, k, since)
+  local home, passed = {}, {}
+  for key, x in pairs(state.homes[v]) do home[key] = x end
+  for i, at in pairs(home.passed or {}) do passed[i] = at end
+  passed[k], home.passed = since, passed
+  state.homes[v] = home
+  return home
+end
+
 -- When the device has the pieces from low to high of the value; nil: all of it.
 local bring
 function bring(net, state, v, d, low, high)
@@ -303,8 +314,20 @@ function bring(net, state, v, d, low, high)
     for k, from in ipairs(home.set) do
       local stop = at + home.sizes[k]
       local part = math.min(stop, high or layer.pieces) - math.max(at, low or 0)
+      local bytes = layer.bytes * part / layer.pieces
       if from == d and part > 0 then since = math.max(since, home.at[k])
-      elseif part > 0 then since = math.max(since, move(net, state, from, d, layer.bytes * part / layer.pieces, home.at[k])) end
+      elseif part > 0 then
+        local there = home.at[k]
+        if net.host and d ~= net.host and not net.devices[from].host and not net.devices[d].host then
+          there = home.passed and home.passed[k]
+          if not there then
+            there = move(net, state, from, net.host, bytes, home.at[k])
+            if part == home.sizes[k] then home = passing(state, v, k, there) end
+          end
+          from = net.host
+        end
+        since = math.max(since, move(net, state, from, d, bytes, there))
+      end
       at = stop
     end
   else
@@ -324,11 +347,11 @@ function bring(net, state, v, d, low, high)
   local whole = {}
   for from, at in pairs(home.whole) do whole[from] = at end
   whole[d] = since
-  state.homes[v] = { whole = whole, set = home.set, sizes = home.sizes, at = home.at, key = home.key }
+  state.homes[v] = { whole = whole, set = home.set, sizes = home.sizes, at = home.at, key = home.key, passed = home.passed }
   return since
 end
 
-local NOTHING = { 0, 0, 0, 0 }
+local NOTHING = { 0, 0, 0, 0, 0, 0 } -- starts, of as many as are looked at together
 local function alike(set, other)
   for i, d in ipairs(set) do
     if d ~= other[i] then return false end
@@ -345,13 +368,14 @@ local function cuts_of_range(net, state, layer, way)
   return cut(way, NOTHING, layer.pieces, net.least * layer.pieces)
 end
 
--- The layer run by the way: a state of its own; nil: it can't be cut so.
-local function run(net, before, k, way)
-  local layer, state, starts, sizes = net.layers[k], copy_of(before), {}, nil
+-- The layer run by the way, in parts of these sizes (nil: so that all end together): a state of its own; nil: it
+-- can't be cut so.
+local function run(net, before, k, way, sizes)
+  local layer, state, starts = net.layers[k], copy_of(before), {}
   local n = #way.set
   local ranges = n > 1 and layer.keeps
   if ranges then
-    sizes = cuts_of_range(net, state, layer, way)
+    sizes = sizes or cuts_of_range(net, state, layer, way)
     if not sizes then return nil end
   end
   local at = 0
@@ -480,17 +504,20 @@ local function front(list, most)
   return thin
 end
 
-local function search(net, value, bound, corners, most)
-  local function promise(state, k) -- the least that can come of it
-    local least, from = math.huge, state.t
-    for _, home in pairs(state.homes) do
-      for _, since in ipairs(home.at or {}) do from = math.min(from, since) end
-    end
-    for _, corner in ipairs(corners[k + 1]) do
-      least = math.min(least, value(math.max(state.t, from + corner[1]), state.e + corner[2]))
-    end
-    return least
+-- The least that can come of a state behind layer k.
+local function promise(net, state, k)
+  local least, from = math.huge, state.t
+  for _, home in pairs(state.homes) do
+    for _, since in ipairs(home.at or {}) do from = math.min(from, since) end
   end
+  for _, corner in ipairs(net.corners[k + 1]) do
+    least = math.min(least, net.value(math.max(state.t, from + corner[1]), state.e + corner[2]))
+  end
+  return least
+end
+
+local function search(net, bound, most)
+  local value = net.value
   local states = { net.begin }
   for k in ipairs(net.layers) do
     local live, groups, order = {}, {}, {}
@@ -501,7 +528,7 @@ local function search(net, value, bound, corners, most)
       for _, way in ipairs(net.ways[k]) do
         local state = run(net, before, k, way)
         if state then
-          state.promise = promise(state, k)
+          state.promise = promise(net, state, k)
           if state.promise < bound then
             local key = key_of(state, live)
             if not groups[key] then
@@ -526,6 +553,56 @@ local function search(net, value, bound, corners, most)
   local best
   for _, state in ipairs(states) do
     if value(state.t, state.e) < (best and value(best.t, best.e) or bound) then best = state end
+  end
+  return best
+end
+
+-- The plan with one layer run by another way, or cut a little otherwise, as long as that makes it better.
+local function refine(net, best)
+  local n, trace, tries, better = #net.layers, {}, TRIES, true
+  local value = net.value
+  local function trace_of(state)
+    for k = n, 1, -1 do
+      trace[k] = { way = state.way, sizes = state.sizes, before = state.before }
+      state = state.before
+    end
+  end
+  local function try(k, way, sizes, anew) -- anew: what follows is cut anew
+    local state = trace[k].before
+    for i = k, n do
+      local of = trace[i]
+      tries = tries - 1
+      if i == k then state = run(net, state, i, way, sizes)
+      else state = run(net, state, i, of.way, not anew and not net.layers[i].keeps and of.sizes or nil) end
+      if not state or promise(net, state, i) >= net.bound then return end
+    end
+    if value(state.t, state.e) < net.bound then
+      best, better, net.bound = state, true, value(state.t, state.e) * (1 - 1e-9)
+      trace_of(state)
+    end
+  end
+  trace_of(best)
+  while better and tries > 0 do
+    better = false
+    for k = n, 1, -1 do
+      for _, way in ipairs(net.ways[k]) do
+        if tries > 0 then try(k, way) end
+        if tries > 0 then try(k, way, nil, true) end
+      end
+      local pieces = net.layers[k].pieces
+      for i in ipairs(trace[k].sizes or {}) do
+        for j in ipairs(trace[k].sizes) do
+          for _, size in ipairs { 1, pieces // 64, pieces // 16 } do
+            local sizes = { table.unpack(trace[k].sizes or {}) }
+            if i ~= j and sizes[i] and sizes[j] and sizes[i] > size and size > 0 and tries > 0 then
+              sizes[i], sizes[j] = sizes[i] - size, sizes[j] + size
+              try(k, trace[k].way, sizes)
+              try(k, trace[k].way, sizes, true)
+            end
+          end
+        end
+      end
+    end
   end
   return best
 end
@@ -573,11 +650,16 @@ local function place(rows, seen)
       end
     end
   end
-  local corners, best = corners_of(net, scale), nil
-  local most = math.max(24, math.min(1500, WORK // math.max(n_ways, 1)))
+  net.value, net.corners, net.bound = value, corners_of(net, scale), bound
+  local best
+  local most = math.max(4, math.min(1500, WORK // math.max(n_ways, 1)))
   for _, width in ipairs { math.min(most, 24), most } do -- narrow first: what it finds, the other need not look below
-    best = search(net, value, bound, corners, width) or best
-    if best then bound = value(best.t, best.e) * (1 - 1e-9) end
+    if width == most and most <= 24 and best then break end
+    best = search(net, net.bound, width) or best
+    if best then
+      net.bound = value(best.t, best.e) * (1 - 1e-9)
+      best = refine(net, best)
+    end
   end
   if not best then
     if not kept then return nil, "no plan keeps to the limit of time" end
