@@ -28,7 +28,7 @@ static const cnri_option net_options[] = {
     ROW(symbols, "--symbol", "NAME=VALUE", "bind a named dimension (repeatable)"),
     ROW(no_rewrite, "--no-rewrite", "NAME", "leave a rewrite out (repeatable)"),
     ROW(kernels, "--kernel", "NODE=NAME",
-        "have this kernel run a node, or all of an operator (repeatable)"),
+        "have this kernel run a node, or all of an operator; NODE@DEVICE: there alone (repeatable)"),
     ROW(policy, "--policy", "FILE",
         "have a file of Lua pick among the net's candidates: kernels, devices, shares"),
     ROW(policy_options, "--policy-option", "NAME=VALUE", "a setting of the policy (repeatable)"),

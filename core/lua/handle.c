@@ -72,7 +72,7 @@ const cnri_lua_key cnri_load_keys[] = {
     CNRI_OTHER("import: for the importer: { \"shape=3,224,224\" }", "string[]"),
     CNRI_FLAG("verify: false believes weights unread", options, verify),
     CNRI_TEXT("preset: how pictures are prepared: torchvision", options, load.preset),
-    CNRI_OTHER("kernels: what must run: { \"conv1=NAME\" }", "string[]"),
+    CNRI_OTHER("kernels: what must run: { \"conv1=NAME\", \"conv@cpu=NAME\" }", "string[]"),
     CNRI_WHOLE("memory_limit: bytes that running may take", options, load.memory_limit, 1, 9e18),
     CNRI_TEXT("policy: a file of Lua that picks among candidates", options, load.policy),
     CNRI_OTHER("policy_options: its settings: { threshold = 1 }", "table<string, string|number>"),

@@ -1,23 +1,37 @@
 /* Node by node: has rows made, asks who has a say which is taken, and keeps it. */
 #include "core/plan/planner.h"
 
-/* The kernel that the options force under this name, or NULL. */
-static const char *forced_as(const cnri_planner *p, const char *name) {
-    const size_t n = strlen(name);
-    for (const char *const *k = p->options->kernels; k && *k; k++)
-        if (strncmp(*k, name, n) == 0 && (*k)[n] == '=') return *k + n + 1;
-    return NULL;
+/* The kernel that the options force under this name, on this device if they name it; or NULL. */
+static const char *forced_as(const cnri_planner *p, const char *name, const char *device) {
+    const size_t n = strlen(name), m = strlen(device);
+    const char *anywhere = NULL;
+    for (const char *const *k = p->options->kernels; k && *k; k++) {
+        const char *at = *k + n;
+        if (strncmp(*k, name, n) != 0) continue;
+        if (*at == '=' && !anywhere) anywhere = at + 1;
+        if (m && *at == '@' && strncmp(at + 1, device, m) == 0 && at[m + 1] == '=') return at + m + 2;
+    }
+    return anywhere;
+}
+
+static void force(const cnri_planner *p, cnri_question *q, const char *device) {
+    q->only = forced_as(p, cnri_node_name(p, q->node), device);
+    q->own = q->only != NULL;
+    if (!q->only) q->only = forced_as(p, p->graph->nodes.at[q->node]->view.desc->name, device);
 }
 
 cnri_question cnri_question_of(const cnri_planner *p, int32_t node, int32_t axis) {
     const cnri_node *n = p->graph->nodes.at[node];
     cnri_question q = {.node = node, .axis = axis, .untimed = p->options->deterministic};
-    q.only = forced_as(p, cnri_node_name(p, q.node));
-    q.own = q.only != NULL;
-    if (!q.only) q.only = forced_as(p, n->view.desc->name);
+    force(p, &q, "");
     for (int32_t i = 0; i < n->view.n_inputs; i++)
         if (n->view.inputs[i] && (n->view.inputs[i]->flags & CNR_TENSOR_DYNAMIC)) q.dynamic = true;
     return q;
+}
+
+void cnri_question_on(const cnri_planner *p, cnri_question *q, int32_t device) {
+    q->device = device;
+    force(p, q, p->plan->devices[device]->name);
 }
 
 /* Row `i` of those that were made becomes the part's; what is its own stays. */
@@ -53,7 +67,8 @@ static const cnri_candidate *answer_of(const cnri_planner *p, int32_t node, int3
 static cnr_status choose_part(cnri_planner *p, cnri_pick *pick, cnri_question *q,
                               cnri_candidate *part, cnr_error *err) {
     q->answer = answer_of(p, q->node, part->device);
-    for (q->device = part->device;;) {
+    for (int32_t device = part->device;;) {
+        cnri_question_on(p, q, device);
         char key[CNRI_TUNING_KEY] = "";
         const cnri_rule *rule = cnri_rule_for(q);
         cnr_status status = cnri_tuning_begin(p, &pick->chain, q, key, err);
@@ -73,7 +88,7 @@ static cnr_status choose_part(cnri_planner *p, cnri_pick *pick, cnri_question *q
             strcmp(q->only, cnri_reference_name) != 0)
             return not_as_forced(p, q, err);
         if (cnri_is_host(p->plan->devices[q->device])) return none_takes(p, q, err);
-        if ((status = cnri_plan_host(p, &q->device, err)) != CNR_OK) return status;
+        if ((status = cnri_plan_host(p, &device, err)) != CNR_OK) return status;
     }
 }
 

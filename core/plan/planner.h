@@ -207,6 +207,7 @@ void cnri_plan_unplace(cnr_plan *plan);
 
 /* choose.c: may be called again, once what was chosen is dropped */
 cnri_question cnri_question_of(const cnri_planner *p, int32_t node, int32_t axis);
+void cnri_question_on(const cnri_planner *p, cnri_question *q, int32_t device); /* asked of that one */
 void cnri_choices_drop(cnri_planner *p);
 cnr_status cnri_plan_choose(cnri_planner *p, cnr_error *err);
 

@@ -235,8 +235,9 @@ static cnr_status rows_of(tabling *g, int32_t node, cnr_error *err) {
     if (q.dynamic) q.cap = 0;
     g->node = node;
     g->t->nodes.at[node].first = g->t->rows.n;
-    for (q.device = 0; q.device < p->plan->n_devices && !status; q.device++) {
+    for (int32_t d = 0; d < p->plan->n_devices && !status; d++) {
         const int32_t first = g->t->rows.n;
+        cnri_question_on(p, &q, d);
         status = rows_on(g, chain, &q, err);
         scale_guesses(g->t, first);
     }

@@ -172,22 +172,23 @@ static bool has_kernel(const cnr_op *op, const char *name) {
     return strcmp(name, "reference") == 0;
 }
 
-static cnr_status check_kernel(const cnr_graph *g, const char *word, cnr_error *err) {
-    const char *equals = strchr(word, '=');
-    if (!equals || equals == word || !equals[1])
-        return cnri_fail(err, CNR_E_ARG, word, "want NODE=KERNEL or OPERATOR=KERNEL");
-    const size_t length = (size_t)(equals - word);
+static bool is_name(const char *name, const char *text, size_t length) {
+    return name && strlen(name) == length && strncmp(name, text, length) == 0;
+}
+
+/* Whether the net has the node or operator, and that has the kernel. */
+static cnr_status look_for(const cnr_graph *g, const char *word, size_t length, const char *kernel,
+                           cnr_error *err) {
     CNRI_VEC(const char *) names = {0};
     bool there = false, good = false;
     for (int32_t i = 0; i < g->nodes.n && !good; i++) {
         const char *const both[] = {g->nodes.at[i]->name, g->nodes.at[i]->view.desc->name};
         for (int k = 0; k < 2; k++) {
             const char **slot = both[k] ? cnri_push(&names) : NULL;
-            if (!slot) continue;
-            *slot = both[k];
-            if (strlen(both[k]) != length || strncmp(both[k], word, length) != 0) continue;
+            if (slot) *slot = both[k];
+            if (!is_name(both[k], word, length)) continue;
             there = true;
-            good = good || has_kernel(g->nodes.at[i]->view.desc, equals + 1);
+            good = good || has_kernel(g->nodes.at[i]->view.desc, kernel);
         }
     }
     char key[256];
@@ -199,8 +200,26 @@ static cnr_status check_kernel(const cnr_graph *g, const char *word, cnr_error *
                            key, near ? "; did you mean " : "", near ? near : "");
     else if (!good)
         status = cnri_fail(err, CNR_E_NOT_FOUND, word, "no kernel \"%s\" is there for it: see "
-                           "cnnrun ops", equals + 1);
+                           "cnnrun ops", kernel);
     cnri_vec_free(&names);
+    return status;
+}
+
+/* NODE=KERNEL, or NODE@DEVICE=KERNEL; names of nodes may hold an @, too. */
+static cnr_status check_kernel(const cnr_model *m, const char *word, cnr_error *err) {
+    const char *equals = strchr(word, '='), *at = equals;
+    if (!equals || equals == word || !equals[1])
+        return cnri_fail(err, CNR_E_ARG, word, "want NODE=KERNEL, OPERATOR=KERNEL or NODE@DEVICE=KERNEL");
+    while (at > word && *at != '@') at--;
+    bool whole = at == word;
+    for (int32_t i = 0; i < m->graph->nodes.n; i++)
+        whole = whole || is_name(m->graph->nodes.at[i]->name, word, (size_t)(equals - word));
+    cnr_status status = look_for(m->graph, word, (size_t)((whole ? equals : at) - word), equals + 1, err);
+    if (status || whole) return status;
+    const cnri_device *found;
+    char *device = cnri_format("%.*s", (int)(equals - at - 1), at + 1);
+    status = device ? cnri_device_find(&m->rt->devices, device, &found, err) : no_memory(err);
+    cnri_free(device);
     return status;
 }
 
@@ -228,7 +247,7 @@ static cnr_status open_policy(const cnr_model *m, const cnr_load_options *o, cnr
 static cnr_status fill(cnr_model *m, const cnr_load_options *o, cnr_error *err) {
     cnri_plan_options options = {0};
     for (const char *const *k = o ? o->kernels : NULL; k && *k; k++) {
-        const cnr_status status = check_kernel(m->graph, *k, err);
+        const cnr_status status = check_kernel(m, *k, err);
         if (status) return status;
     }
     if (o) {

@@ -1,19 +1,18 @@
 -- Whether the parts of a divided layer run at once: one convolution on each of two devices alone and divided
--- between them by their speeds, by turns. For an even match give each a core and a plain kernel:
+-- between them by their speeds, by turns. For an even match give each a core and a scalar kernel:
 --
---   CNNRUN_CPU_ISA=avx2 POCL_MAX_PTHREAD_COUNT=1 \
---       cnnrun --threads 1 scripts/bench/split.lua --kernel cpu=conv_f32_gemm
+--   CNNRUN_CPU_ISA=generic POCL_MAX_PTHREAD_COUNT=1 POCL_WORK_GROUP_METHOD=loops cnnrun --threads 1 \
+--       scripts/bench/split.lua --kernel cpu=conv_f32_gemm --kernel opencl:0=conv_f32_plain
 --
--- --kernel DEVICE=NAME is for the device alone, where the whole layer would get a kernel that computes no parts.
+-- --kernel DEVICE=NAME is for that device, alone and in parts.
 local c = require "cnnrun"
 local args = require "lib.args"
 local json = require "lib.json"
 
 local function net_of(o, place)
-  local kernel = o.forced[place]
   return c.load(c.net { name = "layer", input = { "x", shape = { 1, 64, o.side, o.side } },
                         c.conv2d { "conv", out = o.out, kernel = 3, pad = 1, place = place } },
-                { weights = "random:1", device = o.names[1], kernels = kernel and { "conv=" .. kernel } or nil })
+                { weights = "random:1", device = o.names[1], kernels = o.forced })
 end
 
 -- The least ms of each, by turns.
@@ -31,7 +30,7 @@ local function work(o)
   for _, word in ipairs(o.kernel or {}) do
     local device, kernel = word:match "^(.-)=(.+)$"
     if not device then error("--kernel: want DEVICE=NAME", 0) end
-    o.forced[device] = kernel
+    table.insert(o.forced, "conv@" .. device .. "=" .. kernel)
   end
   for name in (o.devices or "cpu,opencl:0"):gmatch "[^,]+" do o.names[#o.names + 1] = name end
   if #o.names ~= 2 then error("--devices: want two names", 0) end
@@ -49,7 +48,7 @@ end
 
 return function(words)
   return args.main(words, { usage = "split.lua [options]", about = "A layer on two devices alone, and divided between them.",
-    flags = { { "--devices NAMES", "two, with a comma between (cpu,opencl:0)" }, { "--kernel WORD", "DEVICE=NAME: that a device alone is to use (repeatable)", many = true },
+    flags = { { "--devices NAMES", "two, with a comma between (cpu,opencl:0)" }, { "--kernel WORD", "DEVICE=NAME: that the device is to use (repeatable)", many = true },
               { "--out COUNT", "maps of the layer (128)" },
               { "--side COUNT", "its picture's (56)" }, { "--rounds COUNT", "turns (15)" }, { "--json", "an object" } } }, work)
 end

@@ -64,8 +64,8 @@ typedef struct cnr_load_options {
     /* (since 1.2) 1: weights of a .cnr are believed; else their digests are compared when the data
      * is first read, and damage is CNR_E_FORMAT */
     int32_t no_verify;
-    /* (since 1.2) "NODE=KERNEL" or "OPERATOR=KERNEL", NULL-terminated: what must run there
-     * ("reference": the operator's own); NULL: none */
+    /* (since 1.2) "NODE=KERNEL" or "OPERATOR=KERNEL", NULL-terminated: what must run there, with
+     * "@DEVICE" before the "=" on that device alone ("reference": the operator's own); NULL: none */
     const char *const *kernels;
     /* (since 1.2) most bytes of host memory that a session and its batch may take: activations, inputs,
      * outputs; more is CNR_E_LIMIT before any is. 0: three quarters of what the process may have */
