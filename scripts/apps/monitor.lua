@@ -114,6 +114,7 @@ local function watch(options)
     end
     local at = frame.seconds or frame.now
     local new, gone = watcher:track(found, at)
+    switches:point(frame.picture)
     local fps, load = paced(frame)
     local state = measured:state(frame.now, { fps = fps, load = load, inference = frame.took,
       latency = frame.now - frame.came, governor = switches.governor, policy = switches.policy })
@@ -124,7 +125,7 @@ local function watch(options)
     end
     watcher:tell(frame, found, new, gone, at, options)
     if out or page and page:wanted() == 1 then
-      local drawn = watcher:draw(frame.picture, found, draw.status(status_of(state)))
+      local drawn = watcher:draw(frame.picture, found, switches:over(draw.status(status_of(state))))
       if out then worker:write(out, drawn, { time = frame.seconds }) end
       if page then worker:call(page, "picture", drawn) end
       worker:send()

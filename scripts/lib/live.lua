@@ -1,6 +1,7 @@
 -- A monitor's outside: the page with its switches, and the script that hears of each frame.
 local c = require "cnnrun"
 local json = require "lib.json"
+local pointed = require "lib.pointed"
 local M = {}
 
 -- ---- the page ----
@@ -34,7 +35,8 @@ end
 
 function M.switches(watcher, options)
   local self = setmetatable({ watcher = watcher, governors = with(M.governors, options.governor),
-                              policies = with(M.policies, options.place), events = {}, pending = {}, told = -1 }, Switches)
+                              policies = with(M.policies, options.place), events = {}, pending = {}, told = -1,
+                              pointed = options.page and pointed.new() }, Switches)
   if options.place then self:note(self:place(options.place)) end
   if options.governor then self:note(self:govern(options.governor)) end
   return self
@@ -119,6 +121,10 @@ local setters = {
     if not is_one(self.policies, value) then error("policy: none of the choices", 0) end
     return self:place(value)
   end,
+  follow = function(self, value) -- what comes of it is told with the next frame
+    if not self.pointed then error("the plugin object-tld is missing", 0) end
+    self.pointed:ask(value)
+  end,
 }
 
 -- What was asked for on the page: a line of JSON each.
@@ -158,6 +164,15 @@ function Switches:send()
   self.page:tell(json.encode(self.shown, 6))
 end
 
+-- A frame for what was pointed at on the page.
+function Switches:point(picture)
+  local news = self.pointed and self.pointed:frame(picture)
+  if news then self:note("follow: " .. news) end
+end
+
+-- What is drawn over what was found.
+function Switches:over(more) return self.pointed and self.pointed:over(more) or more end
+
 -- Has the feed run the net for pictures of that shape; gives the input's size. Nets that are several
 -- run in the script.
 function Switches:through(watcher, picture, shape, key)
@@ -182,7 +197,7 @@ function Switches:show(page, frame, state, found, source, events)
   state.seconds, state.width, state.height, state.app = frame.seconds, shape[2], shape[1], self.watcher.kind
   state.threshold, state.governors, state.policies = self.watcher.finder.score, self.governors, self.policies
   state.governor, state.policy, state.placed = self.governor or "none", self.policy or "none", self.placed
-  state.now = frame.now
+  state.now, state.follow = frame.now, self.pointed and self.pointed:state()
   self.page, self.shown = page, state
   self:send()
 end

@@ -382,3 +382,19 @@ with tempfile.TemporaryDirectory() as folder:
                         "--weights", "random:1", "-o", path], check=True)
         with open(path, "rb") as file:
             put(road, name, file.read())
+
+# ---- a tracker's model, behind options and alone: small ferns, few patches ----
+SETTINGS = ["ferns=2", "comparisons=5", "positives=3", "negatives=4", "warps_first=2", "warps=1"]
+with tempfile.TemporaryDirectory() as folder:
+    pixels = bytes((i * 2654435761 & 0xFFFFFFFF) >> 24 for i in range(64 * 48))
+    for i in (1, 2):
+        with open(os.path.join(folder, "%d.pgm" % i), "wb") as frame:
+            frame.write(b"P5 64 48 255\n" + pixels)
+    model = os.path.join(folder, "model")
+    subprocess.run([os.path.join(build, "cnnrun"), "track", os.path.join(folder, "*.pgm"), "-q", "--box",
+                    "8,8,24,24", "--save", model] + [w for s in SETTINGS for w in ("--set", s)],
+                   check=True, stdout=subprocess.DEVNULL)
+    with open(model, "rb") as file:
+        saved = file.read()
+    put("object-tld", "model", saved)
+    put("object-tld", "options.pair", pair("\n".join(SETTINGS + ["box=8,8,24,24"]).encode(), saved))

@@ -1,8 +1,9 @@
 /* Roads: the ways that hostile bytes take into the program. Fuzz targets, the replay of what they
  * found, and damaged models all go by here.
  *
- * A road is named "import-NAME" or "source-NAME" for each registered importer and source, so that
- * new ones are covered as they come; and "load" (whatever the content says), "weights" (the same, for
+ * A road is named "import-NAME" or "source-NAME" for each registered importer and source, and
+ * "object-NAME" for each object that loads what it saved, so that new ones are covered as they come;
+ * and "load" (whatever the content says), "weights" (the same, for
  * a net in Lua), "native" (.cnr), "plan-cache", "lua" and "schema" (attributes).
  *
  * Bytes are one file, or two when they begin with "PAIR" and a little-endian u32: the length of the
@@ -332,6 +333,68 @@ static int roads_schema(const uint8_t *data, size_t n) {
     return 1;
 }
 
+/* ---- objects: options ("name=value" a line), then what was saved; or the latter alone ---- */
+
+/* One call; what it gives is not looked at. Whether it went well. */
+static int roads_call(cnr_instance *o, const char *method, const cnr_tensor *const *in, int32_t n) {
+    cnr_error err = CNR_ERROR_INIT;
+    const cnr_status status = cnr_object_call(o, method, in, n, NULL, 0, &err);
+    return status ? roads_refused(status, &err) : 1;
+}
+
+/* A picture goes through it, from where it is told to look on. */
+static void roads_show(cnr_instance *o, double *box) {
+    enum { W = 64, H = 48 };
+    static uint8_t pixels[H * W];
+    for (uint32_t i = 0; i < H * W; i++) pixels[i] = (uint8_t)(i * 2654435761u >> 24);
+    const cnr_tensor picture = {.size = sizeof picture, .dtype = CNR_u8, .rank = 3, .dim = {H, W, 1},
+                                .data = pixels, .bytes = sizeof pixels};
+    const cnr_tensor where = {.size = sizeof where, .dtype = CNR_f64, .rank = 1, .dim = {4},
+                              .data = box, .bytes = 4 * sizeof *box};
+    const cnr_tensor *const both[] = {&picture, &where};
+    for (int i = 0; i < 2; i++) roads_call(o, "track", both, 1);
+    roads_call(o, "place", both, 2);
+    roads_call(o, "track", both, 1);
+    if (roads_call(o, "init", both, 2)) roads_call(o, "track", both, 1);
+}
+
+static int roads_object(const cnr_object *object, const uint8_t *data, size_t n) {
+    enum { MOST = 12 };
+    char text[512] = "";
+    const char *options[MOST + 1] = {NULL};
+    double box[4] = {8, 8, 24, 24};
+    int32_t many = 0;
+    if (n >= 8 && memcmp(data, "PAIR", 4) == 0) {
+        const size_t told = (size_t)data[4] | (size_t)data[5] << 8, most = n - 8;
+        const size_t length = told < most ? told : most;
+        memcpy(text, data + 8, length < sizeof text - 1 ? length : sizeof text - 1);
+        data += 8 + length;
+        n -= 8 + length;
+    }
+    for (char *rest = text, *line; many < MOST && (line = strsep(&rest, "\n"));) {
+        if (sscanf(line, "box=%lf,%lf,%lf,%lf", &box[0], &box[1], &box[2], &box[3]) > 0) continue;
+        if (*line) options[many++] = line;
+    }
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_instance *o = NULL;
+    const cnr_status status = cnr_object_make(roads.rt, object->name, options, &o, &err);
+    if (status) return roads_refused(status, &err);
+    const cnr_tensor saved = {.size = sizeof saved, .dtype = CNR_u8, .rank = 1, .dim = {(int64_t)n},
+                              .data = (void *)(uintptr_t)data, .bytes = n};
+    const cnr_tensor *const in[] = {&saved};
+    const int good = roads_call(o, "load", in, 1);
+    roads_show(o, box);
+    roads_call(o, "save", NULL, 0);
+    cnr_object_free(o);
+    return good;
+}
+
+static int roads_loads(const cnr_object *object) {
+    for (int32_t i = 0; object && i < object->n_methods; i++)
+        if (strncmp(object->methods[i], "load(", 5) == 0) return 1;
+    return 0;
+}
+
 /* ---- by name ---- */
 
 /* 1: taken; 0: refused (roads.why); -1: no such road here. */
@@ -344,6 +407,10 @@ ROADS_UNUSED int roads_run(const char *name, const uint8_t *data, size_t n) {
     if (strncmp(name, "source-", 7) == 0) {
         const cnr_source *source = cnri_find(CNR_KIND_SOURCE, name + 7);
         return source ? roads_source(source, data, n) : -1;
+    }
+    if (strncmp(name, "object-", 7) == 0) {
+        const cnr_object *object = cnri_find(CNR_KIND_OBJECT, name + 7);
+        return roads_loads(object) ? roads_object(object, data, n) : -1;
     }
     if (strcmp(name, "load") == 0)
         return roads_load(data, n, roads.name ? roads.name : "model", NULL);
@@ -360,6 +427,10 @@ ROADS_UNUSED void roads_list(FILE *to) {
                 cnri_item_name(CNR_KIND_IMPORTER, cnri_at(CNR_KIND_IMPORTER, i)));
     for (int32_t i = 0; i < cnri_count(CNR_KIND_SOURCE); i++)
         fprintf(to, "source-%s\n", cnri_item_name(CNR_KIND_SOURCE, cnri_at(CNR_KIND_SOURCE, i)));
+    for (int32_t i = 0; i < cnri_count(CNR_KIND_OBJECT); i++) {
+        const cnr_object *object = cnri_at(CNR_KIND_OBJECT, i);
+        if (roads_loads(object)) fprintf(to, "object-%s\n", object->name);
+    }
     fprintf(to, "lua\nnative\nplan-cache\nschema\nweights\n");
 }
 

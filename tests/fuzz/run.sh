@@ -1,5 +1,5 @@
 #!/bin/sh
-# Fuzzes every road (importers, sources, .cnr, Lua, attributes).
+# Fuzzes every road (importers, sources, objects that load, .cnr, Lua, attributes).
 #     run.sh [SECONDS a road (3)] [ROAD...]
 # Builds with clang in build-fuzz. What is found lies in build-fuzz/found/ROAD; the fixed ones
 # belong into tests/fuzz/cases/ROAD, which an ordinary test replays.
@@ -16,7 +16,7 @@ cmake -S . -B "$build" -G Ninja -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=cl
     -DCNNRUN_FUZZ=ON -DCNNRUN_SANITIZE=address,undefined >/dev/null
 # No devices: microkernels take minutes to build with counters, and no road runs a kernel.
 plugins=$(ninja -C "$build" -t targets all |
-    sed -n 's/^\(plugins\/\(import\|source\|ops\|sparse\)-[a-z0-9-]*\.so\):.*/\1/p')
+    sed -n 's/^\(plugins\/\(import\|source\|ops\|sparse\|object\)-[a-z0-9-]*\.so\):.*/\1/p')
 ninja -C "$build" fuzz_road $plugins >/dev/null
 shared=${CNNRUN_SHARED:-../shared}/data
 failed=0

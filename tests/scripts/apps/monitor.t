@@ -152,6 +152,26 @@ SKIP: {
         last if $refused = $get->('/state.json') =~ /governor: none of the choices/;
     }
     ok($refused, 'what is no choice is refused, and told');
+  SKIP: {
+        skip 'object-tld was not built', 6 unless -e "$build/plugins/object-tld.so";
+        my $until = sub {
+            my ($wish, $what) = @_;
+            $set->(qq({"follow":$wish}), "Authorization: Bearer abcdefgh\n");
+            my $state = '';
+            for (1 .. 50) {
+                last if ($state) = $get->('/state.json') =~ /\r\n\r\n(\{.*$what.*\})/s;
+                sleep 0.2;
+            }
+            return $state ? decode_json($state) : {};
+        };
+        is($state->{follow}, JSON::PP::false, 'nothing is followed');
+        ok($until->('[1,2,"x"]', 'follow: want \[x, y')->{frame}, 'what is no box is told');
+        ok($until->('[5000,5,30,30]', 'want x, y.*320 x 240')->{frame}, 'so is one outside the picture');
+        my $seen = $until->('[40,30,90,70]', '"follow":\{')->{follow};
+        ok($seen->{lost} || @{$seen->{box}} == 4 && $seen->{confidence} > 0, 'a box is followed, or lost');
+        is($until->('false', 'nothing any more')->{follow}, JSON::PP::false, 'until it is enough');
+        ok($until->('"all"', 'follow: want \[x, y, width, height\], or false')->{frame}, 'a text is no box');
+    }
     # many who say nothing, and two who read slowly
     my @silent = map { IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port, Timeout => 1) } 1 .. 100;
     my $before = -s "$dir/lines";
