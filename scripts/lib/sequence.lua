@@ -9,6 +9,14 @@ local M = {}
 
 local files = { { "gt.txt", true }, { "groundtruth_rect.txt", false }, { "groundtruth.txt", false } }
 
+-- As drawn, with sides that can be seen.
+local function is_box(b)
+  for i = 1, 4 do
+    if not b[i] or not (math.abs(b[i]) < 1e9) then return false end
+  end
+  return b[3] > 0 and b[4] > 0
+end
+
 ---The boxes { x, y, w, h } of a folder, false where the object is out of view; nil: it has none.
 ---@param folder string
 ---@return table[]?
@@ -20,9 +28,9 @@ function M.truth(folder)
       for line in c.text(path):gmatch("[^\r\n]+") do
         local v = {}
         for word in line:gmatch("[^,;%s]+") do v[#v + 1] = tonumber(word) or 0 / 0 end
-        local box = { v[1], v[2], file[2] and v[3] - v[1] or v[3], file[2] and v[4] - v[2] or v[4] }
-        local seen = #v >= 4 and box[3] == box[3] and box[3] > 0 and box[4] > 0 and box[1] == box[1]
-        boxes[#boxes + 1] = seen and box or false
+        local box = { v[1], v[2], v[3], v[4] }
+        if file[2] and #v >= 4 then box[3], box[4] = v[3] - v[1], v[4] - v[2] end
+        boxes[#boxes + 1] = is_box(box) and box or false
       end
       return boxes
     end

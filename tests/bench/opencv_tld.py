@@ -1,17 +1,21 @@
 #!/usr/bin/env python3
 """A frame's time and F at overlap .25: cnnrun track beside OpenCV's legacy TLD, on one core, frame by frame.
 
-Wants opencv-contrib-python (a virtual environment will do). OpenCV's tracker tells no stages, so only
-whole frames stand beside each other; ours by stage are in times.csv of scripts/bench/track.lua.
+Wants opencv-contrib-python (a virtual environment will do). OpenCV's tracker tells no stages. With --stages
+those that it is made of are run alone: what is made of a picture once (grey, blur, pyramid, integral
+images), its median flow (the tracker of that name, which its TLD has inside), and for detector and learning
+what TLD takes beyond the flow.
 
-    python3 tests/bench/opencv_tld.py build/cnnrun DIR... [--frames N] [--seed N]
+    python3 tests/bench/opencv_tld.py build/cnnrun DIR... [--stages] [--frames N] [--seed N]
 """
 import argparse
+import csv
 import glob
 import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 
 import cv2
@@ -40,11 +44,14 @@ def score(boxes, truth):
     return 2 * right / max(1, said + seen)
 
 
-def opencv(folder, first, n):
-    cv2.setNumThreads(1)
-    tracker, boxes, times = cv2.legacy.TrackerTLD_create(), [], []
+def frames_of(folder, n):
     for i, path in enumerate(sorted(glob.glob(folder + "/*.jpg"))[:n]):
-        frame = cv2.imread(path)
+        yield i, cv2.imread(path)
+
+
+def opencv(tracker, folder, first, n):
+    boxes, times = [], []
+    for i, frame in frames_of(folder, n):
         begun = time.perf_counter()
         if i == 0:
             tracker.init(frame, tuple(int(v) for v in first))
@@ -68,18 +75,56 @@ def ours(program, folder, first, n, seed):
     return ([tuple(r["box"]) if r["box"] else None for r in rows], sorted(r["ms"] for r in rows if "ms" in r))
 
 
+def once_a_picture(folder, n):
+    """The median of what is made of each picture, as the tracker needs it."""
+    times = []
+    for _, frame in frames_of(folder, n):
+        begun = time.perf_counter()
+        grey = cv2.cvtColor(frame, cv2.COLOR_BGR2GRAY)
+        cv2.GaussianBlur(grey, (0, 0), 2)
+        cv2.buildOpticalFlowPyramid(grey, (9, 9), 5, withDerivatives=False)
+        cv2.integral2(grey)
+        times.append(1000 * (time.perf_counter() - begun))
+    return middle(sorted(times))
+
+
+def middle(times):
+    return times[len(times) // 2] if times else float("nan")
+
+
+def stages(program, folder, first, n):
+    script = os.path.join(os.path.dirname(__file__), "../../scripts/bench/track.lua")
+    with tempfile.TemporaryDirectory() as out:
+        subprocess.run([program, script, "-o", out, folder, "--seeds", "1", "-q"], check=True, capture_output=True)
+        with open(os.path.join(out, "times.csv"), encoding="ascii") as lines:
+            row = {k: v if k in ("sequence", "size") else float(v) for k, v in next(csv.DictReader(lines)).items()}
+    flow = middle(opencv(cv2.legacy.TrackerMedianFlow_create(), folder, first, n)[1])
+    whole = middle(opencv(cv2.legacy.TrackerTLD_create(), folder, first, n)[1])
+    rows = (("once a picture", row["view"], once_a_picture(folder, n)), ("median flow", row["flow"], flow),
+            ("detector, learning", row["detector"] + row["learning"], whole - flow), ("all", row["all"], whole))
+    print(f"{row['sequence']}, {row['size']}, ms     {'cnnrun':>8} {'OpenCV':>8} {'times':>6}")
+    for name, mine, theirs in rows:
+        print(f"  {name:22} {mine:8.3f} {theirs:8.3f} {theirs / mine:6.1f}")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
     parser.add_argument("folders", nargs="+")
     parser.add_argument("--frames", type=int, default=100000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--stages", action="store_true")
     args = parser.parse_args()
+    cv2.setNumThreads(1)
+    for folder in args.folders if args.stages else ():
+        stages(args.program, folder, truth_of(folder)[0], args.frames)
+    if args.stages:
+        return
     print(f"{'sequence':16} {'who':8} {'median ms':>10} {'p95 ms':>8} {'F':>6}")
     for folder in args.folders:
         truth = truth_of(folder)
         for who, (boxes, times) in (("cnnrun", ours(args.program, folder, truth[0], args.frames, args.seed)),
-                                    ("OpenCV", opencv(folder, truth[0], args.frames))):
+                                    ("OpenCV", opencv(cv2.legacy.TrackerTLD_create(), folder, truth[0], args.frames))):
             print(f"{os.path.basename(folder.rstrip('/')):16} {who:8} {times[len(times) // 2]:10.2f} "
                   f"{times[len(times) * 95 // 100]:8.2f} {score(boxes, truth):6.3f}")
 

@@ -1,4 +1,5 @@
 -- lib.sequence, told as TAP by sequence.t: measures worked out by hand; args[1] is a folder with gt.txt.
+local c = require "cnnrun"
 local sequence = require "lib.sequence"
 
 local n = 0
@@ -29,5 +30,26 @@ return function(args)
   is(j.distances[1], 1 / 3, "so are the middles")
   is(sequence.judge({ { 10, 20, 30, 40 }, { 10, 20, 30, 40 } }, { truth[1], truth[1] }).absent, nil,
      "never out of view: nothing to say of it")
+  -- files of no kind: pieces of lines, numbers out of all bounds, bytes
+  local pieces = { "10,20,40,60", "NaN", "nan", "inf", "1e999", "-", "0x10", ",", ",,", "\n", "\r\n", " ", "\t", ";", "\0", "\255",
+                   "5", "1e308", "-1e308", "x", "10 20 30 40" }
+  local state, wrong = 1, nil
+  local function draw(most)
+    state = (state * 1103515245 + 12345) % 2147483648
+    return state // 65536 % most + 1
+  end
+  for _ = 1, 300 do
+    local text = {}
+    for i = 1, draw(40) do text[i] = pieces[draw(#pieces)] end
+    text = table.concat(text)
+    c.write(args[1] .. "/hostile/groundtruth.txt", text)
+    local good, boxes = pcall(sequence.truth, args[1] .. "/hostile")
+    for _, b in ipairs(good and boxes or {}) do
+      good = good and (b == false or b[3] > 0 and b[4] > 0 and math.abs(b[1]) < 1e9 and math.abs(b[2]) < 1e9)
+    end
+    if good then good = pcall(sequence.judge, boxes, boxes) end
+    if not good then wrong = wrong or ("%q"):format(text) end
+  end
+  is(wrong, nil, "a file of no kind gives boxes that can be drawn, or none")
   print("1.." .. n)
 end
