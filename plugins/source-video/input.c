@@ -5,13 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PIECE = 1 << 16, PATIENCE_S = 10 };
+enum { PIECE = 1 << 16 };
 
 cnr_status vid_fail(cnr_error *err, const char *where, const char *what, int code) {
     char text[AV_ERROR_MAX_STRING_SIZE];
     if (code == AVERROR(ENOMEM)) return vid_host->fail(err, CNR_E_MEMORY, where, "out of memory");
     if (code == AVERROR_EXIT)
-        return vid_host->fail(err, CNR_E_IO, where, "%s: nothing came in %d seconds", what, PATIENCE_S);
+        return vid_host->fail(err, CNR_E_IO, where, "%s: nothing came in %d seconds", what, (int)VID_PATIENCE_S);
     av_strerror(code, text, sizeof text);
     return vid_host->fail(err, code == AVERROR(ENOENT) ? CNR_E_NOT_FOUND
                                : code == AVERROR_INVALIDDATA || code == AVERROR_EOF ? CNR_E_FORMAT
@@ -80,8 +80,14 @@ static place place_of(const char *spec, char device[32]) {
     return (place){spec, NULL, "", 1, 0, 0};
 }
 
+int vid_is_single(const char *spec) {
+    char device[32];
+    const place p = place_of(spec, device);
+    return p.is_live || strcmp(p.url, "pipe:0") == 0;
+}
+
 /* FFmpeg asks this while it waits. */
-static int gives_up(void *arg) {
+int vid_gives_up(void *arg) {
     vid_input *in = arg;
     const uint64_t until = atomic_load(&in->until);
     return atomic_load(&in->stopped) || (until && vid_host->now_ns() > until);
@@ -105,9 +111,10 @@ static cnr_status open_place(vid_input *in, const place *p, cnr_error *err) {
     in->is_network = p->is_network;
     in->format = avformat_alloc_context();
     if (!in->format) return vid_fail(err, in->spec, "", AVERROR(ENOMEM));
-    in->format->interrupt_callback = (AVIOInterruptCB){gives_up, in};
+    in->format->interrupt_callback = (AVIOInterruptCB){vid_gives_up, in};
+    if (p->device) in->format->flags |= AVFMT_FLAG_NONBLOCK; /* a camera that hangs is never asked whether it should stop */
     if (p->is_network || p->is_live)
-        atomic_store(&in->until, vid_host->now_ns() + (uint64_t)PATIENCE_S * 1000000000u);
+        atomic_store(&in->until, vid_host->now_ns() + (uint64_t)VID_PATIENCE_S * 1000000000u);
     if (p->device && !(kind = av_find_input_format(p->device)))
         return vid_host->fail(err, CNR_E_UNSUPPORTED, in->spec, "FFmpeg has no device '%s'", p->device);
     if (p->is_file) {
@@ -116,7 +123,7 @@ static cnr_status open_place(vid_input *in, const place *p, cnr_error *err) {
     }
     av_dict_set(&options, "protocol_whitelist", *p->protocols ? p->protocols : "none", 0);
     if (begins(p->url, "rtsp")) av_dict_set(&options, "rtsp_transport", "tcp", 0);
-    if (p->is_live) av_dict_set(&options, "fflags", "nobuffer", 0);
+    if (p->is_live) av_dict_set(&options, "fflags", "+nobuffer", 0);
     const int code = avformat_open_input(&in->format, p->is_file ? in->spec : p->url, kind, &options);
     av_dict_free(&options);
     if (code < 0) {

@@ -131,14 +131,12 @@ static void note_fault(reader *r, const char *what) {
 /* The next packet to the decoder; AVERROR_EOF: there is none. */
 static int feed(reader *r) {
     for (int tries = 0; tries < MOST_FAULTS; tries++) {
+        int code;
         if (r->in.is_network || r->in.is_live)
-            atomic_store(&r->in.until, vid_host->now_ns() + 10 * SECOND);
-        int code = av_read_frame(r->in.format, r->packet);
-        if (code == AVERROR(EAGAIN)) {
-            vid_host->wait_until(vid_host->now_ns() + SECOND / 500);
-            tries--;
-            if (atomic_load(&r->in.stopped)) return AVERROR_EXIT;
-            continue;
+            atomic_store(&r->in.until, vid_host->now_ns() + VID_PATIENCE_S * SECOND);
+        while ((code = av_read_frame(r->in.format, r->packet)) == AVERROR(EAGAIN)) { /* a device's */
+            if (vid_gives_up(&r->in)) return AVERROR_EXIT;
+            vid_host->wait_until(vid_host->now_ns() + SECOND / 1000);
         }
         if (code == AVERROR_INVALIDDATA) {
             note_fault(r, "broken data");

@@ -13,6 +13,7 @@ extern const cnr_host *vid_host;
 
 #define VID_NS AV_TIME_BASE_Q_NS
 #define AV_TIME_BASE_Q_NS ((AVRational){1, 1000000000})
+enum { VID_PATIENCE_S = 10 };
 #define VID_MAX_PIXELS (INT64_C(200) << 20)
 
 /* ---- input.c: what a spec stands for ---- */
@@ -31,6 +32,9 @@ typedef struct vid_input {
 
 cnr_status vid_input_open(vid_input *in, const char *spec, cnr_error *err);
 void vid_input_close(vid_input *in);
+int vid_gives_up(void *input); /* it was stopped, or nothing came in time */
+/* Whether it can't be read by two: a camera, a stream, standard input. */
+int vid_is_single(const char *spec);
 /* "PLACE: what: FFmpeg's words for code". */
 cnr_status vid_fail(cnr_error *err, const char *where, const char *what, int code);
 

@@ -72,6 +72,7 @@ cnr_status vid_write_open(const char *spec, void **state, cnr_error *err) {
 cnr_status vid_write_from(void *state, const char *spec, const cnr_choice *span, cnr_error *err) {
     writer *w = state;
     if (w->began) return vid_host->fail(err, CNR_E_STATE, w->spec, "pictures were written already");
+    if (vid_is_single(spec)) return CNR_OK; /* who reads it has it */
     const cnr_status status = vid_input_open(&w->sound.in, spec, err);
     if (status) return status;
     w->sound.span = *span;
