@@ -152,6 +152,7 @@ static int32_t hear(void *arg, int32_t kind, const void *of) {
     const bool untold = !a->err && tell(call, a, &err) != CNR_OK;
     h->told += !a->err;
     if (a->err || untold) call->code = cnri_complain(call, a->err ? a->err : &err);
+    if (!isnan(a->seconds)) fflush(stdout); /* of a camera the next may be long in coming */
     return untold;
 }
 

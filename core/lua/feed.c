@@ -137,6 +137,7 @@ static int next_frame(lua_State *L) {
     const feed *f = feed_at(L, 1);
     cnri_script *s = cnri_script_of(L);
     cnri_fed **held = cnri_lua_push_result(L, sizeof *held, free_fed);
+    if (cnri_feed_is_live(f->at)) fflush(stdout); /* what was told of the last one */
     const uint64_t left = cnri_script_leave();
     const cnr_status status = cnri_feed_next(f->at, s->cancelled, held, &err);
     cnri_script_return(L, left);

@@ -101,6 +101,7 @@ static bool push_picture(lua_State *L, cnri_lua_source *s, int64_t index, cnr_sa
     cnr_error err = CNR_ERROR_INIT;
     void **held = cnri_lua_push_holder(L);
     *sample = (cnr_sample){.size = sizeof *sample};
+    if (s->samples.info.is_live) fflush(stdout); /* what was told of the last one */
     const uint64_t left = cnri_script_leave();
     const cnr_status status = cnri_samples_read(&s->samples, index, sample, &err);
     cnri_script_return(L, left);

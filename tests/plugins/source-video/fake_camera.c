@@ -48,13 +48,13 @@ static uint64_t due_ns(uint64_t number) {
     return camera.begun_ns + (number + 1) * 1000000000u / number_of("FAKE_CAMERA_RATE", 30);
 }
 
-/* A grey that grows, and a bar that walks. */
+/* A grey that grows by 4 a frame, 50 times, and a bar that walks. */
 static void paint(uint8_t *at, uint64_t number) {
     memset(at, 128, BYTES);
     for (int y = 0; y < HEIGHT; y++)
         for (int x = 0; x < WIDTH; x++)
             at[(y * WIDTH + x) * 2] =
-                (uint8_t)((uint64_t)x / 16 == number % (WIDTH / 16) ? 235 : 16 + number % 100);
+                (uint8_t)((uint64_t)x / 16 == number % (WIDTH / 16) ? 235 : 16 + number % 50 * 4);
 }
 
 /* All that has happened up to now. */
