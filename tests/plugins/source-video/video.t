@@ -181,7 +181,10 @@ SKIP: {
         open STDOUT, '>', '/dev/null';
         exec "$build/cnnrun", 'classify', $net, $film, '-q', '-o', "$dir/stopped.mp4";
     }
-    sleep 2;
+    for (1 .. 300) { # until some of it is written
+        sleep 0.1;
+        last if grep { -s $_ > 50000 } glob "$dir/.*.cnnrun-tmp";
+    }
     kill 'INT', $pid;
     waitpid $pid, 0;
     my $n = @{ probe("$dir/stopped.mp4", 'v') };
