@@ -6,6 +6,6 @@ __kernel void channel_affine(__global const float *x, int x_at, __global const f
     const int at = begin + get_global_id(0);
     if (at >= end) return;
     const int c = at / inner % channels;
-    const float value = mad(x[x_at + at], table[table_at + c], table[table_at + channels + c]);
+    const float value = MAD(x[x_at + at], table[table_at + c], table[table_at + channels + c]);
     y[y_at + at] = chain(value, at CHAIN_PASS);
 }

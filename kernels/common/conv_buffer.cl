@@ -49,10 +49,10 @@ __kernel void conv_buffer(__global const float *x, int x_at, __global const floa
                 for (int kw = 0; kw < KW; kw++) {
                     const int i = iw0 + kw * DW;
                     const float4 k = tap[kw];
-                    a0 = mad(k, (float4)(LOAD(row, i)), a0);
-                    a1 = mad(k, (float4)(LOAD(row, i + SW)), a1);
-                    a2 = mad(k, (float4)(LOAD(row, i + 2 * SW)), a2);
-                    a3 = mad(k, (float4)(LOAD(row, i + 3 * SW)), a3);
+                    a0 = MAD(k, (float4)(LOAD(row, i)), a0);
+                    a1 = MAD(k, (float4)(LOAD(row, i + SW)), a1);
+                    a2 = MAD(k, (float4)(LOAD(row, i + 2 * SW)), a2);
+                    a3 = MAD(k, (float4)(LOAD(row, i + 3 * SW)), a3);
                 }
             }
         }

@@ -51,8 +51,8 @@ __kernel void conv_image(__global const float *x, int x_at, __read_only image2d_
                 for (int kw = 0; kw < KW; kw++) {
                     const int i = iw0 + kw * DW;
                     const float4 k = read_imagef(weight, nearest, (int2)(first + kw, block));
-                    a0 = mad(k, (float4)(LOAD(row, i)), a0);
-                    a1 = mad(k, (float4)(LOAD(row, i + apart)), a1);
+                    a0 = MAD(k, (float4)(LOAD(row, i)), a0);
+                    a1 = MAD(k, (float4)(LOAD(row, i + apart)), a1);
                 }
             }
         }

@@ -76,7 +76,7 @@ __kernel void conv_panel(__global const float *x, int x_at, __global const float
 #pragma unroll
                 for (int i = 0; i < MT; i++)
 #pragma unroll
-                    for (int j = 0; j < NV; j++) sum[i][j] = mad((vec)(w[i]), b[j], sum[i][j]);
+                    for (int j = 0; j < NV; j++) sum[i][j] = MAD((vec)(w[i]), b[j], sum[i][j]);
             }
     }
 #pragma unroll

@@ -25,7 +25,7 @@ __kernel void conv_plain(__global const float *x, int x_at, __global const float
                 __global const float *row = plane + (id * H + ih) * W;
                 for (int kw = 0; kw < KW; kw++) {
                     const int i = iw0 + kw * window.s8;
-                    if ((uint)i < (uint)W) sum = mad(row[i], tap[kw], sum);
+                    if ((uint)i < (uint)W) sum = MAD(row[i], tap[kw], sum);
                 }
             }
     const int to = ((n * M + m) * OD + od) * OH * OW + oh * OW + ow;

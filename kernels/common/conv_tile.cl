@@ -108,7 +108,7 @@ __kernel void conv_tile(__global const float *x, int x_at, __global const float4
 #pragma unroll
             for (int i = 0; i < TM; i++)
 #pragma unroll
-                for (int j = 0; j < TN / 4; j++) sum[i][j] = mad((float4)(a[i]), b[j], sum[i][j]);
+                for (int j = 0; j < TN / 4; j++) sum[i][j] = MAD((float4)(a[i]), b[j], sum[i][j]);
         }
         if (s + 1 < last) {
             STAGE(1 - now)

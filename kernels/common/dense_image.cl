@@ -32,11 +32,11 @@ __kernel void dense_image(__global const float *x, int x_at, __read_only image2d
 #endif
     for (int k = 0; k < K; k++) {
         const float4 w = WEIGHT(k);
-        a0 = mad(w, (float4)(ROW(0)), a0);
+        a0 = MAD(w, (float4)(ROW(0)), a0);
 #if ROWS == 4
-        a1 = mad(w, (float4)(ROW(1)), a1);
-        a2 = mad(w, (float4)(ROW(2)), a2);
-        a3 = mad(w, (float4)(ROW(3)), a3);
+        a1 = MAD(w, (float4)(ROW(1)), a1);
+        a2 = MAD(w, (float4)(ROW(2)), a2);
+        a3 = MAD(w, (float4)(ROW(3)), a3);
 #endif
     }
     STORE4(0, a0)

@@ -33,10 +33,10 @@ __kernel void depthwise(__global const float *x, int x_at, __global const float 
             for (int kw = 0; kw < KW; kw++) {
                 const int i = ow * SW - shape.sd + kw * DW;
                 const float k = tap[(kd * KH + kh) * KW + kw];
-                a0 = mad(k, LOAD(row, i), a0);
-                a1 = mad(k, LOAD(row, i + SW), a1);
-                a2 = mad(k, LOAD(row, i + 2 * SW), a2);
-                a3 = mad(k, LOAD(row, i + 3 * SW), a3);
+                a0 = MAD(k, LOAD(row, i), a0);
+                a1 = MAD(k, LOAD(row, i + SW), a1);
+                a2 = MAD(k, LOAD(row, i + 2 * SW), a2);
+                a3 = MAD(k, LOAD(row, i + 3 * SW), a3);
             }
         }
     }

@@ -53,7 +53,7 @@ __kernel void gemv(__global const float *x, int x_at, __global const float *weig
         for (int i = 0; i < OUT; i++) {
             const vec m = *(__global const vec *)(w[i] + k);
 #pragma unroll
-            for (int r = 0; r < SAMPLES; r++) sum[i][r] = mad(m, q[r], sum[i][r]);
+            for (int r = 0; r < SAMPLES; r++) sum[i][r] = MAD(m, q[r], sum[i][r]);
         }
     }
 #if LINE > 1
@@ -64,7 +64,7 @@ __kernel void gemv(__global const float *x, int x_at, __global const float *weig
 #pragma unroll
         for (int r = 0; r < SAMPLES; r++) {
             float one = level(sum[i][r]);
-            for (int k = whole + id; k < K; k += LINE) one = mad(w[i][k], v[r][k], one);
+            for (int k = whole + id; k < K; k += LINE) one = MAD(w[i][k], v[r][k], one);
 #if LINE > 1
             part[i * SAMPLES + r][id] = one;
         }

@@ -10,9 +10,9 @@ __kernel void lrn(__global const float *x, int x_at, __global float *y, int y_at
     const int last = min(channels - 1, c + above);
     float sum = 0.0f;
     for (int k = max(0, c - below); k <= last; k++)
-        sum = mad(from[k * inner], from[k * inner], sum);
+        sum = MAD(from[k * inner], from[k * inner], sum);
     const int to = (n * channels + c) * inner + i;
-    const float base = mad(factors.s0, sum, factors.s2);
+    const float base = MAD(factors.s0, sum, factors.s2);
 #ifdef THREE_QUARTERS /* what nets have; pow is a hundred times a root on some devices */
     const float value = from[c * inner] / (sqrt(base) * sqrt(sqrt(base)));
 #else

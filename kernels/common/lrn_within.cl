@@ -9,8 +9,8 @@ __kernel void lrn_within(__global const float *x, int x_at, __global float *y, i
     float sum = 0.0f;
     for (int ih = max(0, h - half_size); ih <= min(H - 1, h + half_size); ih++)
         for (int iw = max(0, w - half_size); iw <= min(W - 1, w + half_size); iw++)
-            sum = mad(plane[ih * W + iw], plane[ih * W + iw], sum);
-    const float base = mad(factors.s0, sum, factors.s2);
+            sum = MAD(plane[ih * W + iw], plane[ih * W + iw], sum);
+    const float base = MAD(factors.s0, sum, factors.s2);
 #ifdef THREE_QUARTERS
     const float value = x[x_at + at] / (sqrt(base) * sqrt(sqrt(base)));
 #else

@@ -17,14 +17,14 @@ __kernel void measure_fma(__global float *y, int y_at, int many, float from, flo
     vec s0 = seed, s1 = seed + 1, s2 = seed + 2, s3 = seed + 3, s4 = seed + 4, s5 = seed + 5;
     vec s6 = seed + 6, s7 = seed + 7;
     for (int i = 0; i < many; i++) {
-        s0 = mad(s0, a, b);
-        s1 = mad(s1, a, b);
-        s2 = mad(s2, a, b);
-        s3 = mad(s3, a, b);
-        s4 = mad(s4, a, b);
-        s5 = mad(s5, a, b);
-        s6 = mad(s6, a, b);
-        s7 = mad(s7, a, b);
+        s0 = MAD(s0, a, b);
+        s1 = MAD(s1, a, b);
+        s2 = MAD(s2, a, b);
+        s3 = MAD(s3, a, b);
+        s4 = MAD(s4, a, b);
+        s5 = MAD(s5, a, b);
+        s6 = MAD(s6, a, b);
+        s7 = MAD(s7, a, b);
     }
     const vec all = ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7));
     const float4 s = LEVEL(all);

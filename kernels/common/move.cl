@@ -22,6 +22,6 @@ __kernel void move_between(__global const float *x, int x_at, __global const flo
     __global const float *from = x + x_at + plane * in.s0 * in.s1;
     const float a = from[h * in.s1 + w], b = from[h * in.s1 + right];
     const float c = from[below * in.s1 + w], d = from[below * in.s1 + right];
-    const float upper = mad(u, b - a, a), lower = mad(u, d - c, c);
-    y[y_at + (plane * out.s0 + oh) * out.s1 + ow] = mad(t, lower - upper, upper);
+    const float upper = MAD(u, b - a, a), lower = MAD(u, d - c, c);
+    y[y_at + (plane * out.s0 + oh) * out.s1 + ow] = MAD(t, lower - upper, upper);
 }

@@ -32,7 +32,7 @@ __kernel void sparse(__global const float *x, int x_at, __global const uint *blo
         const INDEX16 c = vload16(t, index);
         const float16 q = GATHER(c);
 #pragma unroll
-        for (int b = 0; b < BLOCK; b++) sum[b] = mad(vload16(t * BLOCK + b, value), q, sum[b]);
+        for (int b = 0; b < BLOCK; b++) sum[b] = MAD(vload16(t * BLOCK + b, value), q, sum[b]);
     }
 #pragma unroll
     for (int b = 0; b < BLOCK; b++) vstore16(sum[b], b, part);
@@ -48,7 +48,7 @@ __kernel void sparse(__global const float *x, int x_at, __global const uint *blo
         const float q = v[index[t * LANES + own]];
 #pragma unroll
         for (int b = 0; b < BLOCK; b++)
-            sum[b] = mad(value[(t * BLOCK + b) * LANES + own], q, sum[b]);
+            sum[b] = MAD(value[(t * BLOCK + b) * LANES + own], q, sum[b]);
     }
 #pragma unroll
     for (int b = 0; b < BLOCK; b++) part[b * LINE + id] = sum[b];

@@ -42,6 +42,7 @@ typedef struct ocl_tune {
     int32_t conv_buffer, conv_image, dense_buffer, dense_image; /* scores, 0: never */
     int32_t wide;                /* elements of a vector that a work-item does at once */
     int32_t rows;                /* 1: a work-item is a loop on a processor, best along rows */
+    int32_t fused;               /* 1: its mad() is two operations, its fma() one */
     const ocl_tile *tiles;       /* rows, at most OCL_MOST_TILES; each is a kernel */
     int32_t n_tiles;
     const ocl_panel *panels; /* rows, at most OCL_MOST_PANELS; each is a kernel */

@@ -196,7 +196,8 @@ cnr_status ocl_code_get(const cnr_device *device, const ocl_source *source, cons
     ocl_device *d = device->state;
     char all[1024];
     if (!head) head = "\n";
-    if ((size_t)snprintf(all, sizeof all, "-cl-std=CL1.%d %s", d->found->level < 12 ? 1 : 2, options) >= sizeof all)
+    if ((size_t)snprintf(all, sizeof all, "-cl-std=CL1.%d -DMAD=%s %s", d->found->level < 12 ? 1 : 2,
+                         d->tune->fused ? "fma" : "mad", options) >= sizeof all)
         return ocl_host->fail(err, CNR_E_LIMIT, source->path, "too many build options");
     pthread_mutex_lock(&d->lock);
     ocl_program *p = find_program(d, source, head, all);

@@ -19,7 +19,7 @@ const ocl_tune mali_tunes[] = {
      PANELS(mali_panels)},
     {.family = "mali", .name = "Mali", .line = 64, .dense_line = 16, BUFFERS, PANELS(mali_panels)},
     {.family = "pocl", .name = "Portable Computing Language", .line = 64, .dense_line = 32,
-     .wide = 16, .rows = 1, .conv_buffer = 500, .conv_image = 400, .dense_buffer = 500, .dense_image = 400, .gemv_line = 1,
+     .wide = 16, .rows = 1, .fused = 1, .conv_buffer = 500, .conv_image = 400, .dense_buffer = 500, .dense_image = 400, .gemv_line = 1,
      .gemv_wide = 16, .gemv_out = 4, PANELS(pocl_panels)},
     {.family = "other", .name = "", .line = 64, .dense_line = 32, .conv_buffer = 600,
      .conv_image = 500, .dense_buffer = 500, .dense_image = 600, PANELS(mali_panels)},
