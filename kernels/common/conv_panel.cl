@@ -28,6 +28,10 @@ void store(vec v, int q, int first, int last, int m, float bias, int n, int16 sh
     n += q / wide / high;
     to = ((n * M + m) * OH + oh) * OW + ow;
     if (q >= first && q + VW <= last && ow + VW <= OW && oh < OH) {
+#ifdef CHAIN_NONE
+        SAVE(v + bias, y + to);
+        return;
+#endif
         for (int i = 0; i < VW; i++) y[to + i] = chain(part[i] + bias, to + i CHAIN_PASS);
         return;
     }

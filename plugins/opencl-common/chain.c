@@ -57,7 +57,8 @@ cnr_status ocl_chain_plan(const cnr_node *node, ocl_chain *chain, char head[OCL_
     for (int32_t i = 0; i < node->n_epilogue && i < OCL_MAX_CHAIN; i++)
         if (node->epilogue[i]->operand >= 0)
             chain->operand[chain->n++] = node->epilogue[i]->operand;
-    add(&t, "#line 1 \"epilogue\"\n#define CHAIN_PARAMETERS ");
+    add(&t, "#line 1 \"epilogue\"\n%s#define CHAIN_PARAMETERS ",
+        node->n_epilogue == 0 ? "#define CHAIN_NONE\n" : "");
     for (int32_t i = 0; i < chain->n; i++) add(&t, ", __global const float *e%d, int e%d_at", i, i);
     add(&t, "\n#define CHAIN_PASS ");
     for (int32_t i = 0; i < chain->n; i++) add(&t, ", e%d, e%d_at", i, i);

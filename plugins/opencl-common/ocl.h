@@ -47,6 +47,8 @@ typedef struct ocl_tune {
     int32_t n_tiles;
     const ocl_panel *panels; /* rows, at most OCL_MOST_PANELS; each is a kernel */
     int32_t n_panels;
+    int32_t winograd; /* tiles that a work-item transforms at once, 1 or 16; 0: never; wants panels */
+    int32_t cache;    /* bytes that may lie between two launches; 0: no matter */
     int16_t gemv_line, gemv_wide, gemv_out; /* work-items, elements a load, rows; line 0: never */
 } ocl_tune;
 

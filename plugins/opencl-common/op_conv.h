@@ -15,5 +15,9 @@ static inline int64_t ocl_conv_terms(const cnr_node *node) {
 }
 /* The node, with what follows it and in parts along samples, channels and its first spatial axis. */
 cnr_status ocl_conv_take(const cnr_node *node, cnr_accept *out, int32_t score);
+/* The part of its time that a panel multiplies, reckoned by what it loads. */
+double ocl_panel_use(const ocl_tune *tune, const ocl_panel *panel);
+/* Multiply-adds in the time that a processor reads a weight from memory: measured on two cores. */
+enum { OCL_OF_A_WEIGHT = 20 };
 
 #endif

@@ -86,16 +86,25 @@ static void lay_out(panelling *p) {
 
 /* ---- accepting ---- */
 
+double ocl_panel_use(const ocl_tune *tune, const ocl_panel *k) {
+    const double products = k->mt * k->nv;
+    /* a processor multiplies by a weight as it reads it, and reads pixels from its second-level cache */
+    const double loads = tune->rows ? 0.25 * k->mt + 1.5 * k->nv : 0.5 * k->mt + k->nv;
+    return products / (products + loads);
+}
+
 /* Computed over useful multiply-adds, less for panels that load more a product. */
 static double efficiency(const cnr_device *device, const panelling *p) {
+    const ocl_tune *tune = ocl_of(device)->tune;
     const ocl_panel *k = p->panel;
     const ocl_shape *s = &p->shape;
     const double item = k->nv * k->vw, images = p->how == AS_IS ? (double)s->n : 1;
-    const double useful = (double)(s->m * s->n * s->out[1] * s->out[2]);
+    const double pixels = (double)(s->n * s->out[1] * s->out[2]), useful = (double)s->m * pixels;
     const double done = images * ceil((double)p->pixels / item) * item *
                         (double)(p->blocks * s->group * k->mt);
-    const double narrow = k->vw < ocl_of(device)->tune->wide ? 0.6 : 1;
-    return narrow * useful / done * (k->mt * k->nv) / (k->mt * k->nv + 0.5 * k->mt + k->nv);
+    const double narrow = k->vw < tune->wide ? 0.6 : 1;
+    const double weights = tune->rows ? OCL_OF_A_WEIGHT / pixels : 0; /* are read for few pixels */
+    return narrow / (done / useful / ocl_panel_use(tune, k) + weights);
 }
 
 static const char *panelling_of(const cnr_device *device, const cnr_node *node, int32_t row,

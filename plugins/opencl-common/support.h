@@ -72,7 +72,7 @@ void ocl_window_args(ocl_call *call, const ocl_shape *s);
     X(ocl_lrn_within)                                                                          \
     X(ocl_dense_gemv) X(ocl_gemm_gemv) X(ocl_matmul_gemv)                                      \
     X(ocl_dense_sparse) X(ocl_gemm_sparse)                                                     \
-    X(ocl_conv_strip)                                                                          \
+    X(ocl_conv_strip) X(ocl_conv_winograd_2) X(ocl_conv_winograd_4)                            \
     X(ocl_conv_tile_0) X(ocl_conv_tile_1) X(ocl_conv_tile_2) X(ocl_conv_tile_3)                \
     X(ocl_conv_panel_0) X(ocl_conv_panel_1) X(ocl_conv_panel_2) X(ocl_conv_panel_3)            \
     X(ocl_conv_panel_4) X(ocl_conv_panel_5)                                                    \
