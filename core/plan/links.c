@@ -1,4 +1,4 @@
-/* What a table says beside its rows: the net, its devices, and what lies between two rows. */
+/* What a table says beside its rows: the net, its devices, and what lies between two rows; the links of a plan. */
 #include "core/plan/planner.h"
 
 /* Guesses, where there is no record: of what a transfer takes, and a byte in it. */
@@ -63,12 +63,11 @@ static cnr_status add_device(cnri_planner *p, cnri_table *t, int32_t device, cnr
     return status;
 }
 
-static cnr_status add_link(cnri_planner *p, cnri_table *t, int32_t from, int32_t to, cnr_error *err) {
+static cnr_status find_link(cnri_planner *p, int32_t from, int32_t to, cnri_table_link *link,
+                            cnr_error *err) {
     const cnri_tuning *record = p->options->deterministic ? NULL : p->options->tuning;
     const bool away = !cnri_is_host(p->plan->devices[from]) || !cnri_is_host(p->plan->devices[to]);
-    cnri_table_link *link = cnri_push(&t->links);
     char key[CNRI_TUNING_KEY];
-    if (!link) return cnri_no_memory(err);
     *link = (cnri_table_link){from, to, away ? GUESS_NS_A_BYTE_AWAY : GUESS_NS_A_BYTE,
                               away ? GUESS_NS_A_COPY_AWAY : GUESS_NS_A_COPY, CNRI_GUESSED};
     if (!record) return CNR_OK;
@@ -82,6 +81,31 @@ static cnr_status add_link(cnri_planner *p, cnri_table *t, int32_t from, int32_t
     link->ns_fixed = less->cost.ns - link->ns_per_byte * CNRI_TUNING_BYTES_LESS;
     if (link->ns_fixed < 0) link->ns_fixed = 0;
     link->source = CNRI_MEASURED;
+    return CNR_OK;
+}
+
+static cnr_status add_link(cnri_planner *p, cnri_table *t, int32_t from, int32_t to, cnr_error *err) {
+    cnri_table_link *link = cnri_push(&t->links);
+    return link ? find_link(p, from, to, link, err) : cnri_no_memory(err);
+}
+
+static bool has_link(const cnr_plan *plan, int32_t from, int32_t to) {
+    for (int32_t i = 0; i < plan->links.n; i++)
+        if (plan->links.at[i].from == from && plan->links.at[i].to == to) return true;
+    return false;
+}
+
+cnr_status cnri_plan_links(cnri_planner *p, cnr_error *err) {
+    cnr_plan *plan = p->plan;
+    for (int32_t i = 0; i < plan->steps.n; i++) {
+        const cnri_step *s = &plan->steps.at[i];
+        if (s->kind != CNRI_STEP_COPY) continue;
+        const int32_t from = plan->homes.at[s->from].device, to = plan->homes.at[s->to].device;
+        if (has_link(plan, from, to)) continue;
+        cnri_table_link *link = cnri_push(&plan->links);
+        const cnr_status status = link ? find_link(p, from, to, link, err) : cnri_no_memory(err);
+        if (status) return status;
+    }
     return CNR_OK;
 }
 

@@ -113,6 +113,7 @@ static cnr_status make(cnri_planner *p, const cnr_tensor *const *types, int32_t 
     if (!status) status = cnri_plan_place(p, err);
     if (!status) status = choose(p, err);
     if (!status) status = cnri_plan_emit(p, err);
+    if (!status) status = cnri_plan_links(p, err);
     if (!status) status = cnri_plan_alias(p, err);
     if (!status) status = cnri_plan_views(p, err);
     if (!status) status = cnri_plan_lay(p, err);
@@ -182,6 +183,7 @@ static void free_step(cnr_plan *plan, cnri_step *s) {
 
 void cnri_plan_unplace(cnr_plan *plan) {
     for (int32_t i = 0; i < plan->placed.n; i++) cnri_free(plan->placed.at[i].parts);
+    cnri_vec_free(&plan->links);
     cnri_vec_free(&plan->placed);
     cnri_free(plan->placed_as);
     plan->placed_as = NULL;

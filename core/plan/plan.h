@@ -284,6 +284,7 @@ typedef struct cnr_plan {
     atomic_bool sound; /* the weights that it reads have their digests */
     cnri_mapping kept; /* the file behind blobs that were prepared before */
     cnri_table *table; /* NULL: nobody asked for it */
+    CNRI_VEC(cnri_table_link) links; /* those that its steps copy over */
     CNRI_VEC(cnri_placement) placed; /* by the policy; `node` is none's */
     int32_t *placed_as;              /* by node: of those, -1 none; NULL: it placed nothing */
     bool policy_failed;              /* so this is the default plan; the table says why */
@@ -379,7 +380,12 @@ cnr_status cnri_residency_read(cnr_plan *plan, int32_t index, void **room, const
 typedef struct cnri_step_names { const char *node, *op, *kernel, *device; } cnri_step_names;
 cnri_step_names cnri_step_names_of(const cnr_plan *plan, int32_t step);
 /* What a copy moves, from which device to which. False: the step is none. */
-typedef struct cnri_transfer_row { const char *value, *from, *to; uint64_t bytes; } cnri_transfer_row;
+typedef struct cnri_transfer_row {
+    const char *value, *from, *to;
+    uint64_t bytes;
+    double ns; /* as expected, by what the record says of the link or by a guess */
+    cnri_source source;
+} cnri_transfer_row;
 bool cnri_step_transfer(const cnr_plan *plan, int32_t step, cnri_transfer_row *out);
 
 #endif

@@ -199,6 +199,7 @@ cnr_status cnri_table_make(cnri_planner *p, cnr_error *err); /* into the plan */
 void cnri_table_mark(cnri_planner *p);
 /* links.c */
 cnr_status cnri_table_surround(cnri_planner *p, cnri_table *t, cnr_error *err);
+cnr_status cnri_plan_links(cnri_planner *p, cnr_error *err); /* of its copies, into the plan */
 /* answer.c: asks the policy, and makes its answer the planner's wishes and rows; CNR_E_MEMORY, or an
  * answer that cannot be followed. */
 cnr_status cnri_answer_take(cnri_planner *p, cnr_error *err);

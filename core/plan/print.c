@@ -176,32 +176,37 @@ static void print_node(const cnr_plan *plan, const finder *f, int32_t node, cons
 
 static void print_transfer(const cnri_transfer_row *row, bool json, cnri_text *out) {
     if (!json) {
-        cnri_text_say(out, "  %-20s %-12s -> %-12s %12llu bytes\n", row->value, row->from, row->to,
-                      (unsigned long long)row->bytes);
+        cnri_text_say(out, "  %-20s %-12s -> %-12s %12llu bytes %10.3f ms (%s)\n", row->value, row->from, row->to,
+                      (unsigned long long)row->bytes, row->ns * 1e-6, cnri_source_name(row->source));
         return;
     }
+    char ms[40];
+    cnri_print_double(ms, sizeof ms, row->ns * 1e-6);
     cnri_text_add(out, "{\"transfer\":");
     cnri_text_json(out, row->value);
     cnri_text_add(out, ",\"from\":");
     cnri_text_json(out, row->from);
     cnri_text_add(out, ",\"to\":");
     cnri_text_json(out, row->to);
-    cnri_text_add(out, ",\"bytes\":%llu}\n", (unsigned long long)row->bytes);
+    cnri_text_add(out, ",\"bytes\":%llu,\"ms\":%s,\"ms_from\":\"%s\"}\n", (unsigned long long)row->bytes, ms,
+                  cnri_source_name(row->source));
 }
 
 static void print_moves(const cnr_plan *plan, bool json, cnri_text *out) {
     cnri_transfer_row row;
     int32_t copies = 0, layouts = 0;
     uint64_t bytes = 0;
+    double ns = 0;
     for (int32_t s = 0; s < plan->steps.n; s++) {
         layouts += plan->steps.at[s].kind == CNRI_STEP_LAYOUT;
         if (!cnri_step_transfer(plan, s, &row)) continue;
         copies++;
         bytes += row.bytes;
+        ns += row.ns;
     }
     if (!json && (copies || layouts))
-        cnri_text_add(out, "copies between devices %d (%llu bytes), layout conversions %d\n",
-                      (int)copies, (unsigned long long)bytes, (int)layouts);
+        cnri_text_say(out, "copies between devices %d (%llu bytes, %.3f ms expected), layout conversions %d\n",
+                      (int)copies, (unsigned long long)bytes, ns * 1e-6, (int)layouts);
     for (int32_t s = 0; s < plan->steps.n; s++)
         if (cnri_step_transfer(plan, s, &row)) print_transfer(&row, json, out);
 }
@@ -287,8 +292,14 @@ bool cnri_step_transfer(const cnr_plan *plan, int32_t step, cnri_transfer_row *o
     if (s->kind != CNRI_STEP_COPY) return false;
     const cnri_home *from = &plan->homes.at[s->from], *to = &plan->homes.at[s->to];
     *out = (cnri_transfer_row){label_of(plan, step), plan->devices[from->device]->name,
-                               plan->devices[to->device]->name, to->bytes};
+                               plan->devices[to->device]->name, to->bytes, 0, CNRI_GUESSED};
     const int64_t all = s->region.axis >= 0 ? to->type.dim[s->region.axis] : 0;
     if (all > 0) out->bytes = to->bytes / (uint64_t)all * (uint64_t)(s->region.end - s->region.begin);
+    for (int32_t i = 0; i < plan->links.n; i++) {
+        const cnri_table_link *link = &plan->links.at[i];
+        if (link->from != from->device || link->to != to->device) continue;
+        out->ns = link->ns_fixed + link->ns_per_byte * (double)out->bytes;
+        out->source = link->source;
+    }
     return true;
 }

@@ -1,8 +1,9 @@
 -- Whether the parts of a divided layer run at once: one convolution on each of two devices alone and divided
--- between them by their speeds, by turns. For an even match give each a core and a scalar kernel:
+-- between them by their speeds, by turns. For an even match give each a core and a scalar product of matrices,
+-- which a convolution with a window of one is (PoCL makes no vectors of loops):
 --
---   CNNRUN_CPU_ISA=generic POCL_MAX_PTHREAD_COUNT=1 POCL_WORK_GROUP_METHOD=loops cnnrun --threads 1 \
---       scripts/bench/split.lua --kernel cpu=conv_f32_gemm --kernel opencl:0=conv_f32_plain
+--   POCL_MAX_PTHREAD_COUNT=1 POCL_WORK_GROUP_METHOD=loops cnnrun --threads 1 scripts/bench/split.lua --window 1 \
+--       --kernel cpu=reference --kernel opencl:0=mali_conv_f32_plain
 --
 -- --kernel DEVICE=NAME is for that device, alone and in parts.
 local c = require "cnnrun"
@@ -10,8 +11,8 @@ local args = require "lib.args"
 local json = require "lib.json"
 
 local function net_of(o, place)
-  return c.load(c.net { name = "layer", input = { "x", shape = { 1, 64, o.side, o.side } },
-                        c.conv2d { "conv", out = o.out, kernel = 3, pad = 1, place = place } },
+  return c.load(c.net { name = "layer", input = { "x", shape = { 1, o.maps, o.side, o.side } },
+                        c.conv2d { "conv", out = o.out, kernel = o.window, pad = o.window // 2, place = place } },
                 { weights = "random:1", device = o.names[1], kernels = o.forced })
 end
 
@@ -25,7 +26,8 @@ local function by_turns(nets, rounds)
 end
 
 local function work(o)
-  o.side, o.out, o.rounds, o.names = o.side or 56, o.out or 128, o.rounds or 15, {}
+  o.side, o.maps, o.out, o.window = o.side or 56, o.maps or 64, o.out or 128, o.window or 3
+  o.rounds, o.names = o.rounds or 15, {}
   o.forced = {}
   for _, word in ipairs(o.kernel or {}) do
     local device, kernel = word:match "^(.-)=(.+)$"
@@ -49,6 +51,6 @@ end
 return function(words)
   return args.main(words, { usage = "split.lua [options]", about = "A layer on two devices alone, and divided between them.",
     flags = { { "--devices NAMES", "two, with a comma between (cpu,opencl:0)" }, { "--kernel WORD", "DEVICE=NAME: that the device is to use (repeatable)", many = true },
-              { "--out COUNT", "maps of the layer (128)" },
+              { "--maps COUNT", "maps that the layer reads (64)" }, { "--out COUNT", "and makes (128)" }, { "--window COUNT", "its window (3)" },
               { "--side COUNT", "its picture's (56)" }, { "--rounds COUNT", "turns (15)" }, { "--json", "an object" } } }, work)
 end

@@ -93,8 +93,15 @@ near(median("$split --weights random:1 --board $board --device sim:near"), 4,
 near(median("$split --weights random:1 --board $board,units.2.split.seconds=0 --device sim:near"), 2,
      'without that cost, the half');
 
-like(run("show $split --board $board"), qr/copies between devices \d+ \(\d+ bytes\)/, 'show tells what is copied');
-like(run("show $split --board $board --json"), qr/\{"transfer":"fc","from":"sim:fast","to":"sim:near","bytes":2000\}/, 'each copy');
+like(run("show $split --board $board"), qr/copies between devices \d+ \(\d+ bytes, \d+\.\d+ ms expected\)/, 'show tells what is copied');
+like(run("show $split --board $board"), qr/sim:fast\s+-> sim:near\s+2000 bytes\s+\d+\.\d+ ms \(guess\)/, 'and that its time is a guess');
+{
+    my $cache = tempdir(CLEANUP => 1);
+    run("tune $split --weights random:1 --board $board --devices sim:fast,sim:near --cache $cache");
+    like(run("show $split --board $board --cache $cache --json"),
+         qr/"to":"sim:near","bytes":2000,"ms":[\d.e-]+,"ms_from":"measured"\}/, 'or measured, where tune has it on record');
+}
+like(run("show $split --board $board --json"), qr/\{"transfer":"fc","from":"sim:fast","to":"sim:near","bytes":2000,"ms":[\d.e-]+,"ms_from":"guess"\}/, 'each copy');
 like(run("bench $split --weights random:1 --board $board --profile --json"),
      qr/"op":"\(copy\)".*"from":"sim:fast","to":"sim:near","bytes":2000\}/, 'bench --profile too, with its time');
 
