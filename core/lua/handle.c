@@ -58,6 +58,7 @@ typedef struct options {
     const char *names[16], *import[17], *kernels[17], *devices[17], *settings[17];
     int64_t sizes[16];
     int32_t verify;
+    const char *placed;
 } options;
 
 const cnri_lua_key cnri_load_keys[] = {
@@ -77,6 +78,7 @@ const cnri_lua_key cnri_load_keys[] = {
     CNRI_TEXT("policy: a file of Lua that picks among candidates", options, load.policy),
     CNRI_OTHER("policy_options: its settings: { threshold = 1 }", "table<string, string|number>"),
     CNRI_OTHER("devices: of which candidates are made: { \"cpu\", \"opencl:0\" }", "string[]"),
+    CNRI_TEXT("placed: a folder that place keeps the net's placement in: by that, if it is for these devices", options, placed),
     {0}};
 
 static void read_sizes(lua_State *L, int table, options *o) {
@@ -152,6 +154,7 @@ static void read_options(lua_State *L, int table, options *o) {
     const char *weights = o->load.weights;
     if (weights && cnri_weights_are_file(weights)) cnri_lua_check_file(L, weights, false);
     if (o->load.labels) cnri_lua_check_file(L, o->load.labels, false);
+    if (o->placed) cnri_lua_check_file(L, o->placed, false);
     const char *policy = o->load.policy; /* a plain name is one that ships, or a file here */
     if (policy && (strpbrk(policy, "/.") || access(policy, F_OK) == 0))
         cnri_lua_check_file(L, policy, false);
@@ -218,8 +221,10 @@ int cnri_lua_load_net(lua_State *L) {
     cnri_lua_model *m = cnri_lua_push_net(L);
     cnri_lua_work w = {0};
     (void)cnri_lua_begin(L, &w);
-    const cnr_status status = net ? model_of_net(L, &o, &m->model, &err)
-                                  : cnr_load(s->rt, path, &o.load, &m->model, &err);
+    int32_t follows;
+    cnr_status status = net ? model_of_net(L, &o, &m->model, &err)
+                            : cnr_load(s->rt, path, &o.load, &m->model, &err);
+    if (!status && o.placed) status = cnr_follow(m->model, o.placed, &follows, &err);
     cnri_lua_end(L, &w, status, &err);
     if (lua_istable(L, 2)) place_layers(L, m->model->graph);
     return 1;

@@ -13,6 +13,7 @@ static const cnri_lua_key place_keys[] = {
     CNRI_OTHER("devices: among which it is shared (those taken unasked)", "string[]"),
     CNRI_WHOLE("runs: that are timed of each (5)", cnri_place_options, runs, 1, 100000),
     CNRI_WHOLE("batch: pictures at a time (1)", cnri_place_options, batch, 1, 65536),
+    CNRI_TEXT("folder: where it is kept, and found again", cnri_place_options, folder),
     {0}};
 
 /* The texts are the tables', which the caller's has. */
@@ -70,6 +71,8 @@ static void push_placing(lua_State *L, const cnri_placing *p) {
     push_row(L, &p->measured);
     lua_setfield(L, -2, "measured");
     if (p->kept[0]) cnri_lua_set_text(L, "kept", p->kept);
+    lua_pushboolean(L, p->found);
+    lua_setfield(L, -2, "found");
     lua_createtable(L, 0, p->nodes.n);
     for (int32_t i = 0; i < p->nodes.n; i++) {
         const cnri_place_node *n = &p->nodes.at[i];
@@ -117,6 +120,7 @@ static int place(lua_State *L) {
     cnri_lua_take(L, 2, place_keys, &o);
     if (!o.policy) return luaL_error(L, "policy: wanted, such as \"best\"");
     if (strpbrk(o.policy, "/.") || access(o.policy, F_OK) == 0) cnri_lua_check_file(L, o.policy, false);
+    if (o.folder) cnri_lua_check_file(L, o.folder, true);
     if (read_devices(L, devices)) o.devices = devices;
     if (read_settings(L, settings)) o.settings = settings;
     cnri_placing *p = cnri_lua_push_result(L, sizeof *p, free_placing);
@@ -130,7 +134,7 @@ static int place(lua_State *L) {
 
 const cnri_lua_row cnri_place_methods[] = {
     {"place(options: table)", place,
-     "{ [integer]: table, predicted: table, measured: table, kept: string?, shares: table }",
+     "{ [integer]: table, predicted: table, measured: table, kept: string?, found: boolean, shares: table }",
      "a row a device alone: name, seconds, joules, watts, edp; the policy's plan, which it is run by from now on",
      place_keys},
     {"unplace()", unplace, "", "runs as it did before any policy", NULL},

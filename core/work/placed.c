@@ -152,8 +152,10 @@ static cnr_status follow(cnr_model *m, const char *path, const char *const *name
     now.device = names[0];
     now.devices = names;
     cnr_status status = cnri_policy_open(path, NULL, NULL, &now.policy, err);
-    if (!status) status = cnri_model_set_options(m, &now, err); /* copies */
-    if (!status) cnri_policy_let_go(now.policy);
+    if (!status) {
+        status = cnri_model_set_options(m, &now, err); /* copies */
+        cnri_policy_let_go(now.policy);
+    }
     cnri_plan_options_free(&options);
     return status;
 }
@@ -179,5 +181,16 @@ cnr_status cnri_placing_follow(cnr_model *m, const char *folder, cnri_follows *o
     cnri_free(line);
     cnri_free(now);
     cnri_free(path);
+    return status;
+}
+
+cnr_status cnr_follow(cnr_model *model, const char *folder, int32_t *follows, cnr_error *err) {
+    static const int32_t answers[] = {[CNRI_FOLLOWS_NOTHING] = 0, [CNRI_FOLLOWS_PLACEMENT] = 1,
+                                      [CNRI_FOLLOWS_NONE_STALE] = -1};
+    cnri_follows got;
+    cnr_status status = cnri_given(err, "model", model, "folder", folder, "follows", follows, NULL);
+    if (!status) status = cnri_check_process(model->rt, err);
+    if (!status) status = cnri_placing_follow(model, folder, &got, err);
+    if (!status) *follows = answers[got];
     return status;
 }

@@ -482,6 +482,9 @@ typedef struct cnr_sharing {
 cnr_status cnr_share(cnr_model *model, const cnr_share_options *options,
                      const cnr_observer *observer, cnr_sharing *out, cnr_error *err);
 void cnr_sharing_free(cnr_sharing *sharing);
+/* (since 1.2) The model runs by the placement that was last kept in the folder for this net, whoever made
+ * it: *follows is 1. -1: that is for other devices or drivers, 0: none is kept; then nothing is changed. */
+cnr_status cnr_follow(cnr_model *model, const char *folder, int32_t *follows, cnr_error *err);
 
 /* Training by gradient descent. The weights of the epoch that is best on a part of the pictures that
  * isn't trained on are written; a file that is there already is replaced by a better net only. */

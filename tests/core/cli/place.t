@@ -113,6 +113,29 @@ like($told, qr/bset: no such file/, 'and errors');
 like($told, qr/policy: wanted/, 'of what is missing, too');
 like($told, qr{/etc/passwd.*may not be read}, 'and reads no file that it may not');
 
+# kept by one script, followed by another that asks for it
+open $f, '>', "$tmp/kept.lua" or die;
+print $f <<'END';
+local c = require "cnnrun"
+return function(args)
+  local function options(placed) return { weights = "random:1", device = "sim:gpu2", placed = placed } end
+  local function runs_on(net) return net:profile { runs = 1 }[1].device end
+  local how = { policy = "best", runs = 1, devices = { "sim:gpu4", "sim:gpu2", "sim:cpu" }, folder = args[2] }
+  print("first", runs_on(c.load(args[1], options(args[2]))), c.load(args[1], options()):place(how).found)
+  print("then", runs_on(c.load(args[1], options(args[2]))), c.load(args[1], options()):place(how).found)
+  print("unasked", runs_on(c.load(args[1], options())))
+  print(select(2, pcall(c.load, args[1], options("/var"))))
+end
+END
+close $f;
+mkdir "$tmp/kept";
+chmod 0700, "$tmp/kept";
+$told = `$build/cnnrun --board odroid_xu3,dry $tmp/kept.lua $root/scripts/nets/lenet5.lua $tmp/kept 2>&1`;
+like($told, qr/^first\tsim:gpu2\tfalse$/m, 'a folder without a placement changes nothing') or diag($told);
+like($told, qr/^then\tsim:gpu4\ttrue$/m, 'one that a script kept is followed by the next load');
+like($told, qr/^unasked\tsim:gpu2$/m, 'which asks for it');
+like($told, qr{/var.*may not be read}, 'of a folder that it may read');
+
 # ---- what is wrong is told ----
 
 my $out = `$build/cnnrun place $lenet --policy bset 2>&1`;

@@ -27,6 +27,24 @@ static void share_on(cnr_model *model, const char *folder) {
     cnr_sharing_free(&s);
 }
 
+/* Another model of the net goes by what was kept; one of another net does not. */
+static void follow_in(cnr_runtime *rt, const char *folder) {
+    cnr_error err = CNR_ERROR_INIT;
+    const cnr_load_options load = {.size = sizeof load, .weights = "random:1"};
+    const char *const nets[] = {net, CNRT_SOURCE_DIR "/scripts/nets/cifar10_quick.lua"};
+    for (int32_t i = 0; i < 2; i++) {
+        cnr_model *model = NULL;
+        int32_t follows = 7;
+        if (!ok(cnr_load(rt, nets[i], &load, &model, &err) == CNR_OK, "%s", nets[i])) return;
+        is_int(cnr_follow(model, folder, &follows, &err), CNR_OK, "asked for what is kept");
+        is_int(follows, !i, i ? "of another net nothing is" : "which it follows");
+        is_int(cnr_follow(model, "/nowhere", &follows, &err), CNR_OK, "in a folder that is not there");
+        is_int(follows, 0, "is nothing");
+        is_int(cnr_follow(model, NULL, &follows, &err), CNR_E_INVALID, "a folder is wanted");
+        cnr_release(model);
+    }
+}
+
 int main(void) {
     char folder[] = "/tmp/cnnrun-share-XXXXXX";
     cnr_error err = CNR_ERROR_INIT;
@@ -41,6 +59,7 @@ int main(void) {
             "a net: %s", err.text))
         return 1;
     share_on(model, folder);
+    follow_in(rt, folder);
     is_int(cnr_share(model, NULL, NULL, &s, &err), CNR_E_INVALID, "a policy is wanted");
     const cnr_share_options unknown = {.size = sizeof unknown, .policy = "bset"};
     ok(cnr_share(model, &unknown, NULL, &s, &err) != CNR_OK && strstr(err.where, "bset"), "one that there is");
