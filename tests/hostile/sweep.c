@@ -166,7 +166,7 @@ static void without_times(char *text) {
 }
 
 static int run(int64_t n, mode how) {
-    int status;
+    int status = 0;
     const pid_t pid = fork();
     if (pid == 0) child(n, how);
     if (pid < 0 || waitpid(pid, &status, 0) != pid) die("fork");
