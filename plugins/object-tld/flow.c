@@ -59,6 +59,8 @@ static int32_t follow_all(const tld_view *from, const tld_view *to, tld_box box,
         path *p = &out[n];
         p->from[0] = (float)(box.x + mx + (box.w - 2 * mx) * (k % side) / (side - 1));
         p->from[1] = (float)(box.y + my + (box.h - 2 * my) * (k / side) / (side - 1));
+        if (p->from[0] < 0 || p->from[1] < 0 || p->from[0] >= (float)a->w || p->from[1] >= (float)a->h)
+            continue; /* nothing is seen there */
         memcpy(p->to, p->from, sizeof p->to);
         if (!follow(from, to, levels, p->from, p->to)) continue;
         float back[2] = {p->to[0], p->to[1]};
@@ -84,7 +86,7 @@ static float growth(const path *p, int32_t n, float *room, int32_t most) {
 
 /* The box by the better half of the points: those that came back nearest and look most alike. Returns
  * the median error of the way back; infinity: too few were found. */
-static float half_of(path *paths, int32_t n, tld_box box, tld_box *out) {
+static float half_of(path *paths, int32_t n, tld_box box, tld_box *out, tld_quality *q) {
     enum { PAIRS = 4096 };
     float room[PAIRS];
     if (n < 4) return INFINITY;
@@ -102,15 +104,18 @@ static float half_of(path *paths, int32_t n, tld_box box, tld_box *out) {
     const float dy = median(room, m), by = growth(paths, m, room, PAIRS);
     *out = (tld_box){box.x + dx - 0.5 * (by - 1) * box.w, box.y + dy - 0.5 * (by - 1) * box.h,
                      box.w * by, box.h * by};
+    for (int32_t i = 0; i < m; i++)
+        room[i] = hypotf(paths[i].to[0] - paths[i].from[0] - dx, paths[i].to[1] - paths[i].from[1] - dy);
+    *q = (tld_quality){error, likeness, median(room, m)};
     return error;
 }
 
-bool tld_flow(const tld_view *from, const tld_view *to, tld_box box, const tld_options *o,
-              tld_box *out) {
+bool tld_flow(const tld_view *from, const tld_view *to, tld_box box, const tld_options *o, tld_box *out,
+              tld_quality *quality) {
     path paths[MOST];
     if (from->w != to->w || from->h != to->h) return false;
     const int32_t n = follow_all(from, to, box, (int32_t)o->points, paths);
-    if (!(half_of(paths, n, box, out) <= o->flow_fails)) return false;
+    if (!(half_of(paths, n, box, out, quality) <= o->flow_fails)) return false;
     /* out of the picture: nothing is left that could be compared */
     return out->w >= 4 && out->h >= 4 && out->x + out->w > 2 && out->y + out->h > 2 &&
            out->x < to->w - 2 && out->y < to->h - 2 && out->w < 4 * to->w && out->h < 4 * to->h;

@@ -132,8 +132,10 @@ cnr_status tld_init(tld_tracker *t, const cnr_tensor *picture, tld_box box, cnr_
     t->valid_threshold = t->o.valid_threshold;
     t->n_found = t->n_candidates = 0;
     t->scan.n = 0;
-    t->doubts = t->agreed = 0;
-    t->fresh = false;
+    t->doubts = t->unlike = t->agreed = 0;
+    t->usual = (tld_usual){.frames = 0};
+    t->seen = 2 * (int32_t)t->o.probation;
+    t->fresh = t->doubted = false;
     t->frames = 1;
     tld_remember(&t->nearest, true, patch, -1);
     learn_views(t, box, (int32_t)t->o.warps_first, 20);
@@ -164,8 +166,10 @@ cnr_status tld_place(tld_tracker *t, const cnr_tensor *picture, tld_box box, cnr
     learn_elsewhere(t, box);
     teach(t, patch, true);
     t->tracked = t->valid = true;
-    t->fresh = false;
-    t->doubts = t->agreed = 0;
+    t->fresh = t->doubted = false;
+    t->doubts = t->unlike = t->agreed = 0;
+    t->usual = (tld_usual){.frames = 0};
+    t->seen = 2 * (int32_t)t->o.probation;
     t->confidence = 1;
     return CNR_OK;
 }

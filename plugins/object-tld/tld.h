@@ -46,6 +46,11 @@ typedef struct tld_dice { uint64_t state; } tld_dice;
       "a trusted path's patch is kept if it is less similar than that (authors: nn_threshold)")       \
     X(patience, 0.7, 0, 1e6, "how much flatter than any window that is let pass a path's frames are, in " \
       "parts and added up, until it is given up; twice as fast if it is unlike the object (authors: never)") \
+    X(pull, 1, 0.1, 1e6, "weight of a path beside that of each detection near it (authors: 10)")     \
+    X(align, 0.5, 0, 1, "part of the way to where a path's box looks most like what was learnt (authors: 0)") \
+    X(surprise, 3, 0, 1e6, "by how many deviations, added up, a path may be followed worse than usual until it is " \
+      "given up (authors: never)")                                                                    \
+    X(probation, 4, 1, 1000, "frames in a row that show what was found, until that is said (authors: 1)") \
     X(agreement, 10, 1, 1e6,                                                                          \
       "frames in which the detector sees it there and nowhere else, until a path is trusted (authors: never)") \
     X(same, 0.95, 0.5, 1, "correlation of two patches from which they are one (authors: 0.95)")       \
@@ -170,9 +175,22 @@ void tld_compare(tld_nearest *n, const float *patches, int32_t count, tld_simila
 void tld_remember(tld_nearest *n, bool positive, const float *patch, int32_t behind);
 
 /* ---- flow.c ---- */
+typedef struct tld_quality { /* medians over the points */
+    float error, likeness, spread; /* of the way back, in pixels; of surroundings, to 1; beside the box's motion */
+} tld_quality;
 /* Where the box went between two views. False: it is lost. */
-bool tld_flow(const tld_view *from, const tld_view *to, tld_box box, const tld_options *o,
-              tld_box *out);
+bool tld_flow(const tld_view *from, const tld_view *to, tld_box box, const tld_options *o, tld_box *out,
+              tld_quality *quality);
+
+/* ---- usual.c: how well a path is followed, beside how well it usually is ---- */
+enum { TLD_SIGNS = 4 };
+typedef struct tld_usual {
+    double mean[TLD_SIGNS], variance[TLD_SIGNS];
+    double sum;     /* of what was unusual lately */
+    int32_t frames; /* that it knows */
+} tld_usual;
+/* How much lately was worse than usual, in deviations: 0 mostly, `most` at most. NaN: not known. */
+double tld_unusual(tld_usual *u, const tld_quality *q, double confidence, double most);
 
 /* ---- track.c ---- */
 typedef struct tld_found {
@@ -187,8 +205,12 @@ typedef struct tld_tracker {
     int32_t now;
     bool prepared;     /* finish is due */
     bool begun, tracked, valid; /* the last frame can be tracked from; the path is trusted */
+    bool doubted;      /* followed worse than usual: neither told nor learnt */
     bool fresh;        /* begun by the detector and never trusted yet */
     double doubts;     /* of a path that shows next to nothing; above `patience` it ends */
+    double unlike;     /* how much nearer to the rest it was, in the frames since it was not */
+    tld_usual usual;
+    int32_t seen;      /* frames with a box lately, less those without */
     int32_t agreed;    /* frames in a row in which the detector saw it there, and nowhere else */
     int64_t frames;
     tld_box box, target;        /* the last known; the first one, whose sides the windows follow */
@@ -215,6 +237,9 @@ cnr_status tld_track(tld_tracker *t, const cnr_tensor *picture, cnr_error *err);
 cnr_status tld_prepare(tld_tracker *t, const cnr_tensor *picture, cnr_error *err);
 cnr_status tld_finish(tld_tracker *t, const float *votes, cnr_error *err);
 void tld_tracker_free(tld_tracker *t);
+/* ---- align.c ---- */
+tld_box tld_align(const tld_tracker *t, tld_box box);
+
 cnr_status tld_make_room(tld_tracker *t, cnr_error *err);
 
 /* ---- save.c ---- */

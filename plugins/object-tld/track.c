@@ -115,28 +115,32 @@ static int32_t clusters_of(const tld_tracker *t, tld_found *out) {
     return n;
 }
 
-/* The path is kept near to what the detector sees at the same place. */
+/* The path is kept near to what the detector sees at the same place. Small windows lie closer together than
+ * large ones: each counts by the room around it, or the box would shrink by and by. */
 static bool pull(tld_tracker *t) {
-    enum { WEIGHT = 10 };
-    tld_box sum = {WEIGHT * t->box.x, WEIGHT * t->box.y, WEIGHT * t->box.w, WEIGHT * t->box.h};
-    int32_t n = WEIGHT;
+    const double weight = t->o.pull, side = fmin(t->box.w, t->box.h);
+    tld_box sum = {weight * t->box.x, weight * t->box.y, weight * t->box.w, weight * t->box.h};
+    double n = weight;
     for (int32_t i = 0; i < t->n_found; i++) {
         const tld_box b = t->found[i].box;
         if (tld_overlap(t->box, b) <= 0.7) continue;
-        sum = (tld_box){sum.x + b.x, sum.y + b.y, sum.w + b.w, sum.h + b.h};
-        n++;
+        const double by = pow(fmin(b.w, b.h) / side, 2);
+        sum = (tld_box){sum.x + by * b.x, sum.y + by * b.y, sum.w + by * b.w, sum.h + by * b.h};
+        n += by;
     }
     t->box = (tld_box){sum.x / n, sum.y / n, sum.w / n, sum.h / n};
-    return n > WEIGHT;
+    return n > weight;
 }
 
 static void begin_at(tld_tracker *t, const tld_found *f) {
+    t->usual.sum = 0;
     t->box = f->box;
     t->confidence = f->similarity;
     t->tracked = true;
     t->valid = false;
-    t->doubts = t->agreed = 0;
+    t->doubts = t->unlike = t->agreed = 0;
     t->fresh = true;
+    t->doubted = false;
 }
 
 static cnr_status integrate(tld_tracker *t, cnr_error *err) {
@@ -146,14 +150,14 @@ static cnr_status integrate(tld_tracker *t, cnr_error *err) {
     if (t->tracked) {
         int32_t better = 0, which = 0;
         for (int32_t i = 0; i < n; i++)
-            if (tld_overlap(t->box, c[i].box) < 0.5 && c[i].conservative > t->confidence) {
+            if (tld_overlap(t->box, c[i].box) < 0.5 && (t->doubted || c[i].conservative > t->confidence)) {
                 better++;
                 which = i;
             }
         if (better == 1) begin_at(t, &c[which]);
         else if (pull(t) && n == 1) t->agreed++;
         else t->agreed = 0;
-        if (t->agreed >= t->o.agreement) t->valid = true;
+        if (t->agreed >= t->o.agreement && !t->doubted) t->valid = true;
     } else if (n == 1) {
         begin_at(t, &c[0]);
     }
@@ -164,30 +168,57 @@ static cnr_status integrate(tld_tracker *t, cnr_error *err) {
 /* In the dark a camera's noise is most of what varies, and what is flat can't be told. */
 static const double noise = 25;
 
+/* How much of the box is in the picture. */
+static double shown(const tld_view *v, tld_box b) {
+    const double w = fmin(v->w, b.x + b.w) - fmax(0, b.x), h = fmin(v->h, b.y + b.h) - fmax(0, b.y);
+    return w > 0 && h > 0 ? w * h / (b.w * b.h) : 0;
+}
+
+/* A path that is followed much worse than usual is neither told nor learnt, until that is over and what it shows
+ * is the object: something comes in front of it. */
+static void doubt(tld_tracker *t, const tld_quality *q, double relative) {
+    const bool whole = shown(&t->views[t->now], t->box) > 0.9; /* else it looks unlike itself anyway */
+    const double most = 2 * t->o.surprise;
+    const double surprise = tld_unusual(&t->usual, q, whole ? t->confidence : NAN, most);
+    const bool sure = t->confidence > t->valid_threshold;
+    if (surprise > t->o.surprise && !sure) {
+        t->doubted = true;
+        t->seen = 0;
+    } else if (sure || (surprise <= 0 && relative > t->nn_threshold)) {
+        t->doubted = false;
+    }
+    if (sure) t->valid = true;
+    if (t->doubted) t->valid = false;
+    if (t->valid) t->fresh = false;
+}
+
 /* How sure the path is; whether it is still believed. */
-static void judge_path(tld_tracker *t) {
+static void judge_path(tld_tracker *t, const tld_quality *q) {
     float patch[TLD_PATCH_PITCH];
     tld_similar s;
     const double variance = tld_patch(&t->views[t->now], t->box, patch);
     tld_compare(&t->nearest, patch, 1, &s);
     t->confidence = s.conservative;
-    if (t->confidence > t->valid_threshold) t->valid = true;
-    if (t->valid) t->fresh = false;
+    doubt(t, q, (double)s.relative);
     /* No window as flat as that would be looked at. What is blurred by its motion is flat for some frames,
      * a wall or a tree in front of it is so for more, or flatter, and looks like what was seen elsewhere. */
     const double flat = t->least_variance > noise ? 1 - variance / t->least_variance : 0;
     if (flat <= 0) t->doubts = 0;
     else t->doubts += flat * (t->fresh ? 4 : s.relative < 0.5f ? 2 : 1);
-    if (t->doubts > t->o.patience) t->tracked = false;
+    /* What is nearer to the rest than to the object is followed on for a while only. */
+    t->unlike = s.relative < 0.5f ? t->unlike + 0.5 - (double)s.relative : fmax(0, t->unlike - 0.1);
+    if (t->doubts > t->o.patience || t->unlike > 3 * t->o.patience) t->tracked = false;
 }
 
 static void follow_path(tld_tracker *t) {
     const tld_view *now = &t->views[t->now], *before = &t->views[!t->now];
     tld_box moved;
-    t->tracked = t->tracked && t->o.tracking != 0 && tld_flow(before, now, t->box, &t->o, &moved);
+    tld_quality quality;
+    t->tracked =
+        t->tracked && t->o.tracking != 0 && tld_flow(before, now, t->box, &t->o, &moved, &quality);
     if (!t->tracked) return;
-    t->box = moved;
-    judge_path(t);
+    t->box = t->o.align > 0 ? tld_align(t, moved) : moved;
+    judge_path(t, &quality);
 }
 
 cnr_status tld_prepare(tld_tracker *t, const cnr_tensor *picture, cnr_error *err) {
@@ -222,7 +253,10 @@ cnr_status tld_finish(tld_tracker *t, const float *votes, cnr_error *err) {
     uint64_t clock = tld_host->now_ns();
     if (t->tracked && t->valid && t->o.learning != 0) tld_learn(t);
     t->times.learning = ms_since(&clock);
-    if (!t->tracked) t->confidence = -1;
+    const int32_t enough = (int32_t)t->o.probation;
+    const bool there = t->tracked && !t->doubted;
+    t->seen = (int32_t)(there ? cnr_min(t->seen + 1, 2 * enough) : cnr_max(t->seen - 1, 0));
+    if (!there || (t->seen < enough && !t->valid)) t->confidence = -1;
     t->frames++;
     t->times.all += ms_since(&begun);
     return CNR_OK;

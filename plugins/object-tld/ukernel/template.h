@@ -13,15 +13,29 @@ static void grey(const uint8_t *rgb, int64_t n, uint8_t *out) {
         out[i] = (uint8_t)((77u * rgb[3 * i] + 150u * rgb[3 * i + 1] + 29u * rgb[3 * i + 2] + 128u) >> 8);
 }
 
+enum { BLOCK = 32, MOST_TAPS = 64 };
+typedef uint8_t pixels_of __attribute__((vector_size(BLOCK)));
+typedef uint16_t words __attribute__((vector_size(2 * BLOCK)));
+
+static inline words words_of(const uint8_t *at) {
+    pixels_of v;
+    memcpy(&v, at, sizeof v);
+    return __builtin_convertvector(v, words);
+}
+
+static inline words words_at(const uint16_t *at) {
+    words v;
+    memcpy(&v, at, sizeof v);
+    return v;
+}
+
 static void blur_across(const uint8_t *in, int32_t w, const uint16_t *taps, int32_t radius,
                         uint16_t *restrict out) {
-    for (int32_t x = 0; x < w; x += 32) { /* the rows have room behind */
-        uint16_t acc[32];
-        for (int32_t i = 0; i < 32; i++) acc[i] = (uint16_t)(taps[0] * in[x + i] + 128);
-        for (int32_t k = 1; k <= radius; k++)
-            for (int32_t i = 0; i < 32; i++)
-                acc[i] = (uint16_t)(acc[i] + taps[k] * (in[x + i - k] + in[x + i + k]));
-        for (int32_t i = 0; i < 32; i++) out[x + i] = acc[i] >> 8;
+    for (int32_t x = 0; x < w; x += BLOCK) { /* the rows have room behind */
+        words acc = taps[0] * words_of(in + x) + 128;
+        for (int32_t k = 1; k <= radius; k++) acc += taps[k] * (words_of(in + x - k) + words_of(in + x + k));
+        acc >>= 8;
+        memcpy(out + x, &acc, sizeof acc);
     }
 }
 
@@ -29,22 +43,18 @@ static void blur(const uint8_t *in, int64_t pitch, int32_t w, int32_t h, const u
                  int32_t radius, uint16_t *rows, uint8_t *out) {
     const int32_t n = 2 * radius + 1;
     const int64_t room = w + 64;
+    const uint16_t *line[MOST_TAPS];
     for (int32_t y = -radius; y < h + radius; y++) {
         blur_across(in + y * pitch, w, taps, radius, rows + (y + radius) % n * room);
         const int32_t at = y - radius;
         if (at < 0) continue;
-        for (int32_t x = 0; x < w; x += 32) {
-            uint16_t acc[32];
-            uint8_t made[32];
-            const uint16_t *mid = rows + (at + radius) % n * room + x;
-            for (int32_t i = 0; i < 32; i++) acc[i] = (uint16_t)(taps[0] * mid[i] + 128);
-            for (int32_t k = 1; k <= radius; k++) {
-                const uint16_t *a = rows + (at + radius - k) % n * room + x;
-                const uint16_t *b = rows + (at + radius + k) % n * room + x;
-                for (int32_t i = 0; i < 32; i++) acc[i] = (uint16_t)(acc[i] + taps[k] * (a[i] + b[i]));
-            }
-            for (int32_t i = 0; i < 32; i++) made[i] = (uint8_t)((acc[i] >> 8) ^ 128);
-            memcpy(out + (int64_t)at * w + x, made, (size_t)(w - x < 32 ? w - x : 32));
+        for (int32_t k = 0; k < n; k++) line[k] = rows + (at + k) % n * room;
+        for (int32_t x = 0; x < w; x += BLOCK) {
+            words acc = taps[0] * words_at(line[radius] + x) + 128;
+            for (int32_t k = 1; k <= radius; k++)
+                acc += taps[k] * (words_at(line[radius - k] + x) + words_at(line[radius + k] + x));
+            const pixels_of made = __builtin_convertvector(acc >> 8, pixels_of) ^ 128;
+            memcpy(out + (int64_t)at * w + x, &made, (size_t)(w - x < BLOCK ? w - x : BLOCK));
         }
     }
 }

@@ -114,6 +114,43 @@ static void follows(void) {
     cnr_object_free(other);
 }
 
+/* The square stands, and a board with a picture of its own slides in front of it and away again. */
+static void draw_board(int frame, double *box) {
+    enum { COMES = 30, GOES = 60, TAKES = 12, WIDE = 64 };
+    int at = W; /* its left side */
+    draw(0, box);
+    if (frame >= COMES && frame < GOES + TAKES) {
+        const int in = frame < COMES + TAKES ? frame - COMES : frame < GOES ? TAKES : GOES + TAKES - frame;
+        at = W - (W - (int)box[0] + 10) * in / TAKES;
+    }
+    for (int y = 10; y < 90; y++)
+        for (int x = at; x < W && x < at + WIDE; x++)
+            for (int c = 0; c < 3; c++) pixels[(y * W + x) * 3 + c] = blotch(x - at, y, 44, 20, 230);
+}
+
+static void occluded(const char *options) {
+    enum { ALL = 100, HIDDEN = 42, SHOWN = 62, FREE = 74 };
+    cnr_error err = CNR_ERROR_INIT;
+    double truth[4], box[4];
+    cnr_instance *o = make(options);
+    int wrong = 0, said = 0, back = -1, right = 0;
+    draw_board(0, truth);
+    begin(o, &picture, truth, &err);
+    for (int i = 1; i < ALL; i++) {
+        draw_board(i, truth);
+        const bool there = step(o, &picture, box, &err) >= 0;
+        said += i >= HIDDEN && i < 60 && there;
+        right += i < 30 && there && overlap(box, truth) > 0.5;
+        if (back < 0 && i >= SHOWN && there && overlap(box, truth) > 0.5) back = i;
+        wrong += i >= FREE && there && overlap(box, truth) < 0.5;
+    }
+    note("%s: right %d, said while hidden %d, back at %d, wrong %d", options, right, said, back, wrong);
+    ok(right == 29, "nothing is lost while it is in view: %s", options);
+    ok(said <= 3, "what hides it is not taken for it");
+    ok(back >= 0 && back < FREE + 10 && wrong == 0, "and it is found again behind that");
+    cnr_object_free(o);
+}
+
 static void detector_alone(void) {
     static run r;
     cnr_error err = CNR_ERROR_INIT;
@@ -249,6 +286,11 @@ int main(void) {
     cnr_object_free(there);
     by_c();
     follows();
+    for (int i = 1; i <= 3; i++) {
+        char options[16];
+        snprintf(options, sizeof options, "seed=%d", i);
+        occluded(options);
+    }
     detector_alone();
     models();
     bad_input();
