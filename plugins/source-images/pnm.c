@@ -1,4 +1,4 @@
-/* PBM, PGM, PPM, plain and raw, PFM and PAM. No library is kept for them. */
+/* PBM, PGM, PPM, plain and raw, PFM and PAM, and XV's thumbnails. No library is kept for them. */
 #include "images.h"
 #include <math.h>
 
@@ -11,6 +11,7 @@ typedef struct pnm {
     int64_t w, h, depth; /* samples a pixel */
     int64_t most;        /* the largest value */
     int plain, bits;     /* numbers as text; a bit a pixel, 1 is black */
+    int packed;          /* three bits of red, three of green, two of blue */
 } pnm;
 
 static cnr_status refuse(const pnm *p, const char *text) {
@@ -84,7 +85,9 @@ static cnr_status read_header(pnm *p, double *scale) {
     p->plain = magic[1] <= '3';
     p->bits = magic[1] == '1' || magic[1] == '4';
     p->most = 1;
-    if (magic[1] == '7') {
+    p->packed = magic[1] == '7' && p->at + 4 < p->file->n && memcmp(p->file->at + p->at, "332", 3) == 0;
+    if (p->packed) word(p, text, sizeof text);
+    if (magic[1] == '7' && !p->packed) {
         p->plain = 0;
         status = read_pam(p);
     } else {
@@ -159,6 +162,18 @@ static cnr_status read_raw(pnm *p, uint8_t *to, int64_t kept) {
     return CNR_OK;
 }
 
+static cnr_status read_packed(pnm *p, uint8_t *to) {
+    const img_bytes *f = p->file;
+    if (f->n - p->at < (uint64_t)(p->w * p->h)) return refuse(p, "the file ends too early");
+    for (int64_t i = 0; i < p->w * p->h; i++, to += 3) {
+        const unsigned v = f->at[p->at + (uint64_t)i];
+        to[0] = (uint8_t)((v >> 5) * 255 / 7);
+        to[1] = (uint8_t)((v >> 2 & 7) * 255 / 7);
+        to[2] = (uint8_t)((v & 3) * 255 / 3);
+    }
+    return CNR_OK;
+}
+
 /* Floats, rows from below; the scale's sign is the order of bytes. */
 static cnr_status read_floats(pnm *p, uint8_t *to, double scale) {
     const img_bytes *f = p->file;
@@ -179,10 +194,11 @@ cnr_status img_read_pnm(const img_bytes *file, img_picture *out, cnr_error *err)
     pnm p = {.file = file, .err = err};
     double scale = 0;
     cnr_status status = read_header(&p, &scale);
-    const int64_t kept = p.depth >= 3 ? 3 : 1;
+    const int64_t kept = p.depth >= 3 || p.packed ? 3 : 1;
     if (!status) status = img_make(out, p.h, p.w, kept, file, PIXELS_A_BYTE, err);
     if (status) return status;
     if (scale != 0) status = read_floats(&p, out->data, scale);
+    else if (p.packed) status = read_packed(&p, out->data);
     else if (p.plain) status = read_plain(&p, out->data, p.w * p.h * kept);
     else status = read_raw(&p, out->data, kept);
     if (status) img_drop(out);

@@ -235,8 +235,9 @@ static cnr_status read_blocks(reader *r, uint8_t *data, tmsize_t room, uint8_t *
         if (h > out->h) h = (uint32_t)out->h;
     }
     if (w < 1 || h < 1) return damaged(r, err);
+    const int matter = r->colours + (r->associated != 0); /* others may be missing */
     const int64_t stride = tiled ? TIFFTileRowSize(r->tiff) : TIFFScanlineSize(r->tiff);
-    for (int plane = 0; plane < (apart ? r->samples : 1); plane++)
+    for (int plane = 0; plane < (apart ? matter : 1); plane++)
         for (int64_t y = 0; y < out->h; y += h)
             for (int64_t x = 0; x < out->w; x += w) {
                 const block b = {x, y, w, !tiled && y + h > out->h ? out->h - y : h, stride};

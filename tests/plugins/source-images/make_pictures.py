@@ -98,6 +98,25 @@ with open(out + "rgb.pam", "wb") as f:
     f.write(b"P7\nWIDTH %d\nHEIGHT %d\nDEPTH 4\nMAXVAL 255\nTUPLTYPE RGB_ALPHA\nENDHDR\n" % (W, H))
     f.write(b"".join(bytes(pixel(x, y)) + b"\x80" for y in range(H) for x in range(W)))
 
+with open(out + "thumbnail.p7", "wb") as f: # XV's
+    f.write(b"P7 332\n#END_OF_COMMENTS\n%d %d 255\n" % (W, H))
+    f.write(bytes(r >> 5 << 5 | g >> 5 << 2 | b >> 6 for y in range(H) for x in range(W) for r, g, b in [pixel(x, y)]))
+
+def planar(name): # grey, with a plane that does not matter and is not there
+    entries = [(256, 4, W), (257, 4, H), (258, 3, 8 | 8 << 16), (259, 3, 1), (262, 3, 1), (273, 4, None), (277, 3, 2),
+               (278, 4, H), (279, 4, None), (284, 3, 2), (338, 3, 0)]
+    start = 8 + 2 + 12 * len(entries) + 4
+    data = b"II*\0" + struct.pack("<IH", 8, len(entries))
+    for tag, kind, value in entries:
+        if value is None:
+            data += struct.pack("<HHII", tag, kind, 2, start + (0 if tag == 273 else 8))
+        else:
+            data += struct.pack("<HHII", tag, kind, 2 if tag == 258 else 1, value)
+    data += struct.pack("<I", 0) + struct.pack("<II", start + 16, 0) + struct.pack("<II", W * H, 0)
+    with open(out + name, "wb") as f:
+        f.write(data + bytes(grey.getpixel((x, y)) for y in range(H) for x in range(W)))
+planar("planar.tif")
+
 rgb.quantize(4).save(out + "rgb.gif", interlace=0)
 rgb.quantize(4).save(out + "woven.gif", interlace=1)
 rgb.save(out + "lzw.tif", compression="tiff_lzw")
