@@ -2,6 +2,7 @@
 #include "core/cli/cli.h"
 #include "core/lua/script.h"
 #include <errno.h>
+#include <malloc.h>
 #include <unistd.h>
 
 const cnri_row cnri_commands[CNRI_N_COMMANDS] = {
@@ -137,7 +138,16 @@ static int dispatch(int argc, char **argv) {
     return 0;
 }
 
+/* Frames come from one thread and go on another: with a heap for each thread they leave holes, of tens of
+ * megabytes in an hour. Where threads hurry, in sessions, nothing is allocated. */
+static void share_heap(void) {
+#ifdef M_ARENA_MAX
+    mallopt(M_ARENA_MAX, 1);
+#endif
+}
+
 int main(int argc, char **argv) {
+    share_heap();
     cnri_signals_install();
     cnri_guard_install();
     cnri_errors_begin(argc, argv);

@@ -82,7 +82,7 @@ local function status_of(s)
 end
 
 local function watch(options)
-  local model, source = options[1], options[2]
+  local model, source = options[1], pictures.spec(options[2], ".mp4") -- of a GIF all pictures
   pictures.refuse(model)
   if options.output then
     if not pictures.is_video(options.output) and not options.output:find("%", 1, true) then

@@ -17,11 +17,21 @@ for kind in ("mp4 m4v mov mkv webm avi gif"):gmatch "%w+" do kinds[kind] = true 
 -- Whether a path names a video, by its ending.
 function M.is_video(path) return kinds[(path:lower():match("%.(%w+)$"))] or false end
 
+-- A word as its source takes it: pictures with numbers (frame-%03d.png) are a video, and so is a GIF where one is
+-- made of it.
+function M.spec(word, output)
+  local moves = output and M.is_video(output) and word:lower():match "%.gif$"
+  local numbered = word:match "%%0?%d*d" and not c.exists(word)
+  if (moves or numbered) and not word:match "^%w+:" then return "video:" .. word end
+  return word
+end
+
 -- A list of { name =, read = function() return tensor end }, a video's with `frames`, its samples;
--- what cannot be found fails when it is read. `choice`: which of them, as c.samples takes it.
-function M.list(words, choice)
+-- what cannot be found fails when it is read. `choice`: which of them, as c.samples takes it; `output`: where to.
+function M.list(words, choice, output)
   local list = {}
   for _, word in ipairs(words) do
+    word = M.spec(word, output)
     local good, samples = pcall(c.samples, word, nil, choice)
     if not good then
       local why = samples

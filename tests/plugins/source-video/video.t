@@ -167,7 +167,7 @@ is(scalar @lines, 3, 'run: each tenth of the second second');
 is_deeply([map { sprintf '%.3f', $_->{seconds} } @lines], ['1.000', '1.333', '1.667'], 'with times');
 is(scalar(() = `$build/cnnrun run --json --to 0.5 $net $whole` =~ /\n/g), 15, 'run: up to a time');
 SKIP: {
-    skip 'draw-cairo was not built', 6 unless -e "$build/plugins/draw-cairo.so";
+    skip 'draw-cairo was not built', 9 unless -e "$build/plugins/draw-cairo.so";
     is(system("$build/cnnrun classify $net $whole -q --json -o $dir/named.mp4 >$dir/json"), 0, 'classify draws one');
     open my $json, '<', "$dir/json" or die;
     my @json = map { decode_json($_) } <$json>;
@@ -175,6 +175,13 @@ SKIP: {
     is($json[30]{frame}, 31, 'with its number');
     is_deeply(probe("$dir/named.mp4", 'v'), probe($whole, 'v'), 'times kept');
     is_deeply(probe("$dir/named.mp4", 'a'), probe($whole, 'a'), 'sound kept');
+    system("$build/cnnrun classify $net - -q --json -o $dir/named.mkv <$piped >$dir/json");
+    is(scalar @{ probe("$dir/named.mkv", 'v') }, 60, 'one is drawn of standard input, which is read once');
+    make('still-%03d.png', @picture, qw(-frames:v 7));
+    system("$build/cnnrun", 'classify', $net, "$dir/still-%03d.png", '-q', '-o', "$dir/numbered.mp4");
+    is(scalar @{ probe("$dir/numbered.mp4", 'v') }, 7, 'and of pictures with numbers');
+    system("$build/cnnrun", 'classify', $net, "$dir/seven.gif", '-q', '-o', "$dir/moves.mp4");
+    is_deeply(probe("$dir/moves.mp4", 'v'), [map { sprintf '%.6f', $_ / 10 } 0 .. 6], 'and of a GIF, at its times');
     my $film = make('long.mkv', qw(-f lavfi -i testsrc2=size=640x480:rate=30:duration=60), @h264);
     my $pid = fork // die;
     if (!$pid) {
