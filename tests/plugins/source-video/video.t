@@ -178,9 +178,9 @@ SKIP: {
     system("$build/cnnrun classify $net - -q --json -o $dir/named.mkv <$piped >$dir/json");
     is(scalar @{ probe("$dir/named.mkv", 'v') }, 60, 'one is drawn of standard input, which is read once');
     make('still-%03d.png', @picture, qw(-frames:v 7));
-    system("$build/cnnrun", 'classify', $net, "$dir/still-%03d.png", '-q', '-o', "$dir/numbered.mp4");
+    system("$build/cnnrun classify $net '$dir/still-%03d.png' -q -o $dir/numbered.mp4 >$dir/json");
     is(scalar @{ probe("$dir/numbered.mp4", 'v') }, 7, 'and of pictures with numbers');
-    system("$build/cnnrun", 'classify', $net, "$dir/seven.gif", '-q', '-o', "$dir/moves.mp4");
+    system("$build/cnnrun classify $net $dir/seven.gif -q -o $dir/moves.mp4 >$dir/json");
     is_deeply(probe("$dir/moves.mp4", 'v'), [map { sprintf '%.6f', $_ / 10 } 0 .. 6], 'and of a GIF, at its times');
     my $film = make('long.mkv', qw(-f lavfi -i testsrc2=size=640x480:rate=30:duration=60), @h264);
     my $pid = fork // die;
