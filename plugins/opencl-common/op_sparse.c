@@ -1,7 +1,7 @@
 /* dense and gemm with a weight stored as compressed sparse rows: each sample by slices of rows. */
 #include "op_dense.h"
 
-#include "csr.h"
+#include "op_sparse.h"
 #include "sparse.cl.h"
 
 #include <stdio.h>
@@ -21,12 +21,6 @@ typedef struct layout {
     int32_t wide; /* columns of 4 bytes */
 } layout;
 
-static int is_plain(const cnr_tensor *w) {
-    csr_header h;
-    uint64_t at;
-    return csr_header_read(w->data, w->bytes, &h, &at) && h.magic == CSR_MAGIC; /* else compressed further */
-}
-
 static const char *unfit(const cnr_node *node) {
     const cnr_tensor *x = node->inputs[0], *w = node->inputs[1], *y = node->outputs[0];
     const cnr_tensor *b = cnr_own_input(node, 2);
@@ -34,7 +28,7 @@ static const char *unfit(const cnr_node *node) {
     if (!cnr_is_plain(x, f32) || !cnr_is_plain(y, f32) || (b && !cnr_is_plain(b, f32)) ||
         !w->encoding || !(w->flags & CNR_TENSOR_CONST) || w->rank != 2 || y->rank != 2)
         return "f32 with a constant weight in this encoding is wanted";
-    if (!is_plain(w)) return "it is compressed further, and decoded first";
+    if (!ocl_sparse_is_plain(w)) return "it is compressed further, and decoded first";
     if (strcmp(node->desc->name, "gemm") == 0 &&
         (cnr_attr_int(node, "transA") || !cnr_attr_int(node, "transB") ||
          cnr_attr_float(node, "alpha") != 1.0 || (b && cnr_attr_float(node, "beta") != 1.0)))

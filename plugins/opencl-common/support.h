@@ -71,7 +71,7 @@ void ocl_window_args(ocl_call *call, const ocl_shape *s);
     X(ocl_max_pool) X(ocl_average_pool) X(ocl_global_average_pool) X(ocl_softmax) X(ocl_lrn)   \
     X(ocl_lrn_within)                                                                          \
     X(ocl_dense_gemv) X(ocl_gemm_gemv) X(ocl_matmul_gemv)                                      \
-    X(ocl_dense_sparse) X(ocl_gemm_sparse)                                                     \
+    X(ocl_dense_sparse) X(ocl_gemm_sparse) X(ocl_conv_sparse)                                  \
     X(ocl_conv_strip) X(ocl_conv_winograd_2) X(ocl_conv_winograd_4)                            \
     X(ocl_conv_tile_0) X(ocl_conv_tile_1) X(ocl_conv_tile_2) X(ocl_conv_tile_3)                \
     X(ocl_conv_panel_0) X(ocl_conv_panel_1) X(ocl_conv_panel_2) X(ocl_conv_panel_3)            \

@@ -76,12 +76,7 @@ function Cut:follow(layers, value)
   end
 end
 
--- A net in which the layer has these channels (from 1) only. Throws where they meet others on the way.
----@param net cnnrun.Net
----@param layer string
----@param kept integer[]
----@return cnnrun.Net
-function M.kept(net, layer, kept)
+local function cut_of(net, layer, kept)
   local layers, own = net:layers(), nil
   for _, l in ipairs(layers) do
     if l.name == layer then own = l end
@@ -103,7 +98,26 @@ function M.kept(net, layer, kept)
   for _, output in ipairs(net:outputs()) do cut.outputs[output.name] = true end
   for _, name in ipairs(own.weights) do cut:take(name, 1, kept) end
   cut:follow(layers, layer)
+  return cut
+end
+
+-- A net in which the layer has these channels (from 1) only. Throws where they meet others on the way.
+---@param net cnnrun.Net
+---@param layer string
+---@param kept integer[]
+---@return cnnrun.Net
+function M.kept(net, layer, kept)
+  local cut = cut_of(net, layer, kept)
   return net:resized { weights = cut.weights, attributes = cut.attributes }
+end
+
+-- Why none of the layer's channels can go; nil: they can.
+---@param net cnnrun.Net
+---@param layer string
+---@return string?
+function M.refused(net, layer)
+  local good, why = pcall(cut_of, net, layer, { 1 })
+  return not good and tostring(why) or nil
 end
 
 -- The layer's channels with the largest norms, in their order; at least one.

@@ -379,10 +379,12 @@ local function run(schedule, options)
   local test = options.eval or options.data
   if test ~= "" then c.samples(test, "eval") end -- a test that is not there is told now, not behind the work
   work.all = pruning.able(net)
-  work.layers = pruning.layers(net, schedule)
+  local left
+  work.layers, left = pruning.layers(net, schedule)
   work.base = work:judge(net)
   work:open_state(options.restart)
   work:say("%s: right on %.2f%% of %d for validation", options[1], 100 * work.base.top1, work.base.n)
+  for _, why in ipairs(left) do work:say("left as it is: %s", why) end
   local scanned, open = {}, false
   for _, layer in ipairs(work.layers) do open = open or layer.keep == "found" end
   if not schedule.keep and open and (options.no_scan or schedule.scan == false) then

@@ -49,12 +49,14 @@ function M.able(net)
   return list
 end
 
--- Those that the schedule names, with the share that is kept in the end: a number, or "found" by the scan.
+-- Those that the schedule names, with the share that is kept in the end: a number, or "found" by the scan;
+-- and why others that a pattern means are left, whose channels can't go.
 ---@param net cnnrun.Net
 ---@param schedule table
 ---@return table[]
+---@return string[]
 function M.layers(net, schedule)
-  local all, list, used = M.able(net), {}, {}
+  local all, list, used, left = M.able(net), {}, {}, {}
   local wanted = schedule.layers or { ["*"] = schedule.keep or "found" }
   for _, layer in ipairs(all) do
     local share, best = nil, -1
@@ -66,13 +68,17 @@ function M.layers(net, schedule)
       end
     end
     layer.keep = share
-    if share then list[#list + 1] = layer end
+    local why = share and schedule.unit == "channel" and channels.refused(net, layer.name) or nil
+    if why and wanted[layer.name] then error(why, 0) end
+    if why then left[#left + 1] = why
+    elseif share then list[#list + 1] = layer end
   end
   for pattern, keep in pairs(wanted) do
     local name = type(pattern) == "number" and keep or pattern
     if not used[name] then error(("layers: the net has no '%s' that could be pruned"):format(name), 0) end
   end
-  return list
+  if #list == 0 then error(left[1] or "the net has no layer that could be pruned", 0) end
+  return list, left
 end
 
 -- ---- rates ----

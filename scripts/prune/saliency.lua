@@ -1,8 +1,8 @@
 -- All layers by one threshold on what the loss would grow by without a weight; stored in few bits each.
 return require "lib.prune".schedule {
   about = "All convolution and dense layers by one threshold on saliency (squares of weight and gradient): " ..
-          "1% of all are kept in the end, by cubic steps, trained on at length, and share 32 values a layer.",
-  keep = 0.01, least = 0.003,
+          "2% of all are kept in the end, by cubic steps, trained on at length, and share 32 values a layer.",
+  keep = 0.02, least = 0.003,
   criterion = "saliency", saliency = { batches = 16, batch = 32 },
   rates = "cubic", steps = 6,
   train = { epochs = 1, rate = 0.005 },

@@ -112,6 +112,19 @@ spew("$dir/look2.lua", 'local c = require "cnnrun" return function(a) local t, b
     '(t[(r - r % 4) * 800 + k] == 0) then bad = bad + 1 end end end print(bad, t:density()) end');
 is(`$build/cnnrun $dir/look2.lua $dir/block.cnr`, "0\t0.25\n", 'stay or go as one');
 
+# Schedules that ship run whole; of whole channels the last layer's can't go, and is left.
+for (['lenet5', 0.107], ['gradual', 0.9], ['saliency', 0.021], ['blocks', 0.9], ['channels', 0.9]) {
+    my ($name, $most) = @$_; # those that stop do so early with forty pictures to judge by
+    my @words = command("shipped-$name");
+    $words[3] = $name;
+    is(whole(@words, '--data', "images:$dir/list.txt", '--limit', 100), 0, "$name.lua runs") or diag slurp("$dir/err"), slurp("$dir/out");
+    my ($kept) = slurp("$dir/out") =~ /"kept":([0-9.]+),[^\n]*"report"/;
+    cmp_ok($kept // 9, '<', $most, 'and keeps few weights');
+}
+spew("$dir/few.lua", 'return require "lib.prune".schedule { unit = "channel", layers = { ip2 = 0.5 } }');
+isnt(whole(command('wrong')), 0, 'the last layer\'s channels, asked for');
+like(slurp("$dir/err"), qr/ip2: its channels can't go/, 'are refused');
+
 spew("$dir/few.lua", 'return require "lib.prune".schedule { layers = { nowhere = 0.5 } }');
 isnt(whole(command('wrong')), 0, 'a layer that is not there');
 like(slurp("$dir/err") . slurp("$dir/out"), qr/no 'nowhere'/, 'is named');
