@@ -54,7 +54,7 @@ return c.net { name = "convs", labels = { "0", "1", "2", "3", "4", "5", "6", "7"
 LUA
 for form in block=1 block=4,values=f16; do
     "$build/cnnrun" convert "$dir/net.lua" --weights random:3 -o "$dir/x.cnr" \
-        --encode "sparse-csr:keep=0.15,$form" --layers '[a-e]' >/dev/null 2>&1
+        --encode "sparse-csr:keep=0.1,$form" --layers '[a-e]' >/dev/null 2>&1
     scores "$dir/x.cnr" cpu >"$dir/cpu"
     for class in opencl-mali opencl-adreno; do
         CNNRUN_OPENCL_CLASS=$class; export CNNRUN_OPENCL_CLASS
