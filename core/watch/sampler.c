@@ -262,13 +262,13 @@ void cnri_sampler_stop(cnri_sampler *s) {
 
 /* ---- points, and what is drawn before ---- */
 
-cnr_status cnri_sampler_point(cnri_sampler *s, cnri_reading_point *out, cnr_error *err) {
+cnr_status cnri_sampler_point(cnri_sampler *s, bool all, cnri_reading_point *out, cnr_error *err) {
     const size_t n = (size_t)s->domains.n;
     out->at = cnri_alloc((n + 1) * sizeof *out->at);
     if (!out->at) return cnri_fail(err, CNR_E_MEMORY, "energy", "out of memory");
     pthread_mutex_lock(&s->lock);
     out->now_ns = cnri_now_ns();
-    read_due(s, out->now_ns, true);
+    read_due(s, out->now_ns, all);
     for (size_t i = 0; i < n; i++) out->at[i] = s->domains.at[i].told;
     out->sampler_ns = sampler_ns(s);
     pthread_mutex_unlock(&s->lock);
@@ -311,7 +311,7 @@ cnr_status cnri_sampler_idle(cnri_sampler *s, const volatile int32_t *cancel, cn
     if (s->idle_known || s->domains.n == 0) return CNR_OK;
     cnr_status status = cnri_sampler_start(s, err);
     if (status) return status;
-    status = cnri_sampler_point(s, &begin, err);
+    status = cnri_sampler_point(s, true, &begin, err);
     uint64_t wanted = CNRI_PERIODS * slowest(s, true);
     if (wanted > LONGEST_IDLE_NS) wanted = LONGEST_IDLE_NS;
     while (!status && cnri_now_ns() - begin.now_ns < wanted) {
@@ -319,7 +319,7 @@ cnr_status cnri_sampler_idle(cnri_sampler *s, const volatile int32_t *cancel, cn
         if (!cnri_clock_is_real()) cnri_sampler_read(s, false);
         if (cancel && *cancel) status = cnri_fail(err, CNR_E_CANCELLED, "energy", "stopped");
     }
-    if (!status) status = cnri_sampler_point(s, &end, err);
+    if (!status) status = cnri_sampler_point(s, true, &end, err);
     cnri_sampler_stop(s);
     for (int32_t i = 0; i < s->domains.n && !status; i++)
         keep_idle(&s->domains.at[i], &begin.at[i], &end.at[i]);

@@ -72,8 +72,8 @@ cnr_status cnri_sampler_start(cnri_sampler *s, cnr_error *err);
 void cnri_sampler_stop(cnri_sampler *s);
 /* Reads what is due; all: everything. */
 void cnri_sampler_read(cnri_sampler *s, bool all);
-/* All domains now; `at` by cnri_free. */
-cnr_status cnri_sampler_point(cnri_sampler *s, cnri_reading_point *out, cnr_error *err);
+/* Where all domains are, once those have been read that are due; all: every one. `at` by cnri_free. */
+cnr_status cnri_sampler_point(cnri_sampler *s, bool all, cnri_reading_point *out, cnr_error *err);
 /* Waits 20 periods, or three seconds, and keeps what is drawn meanwhile. Once; `cancel` may be NULL. */
 cnr_status cnri_sampler_idle(cnri_sampler *s, const volatile int32_t *cancel, cnr_error *err);
 /* How long something must last to be told, as far as domains can be read. */

@@ -47,7 +47,7 @@ cnr_status cnr_energy_begin(cnr_runtime *rt, const cnr_energy_options *options,
         cnri_free(r);
         return status;
     }
-    status = cnri_sampler_point(r->sampler, &r->begin, err);
+    status = cnri_sampler_point(r->sampler, true, &r->begin, err);
     if (!status) *out = r;
     else cnr_energy_end(r, 1, NULL, NULL);
     return status;
@@ -66,7 +66,7 @@ cnr_status cnr_energy_end(cnr_energy_region *r, int64_t rounds, cnr_energy *out,
     cnr_status status = cnri_given(err, "the region", r, NULL);
     if (status) return status;
     if (out) status = CNRI_ROOM(out, got, err);
-    if (out && !status) status = cnri_sampler_point(r->sampler, &end, err);
+    if (out && !status) status = cnri_sampler_point(r->sampler, true, &end, err);
     if (out && !status)
         status = cnri_account(r->sampler, &r->begin, &end, rounds > 0 ? rounds : 1, &got, err);
     if (out && !status) *out = got;

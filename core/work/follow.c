@@ -105,9 +105,10 @@ static void take(follow *f, const cnri_reading_point *now) {
     }
 }
 
-static cnr_status step(follow *f, cnr_error *err) {
+/* Slow sensors are read at their own pace; all: now, as the sums are of all that passed. */
+static cnr_status step(follow *f, bool all, cnr_error *err) {
     cnri_reading_point now = {0};
-    cnr_status status = cnri_sampler_point(f->sampler, &now, err);
+    cnr_status status = cnri_sampler_point(f->sampler, all, &now, err);
     if (status) return status;
     const double seconds = (double)(now.now_ns - f->begin.now_ns) * 1e-9;
     take(f, &now);
@@ -124,10 +125,12 @@ static cnr_status steps(follow *f, cnr_error *err) {
     const uint64_t tick = (uint64_t)CNRI_SAMPLE_MS * 1000000u, begin = f->begin.now_ns;
     const uint64_t most = f->o->seconds > 0 ? (uint64_t)(f->o->seconds * 1e9) : UINT64_MAX;
     cnr_status status = CNR_OK;
-    for (uint64_t now = begin; !status && now - begin < most && !cnri_stopped(f->observer);) {
+    bool last = false;
+    for (uint64_t now = begin; !status && !last;) {
         now += tick - (now - begin) % tick; /* one that was missed is not made up for */
         cnri_wait_until(now);
-        status = step(f, err);
+        last = now - begin >= most || cnri_stopped(f->observer);
+        status = step(f, last, err);
         now = cnri_now_ns();
     }
     return status == CNR_E_CANCELLED ? CNR_OK : status;
@@ -168,8 +171,8 @@ cnr_status cnri_energy_follow(cnr_runtime *rt, const cnri_follow_options *option
     status = prepare(&f, err);
     if (!status) status = cnri_sampler_start(f.sampler, err);
     const bool started = !status;
-    if (!status) status = cnri_sampler_point(f.sampler, &f.begin, err);
-    if (!status) status = cnri_sampler_point(f.sampler, &f.last, err);
+    if (!status) status = cnri_sampler_point(f.sampler, true, &f.begin, err);
+    if (!status) status = cnri_sampler_point(f.sampler, false, &f.last, err);
     if (!status) status = steps(&f, err);
     status = finish(&f, status, out, err);
     if (started) cnri_sampler_stop(f.sampler);

@@ -83,6 +83,15 @@ my $counter = decode_json(`cat $work/counter`);
 is_deeply([map { $_->{name} } @{$counter->{domains}}], [qw(a15 a7 gpu memory)], 'the counter');
 ok(!$counter->{running}, 'says that nobody counts any more');
 near($counter->{domains}[0]{joules}, $last[5], 1e-5, 'and what it came to');
+# a chip that has something new each 400 ms is read as often, and at the end
+my $slow = Tree->new("sys/class/hwmon/hwmon0/name = ina231\nsys/class/hwmon/hwmon0/power1_input = 5000000\nsys/class/hwmon/hwmon0/update_interval = 400\n" .
+                     "sys/class/hwmon/hwmon1/name = ina226\nsys/class/hwmon/hwmon1/power1_input = 1000000\n");
+my %read = map { $_->{domain} ? ($_->{domain} => $_) : () } lines(`$build/cnnrun energy log --sysfs-root @{[$slow->root]} --csv $work/slow.csv --seconds 1 --json`);
+my ($patient) = grep { /231/ } keys %read;
+my ($quick) = grep { /226/ } keys %read;
+cmp_ok($read{$patient}{samples}, '<=', 5, 'a slow sensor is read at its own pace');
+cmp_ok($read{$quick}{samples}, '>', $read{$patient}{samples}, 'the others as often as ever');
+near($read{$patient}{joules}, 5, 0.1, 'and its joules are of all that time');
 # while it runs, others read; Ctrl-C ends it and keeps what there is
 mkdir "$work/run" or die;
 $pid = fork;
