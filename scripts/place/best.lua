@@ -159,13 +159,15 @@ end
 
 -- ---- ways to run a layer ----
 
-local function subsets(n)
-  local list = {}
+-- Of the first six devices; each set in the order in which the planner runs parts, by name.
+local function subsets(devices)
+  local list, n = {}, math.min(#devices, 6)
   for mask = 1, (1 << n) - 1 do
     local set = {}
     for d = 1, n do
       if mask >> (d - 1) & 1 == 1 then set[#set + 1] = d end
     end
+    table.sort(set, function(a, b) return devices[a].name < devices[b].name end)
     list[#list + 1] = set
   end
   table.sort(list, function(a, b) return #a < #b end)
@@ -309,22 +311,22 @@ function bring(net, state, v, d, low, high)
   local since = home.whole[d]
   if since then return since end
   since = 0
-  if home.set and not next(home.whole) then
+  if home.set then
     local at = 0
     for k, from in ipairs(home.set) do
       local stop = at + home.sizes[k]
       local part = math.min(stop, high or layer.pieces) - math.max(at, low or 0)
-      local bytes = layer.bytes * part / layer.pieces
-      if from == d and part > 0 then since = math.max(since, home.at[k])
-      elseif part > 0 then
-        local there = home.at[k]
-        if net.host and d ~= net.host and not net.devices[from].host and not net.devices[d].host then
+      if part > 0 then
+        local there, bytes = home.at[k], layer.bytes * part / layer.pieces
+        if from ~= d and not net.devices[from].host and net.host then
+          local via = net.devices[d].host and d or net.host
           there = home.passed and home.passed[k]
-          if not there then
-            there = move(net, state, from, net.host, bytes, home.at[k])
+          if there then via = net.host
+          else
+            there = move(net, state, from, via, bytes, home.at[k])
             if part == home.sizes[k] then home = passing(state, v, k, there) end
           end
-          from = net.host
+          from = via
         end
         since = math.max(since, move(net, state, from, d, bytes, there))
       end
@@ -629,7 +631,7 @@ local function place(rows, seen)
   end
   local net = { layers = layers_of(rows, seen), devices = seen.devices, ways = {}, launch = {}, least = options.least_share or .02,
                 begin = { t = 0, e = 0, free = {}, homes = {} } }
-  local layers, sets, n_ways = net.layers, subsets(math.min(#seen.devices, 6)), 0
+  local layers, sets, n_ways = net.layers, subsets(seen.devices), 0
   spread(layers, seen, measured and idle or 0)
   net.links, net.host = links_of(seen)
   for d in ipairs(seen.devices) do
