@@ -129,7 +129,7 @@ typedef struct cnri_common {
     int64_t threads;
     const char *weights, *labels, *net;
     cnri_words no_rewrite, symbols, settings, kernels; /* the last three: "name=value" */
-    const char *policy, *devices; /* devices: "cpu,opencl:0" */
+    const char *policy, *devices, *fallback; /* the last two: "cpu,opencl:0" */
     cnri_words policy_options;    /* "name=value" */
     bool deterministic, no_verify, trust, letterbox;
     uint64_t memory, memory_limit, cache_limit;
@@ -218,6 +218,7 @@ struct cnri_call {
     cnr_model *model;
     cnri_watching watching;
     int code;
+    bool again; /* at the end the program begins anew, with the words it had */
 };
 
 /* Parses, opens, runs, closes; returns the exit code. (command.c) */
@@ -272,7 +273,8 @@ typedef struct cnri_loading {
     const char **names; /* of symbols */
     int64_t *values;
     char *text;
-    const char **devices; char *device_text;
+    const char **devices, **fallback;
+    char *device_text, *fallback_text;
 } cnri_loading;
 cnr_status cnri_call_loading(const cnri_call *call, cnri_loading *out, cnr_error *err);
 void cnri_loading_free(cnri_loading *l);

@@ -1,6 +1,7 @@
 /* One use of a command: from its words to its exit code. */
 #include "core/cli/cli.h"
 #include "core/lua/script.h"
+#include <unistd.h>
 
 static const void *member(const cnri_option *o, const void *values) {
     return (const char *)values + o->at;
@@ -83,6 +84,18 @@ void cnri_call_free(cnri_call *call) {
     cnri_free(call->script);
 }
 
+/* In this process's place, with the words it had; returns if that can't be. */
+static void begin_again(int argc, char **argv) {
+    char name[] = "cnnrun";
+    char **words = cnri_alloc(((size_t)argc + 2) * sizeof *words);
+    if (!words) return;
+    words[0] = name;
+    for (int i = 0; i < argc; i++) words[i + 1] = argv[i];
+    words[argc + 1] = NULL;
+    execv("/proc/self/exe", words);
+    cnri_free(words);
+}
+
 int cnri_command_run(const cnri_command *command, int argc, char **argv) {
     const cnri_command *c = command;
     cnri_call call = {.command = c, .argc = argc, .argv = argv};
@@ -97,5 +110,6 @@ int cnri_command_run(const cnri_command *command, int argc, char **argv) {
             cnri_vec_free((cnri_words *)(void *)((char *)values + c->options[i].at));
     cnri_call_free(&call);
     cnri_free(values);
+    if (call.again) begin_again(argc, argv);
     return call.code;
 }

@@ -34,6 +34,8 @@ static const cnri_option net_options[] = {
     ROW(policy_options, "--policy-option", "NAME=VALUE", "a setting of the policy (repeatable)"),
     ROW(devices, "--devices", "A,B",
         "make candidates for these devices; the first runs what nobody places"),
+    ROW(fallback, "--fallback", "A,B",
+        "where a device fails, go on on the next of these, and say so (an error)"),
     ROW(memory, "--memory", "BYTES", "most memory for prepared weights; K, M, G count (no bound)"),
     ROW(memory_limit, "--memory-limit", "BYTES",
         "most memory for activations, inputs and outputs; more is refused (3/4 of what there is)"),

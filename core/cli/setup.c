@@ -58,6 +58,8 @@ void cnri_loading_free(cnri_loading *l) {
     cnri_free(l->text);
     cnri_free(l->devices);
     cnri_free(l->device_text);
+    cnri_free(l->fallback);
+    cnri_free(l->fallback_text);
 }
 
 /* Splits "batch=4" words. */
@@ -86,20 +88,20 @@ static cnr_status symbols_parse(const cnri_words *words, cnri_loading *s, cnr_er
 }
 
 /* "cpu,opencl:0" as a list; none of nothing. */
-static cnr_status devices_parse(const char *words, cnri_loading *s, cnr_error *err) {
+static cnr_status devices_parse(const char *option, const char *words, const char ***list, char **text,
+                                cnr_error *err) {
     size_t n = 2;
     for (const char *p = words; p && *p; p++) n += *p == ',';
-    s->device_text = cnri_strdup(words ? words : "");
-    s->devices = cnri_alloc_zero(n * sizeof *s->devices);
-    if (!s->device_text || !s->devices)
-        return cnri_fail(err, CNR_E_MEMORY, "--devices", "out of memory");
-    char *at = words ? s->device_text : NULL;
+    *text = cnri_strdup(words ? words : "");
+    *list = cnri_alloc_zero(n * sizeof **list);
+    if (!*text || !*list) return cnri_fail(err, CNR_E_MEMORY, option, "out of memory");
+    char *at = words ? *text : NULL;
     for (int32_t i = 0; at; i++) {
         char *comma = strchr(at, ',');
         if (comma) *comma++ = 0;
-        if (!*at) return cnri_fail(err, CNR_E_ARG, "--devices",
-                                   "wanted names such as cpu,opencl:0");
-        s->devices[i] = at;
+        if (!*at)
+            return cnri_fail(err, CNR_E_ARG, option, "wanted names such as cpu,opencl:0");
+        (*list)[i] = at;
         at = comma;
     }
     return CNR_OK;
@@ -109,7 +111,9 @@ cnr_status cnri_call_loading(const cnri_call *call, cnri_loading *s, cnr_error *
     const cnri_common *c = &call->common;
     *s = (cnri_loading){.options = {.size = sizeof s->options}};
     cnr_status status = symbols_parse(&c->symbols, s, err);
-    if (!status) status = devices_parse(c->devices, s, err);
+    if (!status) status = devices_parse("--devices", c->devices, &s->devices, &s->device_text, err);
+    if (!status)
+        status = devices_parse("--fallback", c->fallback, &s->fallback, &s->fallback_text, err);
     if (status) return status;
     if (c->device && !*c->device)
         return cnri_fail(err, CNR_E_ARG, "--device", "wanted a name such as cpu");
@@ -120,7 +124,8 @@ cnr_status cnri_call_loading(const cnri_call *call, cnri_loading *s, cnr_error *
         .kernels = c->kernels.at, .device = c->device, .memory_bound = c->memory,
         .memory_limit = c->memory_limit, .deterministic = c->deterministic,
         .no_verify = c->no_verify, .cache = cnri_call_cache(call), .cache_bytes = c->cache_limit,
-        .policy = c->policy, .policy_options = c->policy_options.at, .devices = s->devices};
+        .policy = c->policy, .policy_options = c->policy_options.at, .devices = s->devices,
+        .fallback = s->fallback};
     return CNR_OK;
 }
 

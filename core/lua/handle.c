@@ -55,7 +55,7 @@ void cnri_lua_close_net(lua_State *L, cnri_lua_model *net) {
 
 typedef struct options {
     cnr_load_options load;
-    const char *names[16], *import[17], *kernels[17], *devices[17], *settings[17];
+    const char *names[16], *import[17], *kernels[17], *devices[17], *fallback[17], *settings[17];
     int64_t sizes[16];
     int32_t verify;
     const char *placed;
@@ -77,6 +77,7 @@ const cnri_lua_key cnri_load_keys[] = {
     CNRI_WHOLE("memory_limit: bytes that running may take", options, load.memory_limit, 1, 9e18),
     CNRI_TEXT("policy: a file of Lua that picks among candidates", options, load.policy),
     CNRI_OTHER("policy_options: its settings: { threshold = 1 }", "table<string, string|number>"),
+    CNRI_OTHER("fallback: where the device fails, these in turn: { \"cpu\" }", "string[]"),
     CNRI_OTHER("devices: of which candidates are made: { \"cpu\", \"opencl:0\" }", "string[]"),
     CNRI_TEXT("placed: a folder that place keeps the net's placement in: by that, if it is for these devices", options, placed),
     {0}};
@@ -147,6 +148,7 @@ static void read_options(lua_State *L, int table, options *o) {
     o->load.import_options = read_words(L, table, "import", o->import);
     o->load.kernels = read_words(L, table, "kernels", o->kernels);
     o->load.devices = read_words(L, table, "devices", o->devices);
+    o->load.fallback = read_words(L, table, "fallback", o->fallback);
     push_settings(L, table, o);
     o->load.symbols = o->names;
     o->load.symbol_values = o->sizes;

@@ -161,6 +161,13 @@ static void find_cost(const asking *a, const cnri_view *v, double estimate, cnri
 
 /* ---- asking ---- */
 
+/* Whoever did not end when it was timed. */
+static bool hangs(const asking *a, const cnr_kernel *k) {
+    const cnri_timed *seen =
+        *a->key && !a->q->only ? cnri_tuning_find(a->p->options->tuning, a->key, k->name) : NULL;
+    return seen && seen->cost.ns >= CNRI_TUNING_HANGS;
+}
+
 /* Asks a kernel, for as much of the chain as it takes; *takes false: it will not. */
 static cnr_status ask(const asking *a, const cnr_kernel *k, bool offered, cnri_candidate *c,
                       bool *takes, cnr_error *err) {
@@ -273,7 +280,9 @@ cnr_status cnri_candidates_make(cnri_planner *p, cnri_chain *chain, const cnri_q
     if (q->told && strcmp(q->told->device, a.device->name) != 0) return CNR_OK;
     a.offered = p->layout && (q->told || worth_offering(&a)) && !passing_block(&a, &all);
     for (int32_t i = 0; i < n; i++) {
-        if (!cnri_kernel_drives(kernels[i], a.device) || !rule->wants(q, kernels[i])) continue;
+        if (!cnri_kernel_drives(kernels[i], a.device) || !rule->wants(q, kernels[i]) ||
+            hangs(&a, kernels[i]))
+            continue;
         p->rows.named = p->rows.named || q->only;
         const cnr_status status = ask_ways(&a, kernels[i], err);
         if (status) return status;

@@ -92,6 +92,8 @@ typedef struct cnri_cost { /* of a kernel, once; 0: not known */
 #define CNRI_TUNING_IDLE "(idle)"
 #define CNRI_TUNING_COPY_LESS "(copy 4K)"
 #define CNRI_TUNING_COPY_MORE "(copy 4M)"
+/* ns of a kernel that did not end: it is never asked again, nor taken unless by name. */
+#define CNRI_TUNING_HANGS 9e14
 enum { CNRI_TUNING_BYTES_LESS = 4 << 10, CNRI_TUNING_BYTES_MORE = 4 << 20 };
 typedef struct cnri_timed { char key[CNRI_TUNING_KEY], kernel[96]; cnri_cost cost; } cnri_timed;
 /* Fills costs[i] with what kernel i of n takes on `segment`, a net of that node and what follows it; its
@@ -204,6 +206,8 @@ typedef struct cnri_plan_options {
                                         default if `device` says nothing; NULL-terminated; NULL */
     cnri_policy *policy;             /* NULL: rules alone */
     bool candidates;                 /* the plan keeps its table */
+    const char *const *fallback;     /* devices that are left for when this one fails; NULL-terminated */
+    bool fell;                       /* `device` is one of those: the net's own wishes count no more */
 } cnri_plan_options;
 
 typedef enum cnri_step_kind { CNRI_STEP_KERNEL, CNRI_STEP_COPY, CNRI_STEP_LAYOUT } cnri_step_kind;
@@ -338,6 +342,8 @@ cnr_status cnri_tuning_link_key(const cnri_device *from, const cnri_device *to,
 /* ---- record.c ---- */
 /* Kernel "": any of that key. NULL: nothing is on record. */
 const cnri_timed *cnri_tuning_find(const cnri_tuning *t, const char *key, const char *kernel);
+/* Whether something of that key was timed. */
+bool cnri_tuning_knows(const cnri_tuning *t, const char *key);
 /* Replaces what is known of the same key and kernel. */
 cnr_status cnri_tuning_set(cnri_tuning *t, const char *key, const char *kernel, cnri_cost cost,
                            cnr_error *err);

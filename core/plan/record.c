@@ -26,6 +26,12 @@ const cnri_timed *cnri_tuning_find(const cnri_tuning *t, const char *key, const 
                ? row : NULL;
 }
 
+bool cnri_tuning_knows(const cnri_tuning *t, const char *key) {
+    for (int32_t i = place_of(t, key, ""); i < t->rows.n && strcmp(t->rows.at[i].key, key) == 0; i++)
+        if (t->rows.at[i].cost.ns < CNRI_TUNING_HANGS) return true;
+    return false;
+}
+
 cnr_status cnri_tuning_set(cnri_tuning *t, const char *key, const char *kernel, cnri_cost cost,
                            cnr_error *err) {
     const int32_t at = place_of(t, key, kernel);

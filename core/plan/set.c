@@ -73,7 +73,7 @@ cnr_status cnri_device_set_make(cnri_device_set *set, cnri_devices *devices,
     if (!first && options->devices) first = options->devices[0];
     cnr_status status = first ? add_named(set, devices, first, &set->fallback, err)
                               : add_best(set, devices, false, &set->fallback, err);
-    if (!status) status = cnri_wishes_read(graph, &set->own, err);
+    if (!status && !options->fell) status = cnri_wishes_read(graph, &set->own, err);
     if (!status) status = add_wished(set, devices, set->own.at, set->own.n, err);
     if (!status)
         status = add_wished(set, devices, options->placements, options->n_placements, err);

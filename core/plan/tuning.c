@@ -122,13 +122,15 @@ bool cnri_only_shares(const cnri_planner *p, const cnr_node *node) {
     return false;
 }
 
-/* Kernels that could be chosen. */
-static int32_t list_kernels(const cnr_op *op, const cnr_device *d, const char **names) {
+/* Kernels that could be chosen, but for those that did not end: they are on record though nothing is timed. */
+static int32_t list_kernels(const cnri_tuning *t, const char *key, const cnr_op *op, const cnr_device *d,
+                            const char **names) {
     const cnr_kernel *const *all = NULL;
     const int32_t n = cnri_kernels_for(op, &all);
     int32_t count = 0;
     for (int32_t i = 0; i < n; i++)
-        if (cnri_kernel_drives(all[i], d) && !cnri_kernel_only_forced(all[i]))
+        if (cnri_kernel_drives(all[i], d) && !cnri_kernel_only_forced(all[i]) &&
+            !cnri_tuning_find(t, key, all[i]->name))
             names[count++] = all[i]->name;
     return count;
 }
@@ -141,10 +143,11 @@ static cnr_status time_all(cnri_tuning *t, const cnr_graph *segment, const char 
     cnr_status status = costs ? CNR_OK : cnri_no_memory(err);
     *any = false;
     if (!status && n > 0) status = t->measure(t->arg, segment, device, names, n, costs, err);
-    for (int32_t i = 0; i < n && !status; i++) {
-        if (!(costs[i].ns > 0)) continue;
+    for (int32_t i = 0; costs && i < n; i++) {
+        if (!(costs[i].ns > 0) || (status && costs[i].ns < CNRI_TUNING_HANGS)) continue;
         *any = true;
-        status = cnri_tuning_set(t, key, names[i], costs[i], err);
+        const cnr_status set = cnri_tuning_set(t, key, names[i], costs[i], status ? NULL : err);
+        if (!status) status = set;
     }
     cnri_free(costs);
     return status;
@@ -163,8 +166,8 @@ static cnr_status measure(cnri_planner *p, const cnri_chain *chain, int32_t devi
     cnr_status status = names ? CNR_OK : cnri_no_memory(err);
     bool any = false;
     if (segment)
-        status = time_all(t, segment, d->name, key, names, list_kernels(node->desc, d, names), &any,
-                          err);
+        status = time_all(t, segment, d->name, key, names, list_kernels(t, key, node->desc, d, names),
+                          &any, err);
     if (segment && !status && !any && cnri_is_host(d) && CNRI_HAS(node->desc, reference) &&
         !cnri_only_shares(p, node))
         status = time_all(t, segment, d->name, key, reference, 1, &any, err);
@@ -179,6 +182,6 @@ cnr_status cnri_tuning_begin(cnri_planner *p, const cnri_chain *chain, const cnr
     key[0] = 0;
     if (!t || q->untimed || q->dynamic || q->told || q->axis >= 0) return CNR_OK;
     const cnr_status status = make_key(p, chain, q->device, key, err);
-    if (status || !t->measure || q->known || cnri_tuning_find(t, key, "")) return status;
+    if (status || !t->measure || q->known || cnri_tuning_knows(t, key)) return status;
     return measure(p, chain, q->device, key, err);
 }

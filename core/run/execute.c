@@ -243,12 +243,10 @@ static void settle(cnr_session *s) { /* after an error nothing may still be unde
     s->running = false;
 }
 
-cnr_status cnr_session_start(cnr_session *s, cnr_error *err) {
-    cnr_status status = cnri_given(err, "session", s, NULL);
-    if (status) return status;
+static cnr_status start(cnr_session *s, cnr_error *err) {
     if (s->running)
         return cnri_fail(err, CNR_E_STATE, "session", "a run is under way: wait for it first");
-    status = s->model ? cnri_check_process(s->model->rt, err) : CNR_OK;
+    cnr_status status = s->model ? cnri_check_process(s->model->rt, err) : CNR_OK;
     if (status) return status;
     __atomic_store_n(&s->cancel, 0, __ATOMIC_RELAXED);
     s->running = true;
@@ -266,9 +264,18 @@ cnr_status cnr_session_start(cnr_session *s, cnr_error *err) {
     return status;
 }
 
-cnr_status cnr_session_wait(cnr_session *s, cnr_error *err) {
+cnr_status cnr_session_start(cnr_session *s, cnr_error *err) {
+    cnr_error why = CNR_ERROR_INIT;
     cnr_status status = cnri_given(err, "session", s, NULL);
     if (status) return status;
+    status = start(s, &why);
+    if (!status) return CNR_OK;
+    if (cnri_session_moves(s, status, &why)) return cnr_session_start(s, err);
+    return cnri_fail(err, status, why.where, "%s", why.text);
+}
+
+static cnr_status wait_for_run(cnr_session *s, cnr_error *err) {
+    cnr_status status = CNR_OK;
     if (!s->running)
         return cnri_fail(err, CNR_E_STATE, "session", "no run is under way: start one first");
     for (int32_t i = 0; i < s->plan->n_devices; i++) {
@@ -280,6 +287,16 @@ cnr_status cnr_session_wait(cnr_session *s, cnr_error *err) {
     if (cancelled(s)) return say_cancelled(err);
     s->done = status == CNR_OK;
     return status;
+}
+
+cnr_status cnr_session_wait(cnr_session *s, cnr_error *err) {
+    cnr_error why = CNR_ERROR_INIT;
+    cnr_status status = cnri_given(err, "session", s, NULL);
+    if (status) return status;
+    status = wait_for_run(s, &why);
+    if (!status) return CNR_OK;
+    if (cnri_session_moves(s, status, &why)) return cnr_session_run(s, err);
+    return cnri_fail(err, status, why.where, "%s", why.text);
 }
 
 cnr_status cnri_session_repeat(cnr_session *s, int32_t step, int64_t rounds, cnr_error *err) {

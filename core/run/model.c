@@ -35,6 +35,7 @@ void cnri_plan_options_free(cnri_plan_options *o) {
     free_words(o->no_rewrite);
     free_words(o->kernels);
     free_words(o->devices);
+    free_words(o->fallback);
     cnri_policy_let_go(o->policy);
     memset(o, 0, sizeof *o);
 }
@@ -43,12 +44,13 @@ bool cnri_plan_options_copy(const cnri_plan_options *from, cnri_plan_options *to
     *to = *from;
     to->device = NULL;
     to->placements = NULL;
-    to->no_rewrite = to->kernels = to->devices = NULL;
+    to->no_rewrite = to->kernels = to->devices = to->fallback = NULL;
     cnri_policy_hold(to->policy);
     if (from->device && !(to->device = cnri_strdup(from->device))) return false;
     if (!copy_words(from->no_rewrite, &to->no_rewrite)) return false;
     if (!copy_words(from->kernels, &to->kernels)) return false;
     if (!copy_words(from->devices, &to->devices)) return false;
+    if (!copy_words(from->fallback, &to->fallback)) return false;
     if (from->n_placements <= 0) return true;
     cnri_placement *all = cnri_alloc_zero((size_t)from->n_placements * sizeof *all);
     to->placements = all;
@@ -64,6 +66,12 @@ bool cnri_plan_options_copy(const cnri_plan_options *from, cnri_plan_options *to
     return all != NULL;
 }
 
+static void take_over(cnr_model *m, const cnri_plan_options *options) { /* the lock is held */
+    cnri_plan_options_free(&m->plan_options);
+    m->plan_options = *options;
+    cnri_plans_outdated(m);
+}
+
 cnr_status cnri_model_set_options(cnr_model *m, const cnri_plan_options *options,
                                   cnr_error *err) {
     cnri_plan_options copy;
@@ -72,11 +80,43 @@ cnr_status cnri_model_set_options(cnr_model *m, const cnri_plan_options *options
         return no_memory(err);
     }
     pthread_mutex_lock(m->rt->lock);
-    cnri_plan_options_free(&m->plan_options);
-    m->plan_options = copy;
-    cnri_plans_outdated(m);
+    take_over(m, &copy);
     pthread_mutex_unlock(m->rt->lock);
     return CNR_OK;
+}
+
+/* What is left of the options on the next device: what they say of others is void. */
+static bool options_after(const cnri_plan_options *o, cnri_plan_options *copy) {
+    cnri_plan_options next = *o;
+    next.device = o->fallback[0];
+    next.fallback = o->fallback + 1;
+    next.fell = true;
+    next.placements = NULL;
+    next.n_placements = 0;
+    next.kernels = next.devices = NULL;
+    next.policy = NULL;
+    const bool good = cnri_plan_options_copy(&next, copy);
+    if (!good) cnri_plan_options_free(copy);
+    return good;
+}
+
+bool cnri_fall_back(cnr_model *m, const char *device, cnr_status status, const cnr_error *why) {
+    const bool fails = status == CNR_E_DEVICE || status == CNR_E_MEMORY || status == CNR_E_LIMIT ||
+                       status == CNR_E_NOT_FOUND;
+    cnri_plan_options copy;
+    char to[sizeof((cnr_device_info *)0)->name] = "";
+    if (!m || !fails) return false;
+    pthread_mutex_lock(m->rt->lock);
+    const cnri_plan_options *o = &m->plan_options;
+    const bool gone = o->fell && (!device || strcmp(device, o->device) != 0); /* another was first */
+    const bool falls = !gone && !o->training && o->fallback && *o->fallback && options_after(o, &copy);
+    if (falls) snprintf(to, sizeof to, "%s", copy.device);
+    if (falls) take_over(m, &copy);
+    pthread_mutex_unlock(m->rt->lock);
+    if (falls)
+        cnri_log(CNR_LOG_WARN, device, "%s: %s; from here on %s runs on %s", why->where, why->text,
+                 m->graph->name && *m->graph->name ? m->graph->name : "the net", to);
+    return falls || gone;
 }
 
 /* ---- making and releasing ---- */
@@ -231,6 +271,7 @@ static void take_options(cnri_plan_options *to, const cnr_load_options *from) {
     to->memory_limit = from->memory_limit;
     to->deterministic = from->deterministic;
     to->devices = from->devices && from->devices[0] ? from->devices : NULL;
+    to->fallback = from->fallback && from->fallback[0] ? from->fallback : NULL;
 }
 
 /* The one that was asked for, else the net's own. */

@@ -111,6 +111,7 @@ static cnr_status make(cnr_model *m, const cnri_plan_options *options, const cnr
     if (!status) {
         const cnri_plan_request request = {m, options, &set, list, n};
         status = cnri_stored_plan(&request, out, err);
+        if (!status && options->fallback) status = cnri_residency_warm(*out, err); /* here, if it fails */
         cnri_device_set_free(&set);
     }
     cnri_free(list);
@@ -192,6 +193,23 @@ cnr_status cnri_plan_types(const cnr_model *m, const cnr_tensor *const *shapes, 
     return status;
 }
 
+/* On the next device that is allowed, if this one fails. */
+static cnr_status find_or_fall_back(cnr_model *m, const cnr_tensor *types, int32_t n, cnr_plan **out,
+                                    cnr_error *err) {
+    for (;;) {
+        cnr_error why = CNR_ERROR_INIT;
+        lock(m);
+        char *device = m->plan_options.fallback || m->plan_options.fell
+                           ? cnri_strdup(m->plan_options.device ? m->plan_options.device : "") : NULL;
+        unlock(m);
+        const cnr_status status = find_or_make(m, types, n, out, device ? &why : err);
+        const bool again = status && device && cnri_fall_back(m, device, status, &why);
+        if (status && device && !again && err) cnri_fail(err, status, why.where, "%s", why.text);
+        cnri_free(device);
+        if (!again) return status;
+    }
+}
+
 cnr_status cnr_plan_for(cnr_model *m, const cnr_tensor *const *shapes, int32_t n_shapes,
                          cnr_plan **out, cnr_error *err) {
     if (out) *out = NULL;
@@ -202,7 +220,7 @@ cnr_status cnr_plan_for(cnr_model *m, const cnr_tensor *const *shapes, int32_t n
     cnr_tensor *types = cnri_alloc(((size_t)n + 1) * sizeof *types);
     if (!types) return no_memory(err);
     status = cnri_plan_types(m, shapes, n_shapes, types, err);
-    if (!status) status = find_or_make(m, types, n, out, err);
+    if (!status) status = find_or_fall_back(m, types, n, out, err);
     cnri_free(types);
     return status;
 }

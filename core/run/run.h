@@ -142,6 +142,9 @@ cnr_status cnri_model_from_graph(cnr_runtime *rt, cnr_graph *graph, const cnr_lo
  * Plans already made stay as they are; later ones follow. */
 cnr_status cnri_model_set_options(cnr_model *model, const cnri_plan_options *options,
                                   cnr_error *err);
+/* `status` came of running on `device` (NULL: the usual one). True: the model's options are another
+ * device's now, which is logged; plan again. */
+bool cnri_fall_back(cnr_model *m, const char *device, cnr_status status, const cnr_error *why);
 /* CNR_E_STATE in a child after fork. */
 cnr_status cnri_check_process(const cnr_runtime *rt, cnr_error *err);
 /* How sure the loader or importer is that knows a file best; 0: none does. */

@@ -241,12 +241,9 @@ static void release(cnr_session *s) {
     cnri_free(s);
 }
 
-cnr_status cnr_session_open(cnr_plan *plan, cnr_session **out, cnr_error *err) {
-    if (out) *out = NULL;
-    cnr_status status = cnri_given(err, "plan", plan, "out", out, NULL);
-    if (status) return status;
+static cnr_status open_session(cnr_plan *plan, cnr_session **out, cnr_error *err) {
     cnr_model *model = cnri_plan_model(plan);
-    status = model ? cnri_check_process(model->rt, err) : CNR_OK;
+    cnr_status status = model ? cnri_check_process(model->rt, err) : CNR_OK;
     if (!status) status = afford(plan, err);
     if (status) return status;
     const int64_t before = cnri_alloc_failures();
@@ -271,6 +268,16 @@ cnr_status cnr_session_open(cnr_plan *plan, cnr_session **out, cnr_error *err) {
     if (status) release(s);
     else *out = s;
     return status;
+}
+
+cnr_status cnr_session_open(cnr_plan *plan, cnr_session **out, cnr_error *err) {
+    cnr_error why = CNR_ERROR_INIT;
+    if (out) *out = NULL;
+    cnr_status status = cnri_given(err, "plan", plan, "out", out, NULL);
+    if (status) return status;
+    status = open_session(plan, out, &why);
+    if (!status || cnri_session_elsewhere(plan, status, &why, out)) return CNR_OK;
+    return cnri_fail(err, status, why.where, "%s", why.text);
 }
 
 void cnr_session_close(cnr_session *s) {
@@ -329,7 +336,7 @@ cnr_status cnr_session_set_input(cnr_session *s, int32_t index, const cnr_tensor
 cnr_status cnr_session_output(cnr_session *s, int32_t index, const cnr_tensor **out,
                               cnr_error *err) {
     if (out) *out = NULL;
-    const cnr_status status = cnri_given(err, "session", s, "out", out, NULL);
+    cnr_status status = cnri_given(err, "session", s, "out", out, NULL);
     if (status) return status;
     const cnr_graph *g = s->plan->graph;
     if (index < 0 || index >= g->outputs.n)
@@ -344,7 +351,14 @@ cnr_status cnr_session_output(cnr_session *s, int32_t index, const cnr_tensor **
         t->bytes = cnr_dense_bytes(t);
     }
     *out = t;
-    return s->output_data[index] ? cnri_download(s, home, s->output_data[index], err) : CNR_OK;
+    if (!s->output_data[index]) return CNR_OK;
+    cnr_error why = CNR_ERROR_INIT;
+    status = cnri_download(s, home, s->output_data[index], &why);
+    if (!status) return CNR_OK;
+    /* another's data would go with the device's memory */
+    if (g->outputs.n == 1 && cnri_session_moves(s, status, &why) && !cnr_session_run(s, &why))
+        return cnr_session_output(s, index, out, err);
+    return cnri_fail(err, status, why.where, "%s", why.text);
 }
 
 cnr_plan *cnri_session_plan(const cnr_session *s) {

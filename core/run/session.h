@@ -1,7 +1,8 @@
 /* What a session is made of; inside run/ only.
  *
  *   session.c   opens, closes, inputs, outputs     execute.c   runs the steps
- *   transfer.c  copies and layout conversions      floats.c    the processor's float modes */
+ *   transfer.c  copies and layout conversions      floats.c    the processor's float modes
+ *   fallback.c  goes on on another device */
 #ifndef CNRI_SESSION_H
 #define CNRI_SESSION_H
 
@@ -53,6 +54,12 @@ struct cnr_session {
 
 /* listen.c: tells all listeners. */
 void cnri_session_tell(const cnr_session *s, cnri_event_kind kind, int32_t step, uint64_t took_ns);
+
+/* fallback.c: after a failure of the plan's device, where another is allowed. A session on that; or this
+ * session becomes one, with its inputs. False: none is allowed, or it failed too. */
+bool cnri_session_elsewhere(const cnr_plan *plan, cnr_status status, const cnr_error *why,
+                            cnr_session **out);
+bool cnri_session_moves(cnr_session *s, cnr_status status, const cnr_error *why);
 
 /* transfer.c */
 cnr_status cnri_transfer(cnr_session *s, const cnri_step *step, cnr_error *err);

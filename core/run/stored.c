@@ -186,12 +186,12 @@ static cnr_status store(const cnr_model *m, cnr_plan *plan, const char *path, co
 
 /* Tries the file. *out stays NULL when it is no good, and *origin says why; cnri_free. */
 static cnr_status try_stored(const cnri_plan_request *r, const char *path, const char *identity,
-                             cnr_plan **out, char **origin) {
+                             cnr_plan **out, char **origin, cnr_error *err) {
     cnri_cached c;
     cnr_error why = CNR_ERROR_INIT;
     char *what = NULL;
     cnr_status status = cnri_cached_open(path, &c, &why);
-    if (status == CNR_E_MEMORY) return status;
+    if (status == CNR_E_MEMORY) return cnri_fail(err, status, path, "out of memory");
     if (status == CNR_E_NOT_FOUND) {
         what = why_missed(r->model, identity);
         *origin = what ? cnri_format("miss: %s", what) : NULL;
@@ -208,7 +208,10 @@ static cnr_status try_stored(const cnri_plan_request *r, const char *path, const
     }
     cnri_cached_close(&c);
     cnri_free(what);
-    return status == CNR_E_MEMORY || !*origin ? CNR_E_MEMORY : CNR_OK;
+    if (status == CNR_E_MEMORY && why.text[0]) /* of which memory, a device may have said */
+        return cnri_fail(err, status, why.where, "%s", why.text);
+    return status == CNR_E_MEMORY || !*origin ? cnri_fail(err, CNR_E_MEMORY, path, "out of memory")
+                                              : CNR_OK;
 }
 
 /* Nothing is stored that was planned with less than there is. */
@@ -216,12 +219,12 @@ static cnr_status plan_at(const cnri_plan_request *r, const char *path, const ch
                           const char *identity, int64_t before, cnr_plan **out, cnr_error *err) {
     char *origin = NULL;
     cnr_error why = CNR_ERROR_INIT;
-    cnr_status status = try_stored(r, path, identity, out, &origin);
+    cnr_status status = try_stored(r, path, identity, out, &origin, err);
     if (status) {
         cnri_plan_free(*out);
         *out = NULL;
         cnri_free(origin);
-        return cnri_fail(err, CNR_E_MEMORY, path, "out of memory");
+        return status;
     }
     cnri_log(strncmp(origin, "stale", 5) == 0 ? CNR_LOG_WARN : CNR_LOG_INFO, "cache", "%s: %s",
              path, origin);

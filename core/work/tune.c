@@ -1,8 +1,9 @@
 /* Times the kernels that would take each layer, in turns, and tells how surely the times choose. */
 #include "core/work/work.h"
+#include "core/work/watchdog.h"
 #include <math.h>
 
-enum { ROUNDS = 9 };
+enum { ROUNDS = 9, USUAL_HANG_MS = 60000 };
 
 typedef struct timing { /* what a record asks to be filled by */
     cnr_runtime *rt;
@@ -10,6 +11,10 @@ typedef struct timing { /* what a record asks to be filled by */
     int64_t segments;
     bool energy;       /* there may be a meter */
     double idle_watts; /* of the machine, once something was metered; 0 */
+    int64_t hang_ms;
+    cnri_tuning *times;        /* what it fills */
+    const cnri_tuning *record; /* kept by now; NULL: nothing is kept before the end */
+    const char *folder;
 } timing;
 
 /* ---- one kernel on the segment ---- */
@@ -48,9 +53,31 @@ static cnr_status put_inputs(trial *t, const cnr_graph *g, cnr_error *err) {
     return status;
 }
 
-/* *takes: whether the kernel, or with NULL any, would have the node at all. */
+/* ---- one kernel, until it has run once ---- */
+
+/* A device's failure is its kernel's own affair; what there is no memory for is everybody's. */
+static bool passes_over(cnr_status *status, const char *kernel, const cnr_error *why) {
+    if (!*status || *status == CNR_E_MEMORY) return false;
+    cnri_log(CNR_LOG_WARN, "tune", "%s: %s: %s: left out", kernel, why ? why->where : "", why ? why->text : "");
+    *status = CNR_OK;
+    return true;
+}
+
+/* Once; *hangs: it was cancelled. Timed streams heed that even where nothing stops a kernel. */
+static cnr_status run_once(trial *t, int64_t hang_ms, bool *hangs, cnr_error *err) {
+    cnri_watchdog w;
+    cnr_status status = cnri_session_listen(t->session, hear, t, true, &t->heard, err);
+    if (status) return status;
+    cnri_watchdog_begin(&w, t->session, hang_ms); /* the first run warms up */
+    status = cnr_session_run(t->session, err);
+    *hangs = cnri_watchdog_end(&w) && status;
+    return status;
+}
+
+/* *takes: whether the kernel, or with NULL any, would have the node at all; *hangs: it does not end. */
 static cnr_status begin(trial *t, cnri_devices *set, const cnr_graph *g, const char *device,
-                        const char *kernel, bool *takes, cnr_error *err) {
+                        const char *kernel, int64_t hang_ms, bool *takes, bool *hangs,
+                        cnr_error *err) {
     cnr_error why = CNR_ERROR_INIT;
     char *word = cnri_format("%s=%s", g->nodes.at[0]->view.desc->name, kernel ? kernel : "");
     const char *const words[] = {kernel ? word : NULL, NULL};
@@ -58,7 +85,7 @@ static cnr_status begin(trial *t, cnri_devices *set, const cnr_graph *g, const c
     const cnr_tensor **types = cnri_alloc((size_t)(g->inputs.n + 1) * sizeof *types);
     cnr_status status =
         word && types ? CNR_OK : cnri_fail(err, CNR_E_MEMORY, "tune", "out of memory");
-    *takes = false;
+    *takes = *hangs = false;
     for (int32_t i = 0; i < g->inputs.n && types; i++)
         types[i] = g->values.at[g->inputs.at[i]].type;
     if (!status) {
@@ -68,8 +95,10 @@ static cnr_status begin(trial *t, cnri_devices *set, const cnr_graph *g, const c
     }
     if (*takes) status = cnr_session_open(t->plan, &t->session, err);
     if (*takes && !status) status = put_inputs(t, g, err);
-    if (*takes && !status) status = cnr_session_run(t->session, err); /* the first warms up */
-    if (*takes && !status) status = cnri_session_listen(t->session, hear, t, true, &t->heard, err);
+    if (*takes && !status) status = run_once(t, hang_ms, hangs, err);
+    if (*takes && status && *hangs) status = CNR_OK;
+    else if (*takes && status) *takes = !passes_over(&status, kernel ? kernel : device, err);
+    if (*hangs) *takes = false;
     cnri_free(word);
     cnri_free(types);
     return status;
@@ -118,16 +147,17 @@ static cnr_status judge_all(timing *m, const cnr_graph *g, trial *trials, bool *
     const cnri_device *host;
     trial judge = {0};
     cnr_cost cost = {0};
-    bool takes = false;
+    bool takes = false, hangs;
     const cnr_node *node = &g->nodes.at[0]->view;
     if (cnri_device_best(&m->rt->devices, true, &host, NULL)) return CNR_OK;
     if (CNRI_HAS(node->desc, cost)) node->desc->cost(node, &cost);
     const char *by = cost.flops < MOST_REFERENCE ? cnri_reference_name : NULL;
-    cnr_status status = begin(&judge, &m->rt->devices, g, host->device.name, by, &takes, err);
+    cnr_status status = begin(&judge, &m->rt->devices, g, host->device.name, by, 0, &takes, &hangs, err);
     for (int32_t i = 0; i < n && takes && !status; i++) {
         if (!in[i]) continue;
         status = agrees(&trials[i], &judge, g, &in[i], err);
-        if (!status && !in[i])
+        if (passes_over(&status, kernels[i], err)) in[i] = false;
+        else if (!status && !in[i])
             cnri_log(CNR_LOG_WARN, "tune", "%s: %s is not the reference's answer: not kept", node->desc->name,
                      kernels[i]);
     }
@@ -137,7 +167,8 @@ static cnr_status judge_all(timing *m, const cnr_graph *g, trial *trials, bool *
 
 /* In turns, so that what disturbs the machine disturbs all alike; those that are three times as
  * slow as the best in the first round are not asked again. */
-static cnr_status run_rounds(trial *trials, bool *in, int32_t n, cnr_error *err) {
+static cnr_status run_rounds(trial *trials, bool *in, const char *const *kernels, int32_t n,
+                             cnr_error *err) {
     cnr_status status = CNR_OK;
     for (int32_t round = 0; round < ROUNDS && !status; round++) {
         double least = INFINITY;
@@ -146,6 +177,11 @@ static cnr_status run_rounds(trial *trials, bool *in, int32_t n, cnr_error *err)
             if (!in[i]) continue;
             t->sum = t->left = 0;
             status = cnr_session_run(t->session, err);
+            if (passes_over(&status, kernels[i], err)) {
+                t->rounds = 0;
+                in[i] = false;
+                continue;
+            }
             t->ns[t->rounds] = t->sum ? (double)t->sum : 1;
             t->rest[t->rounds] = (double)t->left;
             if (t->ns[t->rounds] < least) least = t->ns[t->rounds];
@@ -200,6 +236,39 @@ static cnr_status cost_of(timing *m, trial *t, const char *device, bool in, cnri
     return in && m->energy ? meter(m, t, cost, err) : CNR_OK;
 }
 
+/* What was timed so far is kept, so that whoever is killed goes on from there. */
+static cnr_status keep(const timing *m, cnr_error *err) {
+    cnri_tuning news = {0};
+    cnr_status status = CNR_OK;
+    for (int32_t i = 0; m->record && i < m->times->rows.n && !status; i++) {
+        const cnri_timed *row = &m->times->rows.at[i];
+        const cnri_timed *was = cnri_tuning_find(m->record, row->key, row->kernel);
+        if (!was || was->cost.ns != row->cost.ns)
+            status = cnri_tuning_set(&news, row->key, row->kernel, row->cost, err);
+    }
+    if (!status && news.rows.n) status = cnri_tuning_save(m->folder, &news, err);
+    cnri_vec_free(&news.rows);
+    return status;
+}
+
+/* Of a device that works by itself nothing more is to be had in this process. */
+static cnr_status begin_all(timing *m, const cnr_graph *g, const char *device, trial *trials, bool *in,
+                            const char *const *kernels, int32_t n, cnri_cost *costs, cnr_error *err) {
+    cnr_status status = CNR_OK;
+    for (int32_t i = 0; i < n && !status; i++) {
+        bool hangs;
+        status = begin(&trials[i], &m->rt->devices, g, device, kernels[i], m->hang_ms, &in[i], &hangs, err);
+        if (status || !hangs) continue;
+        costs[i].ns = CNRI_TUNING_HANGS;
+        cnri_log(CNR_LOG_WARN, "tune", "%s does not end on %s in %.3g s: left out from now on", kernels[i],
+                 device, (double)m->hang_ms / 1000);
+        if (CNRI_HAS(trials[i].plan->devices[0]->cls, record))
+            status = cnri_fail(err, CNR_E_DEVICE, device, "%s hangs on it: what was timed is kept, tune "
+                               "again to go on", kernels[i]);
+    }
+    return status;
+}
+
 static cnr_status time_kernels(void *arg, const cnr_graph *segment, const char *device,
                                const char *const *kernels, int32_t n, cnri_cost *costs,
                                cnr_error *err) {
@@ -208,11 +277,11 @@ static cnr_status time_kernels(void *arg, const cnr_graph *segment, const char *
     bool *in = cnri_alloc_zero((size_t)n);
     cnr_status status =
         trials && in ? CNR_OK : cnri_fail(err, CNR_E_MEMORY, "tune", "out of memory");
+    if (!status) status = keep(m, err);
     if (!status) status = cnri_go_on(m->observer, "tune", m->segments++, 0, err);
-    for (int32_t i = 0; i < n && !status; i++)
-        status = begin(&trials[i], &m->rt->devices, segment, device, kernels[i], &in[i], err);
+    if (!status) status = begin_all(m, segment, device, trials, in, kernels, n, costs, err);
     if (!status) status = judge_all(m, segment, trials, in, n, kernels, err);
-    if (!status) status = run_rounds(trials, in, n, err);
+    if (!status) status = run_rounds(trials, in, kernels, n, err);
     for (int32_t i = 0; i < n && !status; i++)
         status = cost_of(m, &trials[i], device, in[i], &costs[i], err);
     for (int32_t i = 0; trials && i < n; i++) end(&trials[i]);
@@ -257,10 +326,10 @@ static cnr_status time_around(const timing *m, const cnri_device_set *set, cnri_
     return status;
 }
 
-cnr_status cnri_tune(cnr_model *m, const cnr_tensor *const *types, int32_t n, bool energy,
-                     cnri_tuning *t, const cnr_observer *observer, cnr_plan **out, cnr_error *err) {
+static cnr_status tune(cnr_model *m, const cnr_tensor *const *types, int32_t n, timing timing,
+                       cnr_plan **out, cnr_error *err) {
     cnri_plan_options options = m->plan_options;
-    timing timing = {m->rt, observer, 0, energy, 0};
+    cnri_tuning *t = timing.times;
     cnri_device_set set;
     *out = NULL;
     options.tuning = t;
@@ -275,6 +344,13 @@ cnr_status cnri_tune(cnr_model *m, const cnr_tensor *const *types, int32_t n, bo
     if (!status && !options.deterministic) status = time_around(&timing, &set, t, err);
     cnri_device_set_free(&set);
     return status;
+}
+
+cnr_status cnri_tune(cnr_model *m, const cnr_tensor *const *types, int32_t n, bool energy,
+                     cnri_tuning *t, const cnr_observer *observer, cnr_plan **out, cnr_error *err) {
+    const timing timing = {.rt = m->rt, .observer = observer, .energy = energy, .times = t,
+                           .hang_ms = USUAL_HANG_MS};
+    return tune(m, types, n, timing, out, err);
 }
 
 /* ---- all of it, several times ---- */
@@ -301,7 +377,7 @@ static const cnri_timed *fastest(const cnri_tuning *t, const char *key, bool *se
     *several = false;
     for (int32_t i = 0; i < t->rows.n; i++) {
         const cnri_timed *row = &t->rows.at[i];
-        if (strcmp(row->key, key) != 0) continue;
+        if (strcmp(row->key, key) != 0 || row->cost.ns >= CNRI_TUNING_HANGS) continue;
         *several = *several || best;
         if (!best || row->cost.ns < best->cost.ns) best = row;
     }
@@ -374,17 +450,33 @@ static cnr_status repeat(const cnri_tune_options *o, cnr_model *model, const cnr
         cnri_tuning *one = cnri_push(&f->times);
         cnr_plan *plan = NULL;
         if (!one) status = cnri_fail(err, CNR_E_MEMORY, "tune", "out of memory");
-        for (int32_t k = 0; !status && !o->again && o->repeat == 1 && k < record->rows.n; k++)
-            status = cnri_tuning_set(one, record->rows.at[k].key, record->rows.at[k].kernel,
-                                     record->rows.at[k].cost, err);
-        if (!status) status = cnri_tune(model, shapes.list, shapes.n, !o->no_energy, one, observer,
-                                         &plan, err);
+        const timing timing = {.rt = model->rt, .observer = observer, .energy = !o->no_energy,
+                               .times = one, .hang_ms = o->hang_ms ? o->hang_ms : USUAL_HANG_MS,
+                               .record = o->repeat == 1 ? record : NULL, .folder = o->folder};
+        for (int32_t k = 0; !status && k < record->rows.n; k++) {
+            const cnri_timed *row = &record->rows.at[k];
+            if ((!o->again && o->repeat == 1) || row->cost.ns >= CNRI_TUNING_HANGS)
+                status = cnri_tuning_set(one, row->key, row->kernel, row->cost, err);
+        }
+        if (!status) status = tune(model, shapes.list, shapes.n, timing, &plan, err);
+        if (status && one && status != CNR_E_MEMORY) keep(&timing, NULL);
         cnri_plan_free(plan);
         if (!status && cnri_stopped(observer))
             status = cnri_fail(err, CNR_E_CANCELLED, "tune", "stopped");
     }
     cnri_shapes_free(&shapes);
     return status;
+}
+
+/* A kernel hung that was not known to. */
+static bool hangs_more(const cnri_tuning *times, const cnri_tuning *record) {
+    for (int32_t i = 0; i < times->rows.n; i++) {
+        const cnri_timed *row = &times->rows.at[i], *was;
+        if (row->cost.ns < CNRI_TUNING_HANGS) continue;
+        was = cnri_tuning_find(record, row->key, row->kernel);
+        if (!was || was->cost.ns < CNRI_TUNING_HANGS) return true;
+    }
+    return false;
 }
 
 cnr_status cnri_tune_model(cnr_model *model, const cnri_tune_options *options,
@@ -396,6 +488,7 @@ cnr_status cnri_tune_model(cnr_model *model, const cnri_tune_options *options,
     const int64_t before = cnri_alloc_failures();
     cnr_status status = cnri_tuning_load(options->folder, &record, print, err);
     if (!status) status = repeat(options, model, &record, observer, &f, err);
+    out->hung = f.times.n && hangs_more(&f.times.at[0], &record);
     if (!status) status = compare(&f, err);
     if (!status) status = record_medians(&f, &record, &news, err);
     status = cnri_alloc_verdict(before, status, options->folder, err); /* a kernel may be missing */

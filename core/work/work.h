@@ -189,6 +189,7 @@ typedef struct cnri_tune_options {
     int64_t batch, repeat; /* pictures at a time; times that all of it is measured */
     bool again;            /* what is on record too */
     bool no_energy;        /* times alone, though there is a meter */
+    int64_t hang_ms;       /* a kernel that runs longer is left out, for good (0: a minute) */
 } cnri_tune_options;
 typedef struct cnri_tuned {
     int32_t repeats, rows; /* rows: on record now */
@@ -196,6 +197,7 @@ typedef struct cnri_tuned {
     int64_t choices;       /* layers that several kernels take */
     double agreement;      /* part of all choices that were the usual one */
     double spread;         /* how far the sums of the chosen times lie apart, of their median */
+    bool hung;             /* a kernel did: after CNR_E_DEVICE another process can go on */
 } cnri_tuned;
 cnr_status cnri_tune_model(cnr_model *model, const cnri_tune_options *options,
                            const cnr_observer *observer, cnri_tuned *out, cnr_error *err);

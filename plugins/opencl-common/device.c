@@ -117,12 +117,13 @@ cnr_status ocl_device_open(cnr_device *device, const ocl_tune *tunes, int32_t n_
 void ocl_device_close(cnr_device *device) {
     ocl_device *d = device->state;
     if (!d) return;
+    device->state = NULL;
+    if (d->lost) return; /* with all that may still be in use */
     ocl_programs_free(d);
     ocl_cl.clReleaseContext(d->context);
     pthread_cond_destroy(&d->built);
     pthread_mutex_destroy(&d->lock);
     ocl_host->free(d);
-    device->state = NULL;
 }
 
 /* Pixels are floats, alone or four together. */
@@ -165,7 +166,7 @@ cnr_status ocl_alloc(const cnr_device *device, cnr_mem *out, cnr_error *err) {
 
 void ocl_free(const cnr_device *device, cnr_mem *mem) {
     ocl_device *d = device->state;
-    if (mem->handle) ocl_cl.clReleaseMemObject(mem->handle);
+    if (mem->handle && !d->lost) ocl_cl.clReleaseMemObject(mem->handle);
     __atomic_fetch_add(&d->frees, 1, __ATOMIC_RELEASE);
     mem->handle = NULL;
 }

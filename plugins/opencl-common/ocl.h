@@ -106,6 +106,7 @@ typedef struct ocl_device {
     int32_t n_codes;
     int32_t hits, misses;
     uint32_t frees; /* of memory, so far */
+    int lost;       /* something on it does not end: nothing there is waited for, or given back */
 } ocl_device;
 
 enum { OCL_BUFFER = 0, OCL_IMAGE = 1 };

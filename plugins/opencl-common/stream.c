@@ -1,13 +1,23 @@
 /* Streams: an in-order queue, transfers, events. */
+#define _GNU_SOURCE
 #include "stream.h"
+
+#include <unistd.h>
 
 static cl_command_queue queue_of(cnr_stream *stream) {
     return ((ocl_stream *)stream->state)->queue;
 }
 
+static int is_lost(const ocl_device *d) { return __atomic_load_n(&d->lost, __ATOMIC_ACQUIRE); }
+
+static cnr_status say_lost(const cnr_device *device, cnr_error *err) {
+    return ocl_host->fail(err, CNR_E_DEVICE, device->name, "is lost: a kernel on it did not end");
+}
+
 cnr_status ocl_stream_open(const cnr_device *device, cnr_stream *stream, cnr_error *err) {
     ocl_device *d = device->state;
     cl_int code;
+    if (is_lost(d)) return say_lost(device, err);
     pthread_mutex_lock(&d->lock);
     const int32_t n = d->n_codes; /* plans come before the sessions that run them */
     pthread_mutex_unlock(&d->lock);
@@ -20,6 +30,7 @@ cnr_status ocl_stream_open(const cnr_device *device, cnr_stream *stream, cnr_err
     }
     memset(s->slots, 0, (size_t)(n + 1) * sizeof(ocl_slot *));
     const int timed = stream->size > offsetof(cnr_stream, flags) && stream->flags & CNR_STREAM_TIMED;
+    s->timed = timed;
     if (timed)
         s->queue = ocl_cl.clCreateCommandQueue(d->context, d->found->device,
                                                CL_QUEUE_PROFILING_ENABLE, &code);
@@ -38,13 +49,14 @@ cnr_status ocl_stream_open(const cnr_device *device, cnr_stream *stream, cnr_err
 
 void ocl_stream_close(cnr_stream *stream) {
     ocl_stream *s = stream->state;
+    const int lost = s && is_lost(stream->device->state);
     if (!s) return;
-    ocl_cl.clFinish(s->queue);
+    if (!lost) ocl_cl.clFinish(s->queue);
     for (int32_t i = 0; i < s->n; i++) {
-        if (s->slots[i]) ocl_cl.clReleaseKernel(s->slots[i]->kernel);
+        if (s->slots[i] && !lost) ocl_cl.clReleaseKernel(s->slots[i]->kernel);
         ocl_host->free(s->slots[i]);
     }
-    ocl_cl.clReleaseCommandQueue(s->queue);
+    if (!lost) ocl_cl.clReleaseCommandQueue(s->queue);
     ocl_host->free(s->slots);
     ocl_host->free(s);
     stream->state = NULL;
@@ -174,21 +186,49 @@ void ocl_unmap(cnr_stream *stream, const cnr_mem *mem, void *address) {
         ocl_cl.clEnqueueUnmapMemObject(queue_of(stream), mem->handle, address, 0, NULL, NULL);
 }
 
+/* ---- events, and the end of all ---- */
+
+static cl_int mark(cnr_stream *stream, cl_event *out) {
+    const ocl_device *d = stream->device->state;
+    return d->found->level < 12 ? ocl_cl.clEnqueueMarker(queue_of(stream), out)
+                                : ocl_cl.clEnqueueMarkerWithWaitList(queue_of(stream), 0, NULL, out);
+}
+
+enum { GRACE_US = 2000000, MOST_SLEEP_US = 1000 };
+
+/* As clFinish, which nothing ends but the device: a kernel that hangs would keep us with it. */
+static cnr_status finish_or_leave(cnr_stream *stream, cnr_error *err) {
+    ocl_device *d = stream->device->state;
+    cl_event all;
+    cl_int code = mark(stream, &all), state = CL_QUEUED;
+    if (code == CL_SUCCESS) code = ocl_cl.clFlush(queue_of(stream));
+    for (useconds_t us = 10, left = GRACE_US; code == CL_SUCCESS && left > 0; us = us < MOST_SLEEP_US ? 2 * us : us) {
+        code = ocl_cl.clGetEventInfo(all, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
+        if (state <= CL_COMPLETE) {
+            ocl_cl.clReleaseEvent(all);
+            return state == CL_COMPLETE ? CNR_OK : ocl_fail(err, stream->device->name, "sync", state);
+        }
+        usleep(us);
+        if (cnr_cancelled(stream)) left = left > us ? left - us : 0;
+    }
+    if (code != CL_SUCCESS) return ocl_fail(err, stream->device->name, "sync", code);
+    __atomic_store_n(&d->lost, 1, __ATOMIC_RELEASE);
+    return ocl_host->fail(err, CNR_E_CANCELLED, stream->device->name, "what runs there does not end");
+}
+
 cnr_status ocl_sync(cnr_stream *stream, cnr_error *err) {
-    const cl_int code = ocl_cl.clFinish(queue_of(stream));
+    const ocl_stream *s = stream->state;
+    if (is_lost(stream->device->state)) return say_lost(stream->device, err);
+    if (s->timed) return finish_or_leave(stream, err);
+    const cl_int code = ocl_cl.clFinish(s->queue);
     return code == CL_SUCCESS ? CNR_OK : ocl_fail(err, stream->device->name, "clFinish", code);
 }
 
 void ocl_flush(cnr_stream *stream) { ocl_cl.clFlush(queue_of(stream)); }
 
-/* ---- events ---- */
-
 cnr_status ocl_record(cnr_stream *stream, void **event, cnr_error *err) {
     cl_event made = NULL;
-    const ocl_device *d = stream->device->state;
-    const cl_int code = d->found->level < 12
-                            ? ocl_cl.clEnqueueMarker(queue_of(stream), &made)
-                            : ocl_cl.clEnqueueMarkerWithWaitList(queue_of(stream), 0, NULL, &made);
+    const cl_int code = mark(stream, &made);
     *event = made;
     return code == CL_SUCCESS ? CNR_OK : ocl_fail(err, stream->device->name, "record", code);
 }

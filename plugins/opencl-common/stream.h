@@ -18,6 +18,7 @@ typedef struct ocl_slot {
 
 typedef struct ocl_stream {
     cl_command_queue queue;
+    int timed;
     int32_t n;
     ocl_slot **slots; /* by ocl_code.id; NULL until first launched */
 } ocl_stream;

@@ -78,6 +78,9 @@ typedef struct cnr_load_options {
      * says nothing; NULL: those that the net and its policy name */
     const char *const *devices;
     const char *labels; /* (since 1.2) a file of the classes' names, one a line; NULL: the net's own */
+    /* (since 1.2) devices, NULL-terminated: where one fails (it is lost, out of memory, a kernel does not
+     * build), the model goes on on the next of these alone, wholly, and logs a warning; NULL: an error */
+    const char *const *fallback;
 } cnr_load_options;
 
 typedef struct cnr_top {

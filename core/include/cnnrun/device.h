@@ -74,7 +74,9 @@ typedef struct cnr_stream {
 } cnr_stream;
 
 enum {
-    CNR_STREAM_TIMED = 1 << 0 /* elapsed is asked about its marks: whoever can't, need not prepare */
+    /* elapsed is asked about its marks: whoever can't, need not prepare. A sync that was cancelled for a
+     * second or two may give the device up, with CNR_E_CANCELLED, though something still runs there. */
+    CNR_STREAM_TIMED = 1 << 0
 };
 
 /* Whether whoever runs on the stream (may be NULL) is asked to return early. */

@@ -87,8 +87,49 @@ for my $call (sort grep { $calls{$_} } keys %calls) {
         my $good = $code == 0 ? $out =~ /^\s*3 100/m : $code < 128 && $err =~ /^cnnrun.*: \S/m;
         ok $good, "$fail: " . ($code ? (split /\n/, $err)[-1] // '' : 'the answer is right')
             or diag "exit $code\n$out$err";
+        next unless $code;
+        ($code, $out, $err) = cnnrun({%on, SHIM_FAIL => $fail}, 'run', '--device', 'opencl:0',
+                                     '--fallback', 'cpu', "$nets/lenet5.lua", @digit);
+        my @told = $err =~ /^cnnrun: warning: .*: (\S.*); from here on lenet5 runs on cpu$/mg;
+        ok $code == 0 && $out =~ /^\s*3 100/m && @told == 1, "the processor takes over: @told"
+            or diag "exit $code\n$out$err";
     }
 }
+($code, $out, $err) = cnnrun({%on, SHIM_FAIL => 'clBuildProgram 1 -11', CNNRUN_CACHE => "$dir/none"},
+                             'run', '--device', 'opencl:0', '--fallback', 'opencl:7,cpu', '--trust',
+                             "$dir/split.lua", @digit);
+ok $code == 0 && $out =~ /^\s*3 100/m && $err =~ /opencl:7: no such device.*runs on cpu/,
+    'the second takes over from the first, also where the net places its layers' or diag "$code $err";
+open my $script, '>', "$dir/falls.lua" or die;
+print $script <<"END";
+local c = require "cnnrun"
+return function()
+    local net = c.load("$nets/lenet5.lua", { device = "opencl:0", fallback = { "cpu" } })
+    print(net:profile({ runs = 1 })[1].device)
+end
+END
+close $script;
+($code, $out, $err) = cnnrun({%on, SHIM_FAIL => 'clBuildProgram 1 -11', CNNRUN_CACHE => "$dir/none"},
+                             "--trust", "$dir/falls.lua");
+ok $code == 0 && $out eq "cpu\n", 'from Lua too' or diag "exit $code\n$out$err";
+
+# ---- timing survives what kernels do ----
+
+my @tune = ('tune', "$nets/lenet5.lua", '--devices', 'opencl:0', '--no-energy', '--cache', "$dir/tuned",
+            '--hang-ms', 2000);
+($code, $out, $err) = cnnrun({%on, SHIM_HANG => 'conv_buffer'}, @tune);
+my $record = `cat $dir/tuned/tuning.jsonl`;
+ok $code == 0 && $err =~ /conv_f32_buffer does not end on opencl:0 in 2 s: left out/ &&
+    $record =~ /conv_f32_buffer","ns":9(e\+?14|0{14})\b/ && $record =~ /_softmax_f32/,
+    'a kernel that hangs is left out, and the others are timed' or diag "exit $code\n$err\n$record";
+($code, $out, $err) = cnnrun({%on, SHIM_HANG => 'conv_buffer'}, @tune, '--again');
+ok $code == 0 && $err !~ /does not end/, 'for good' or diag "exit $code\n$err";
+($code, $out, $err) = cnnrun({%on, CNNRUN_CACHE => "$dir/tuned"}, 'show', '--device', 'opencl:0',
+                             "$nets/lenet5.lua");
+ok $code == 0 && $out !~ /conv_f32_buffer/, 'nor is it chosen' or diag $out;
+($code, $out, $err) = cnnrun({%on, SHIM_FAIL => 'clEnqueueNDRangeKernel 1 -5'}, @tune, '--again');
+ok $code == 0 && $err =~ /tune: mali_\w+: .*CL_OUT_OF_RESOURCES.*: left out/,
+    'so is one that fails' or diag "exit $code\n$err";
 
 # ---- programs are built at once; the host's part of a run ----
 

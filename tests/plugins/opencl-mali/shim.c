@@ -5,6 +5,7 @@
  *     SHIM_NAME=text        each device's name
  *     SHIM_LOCAL=1          local memory is said to be memory of its own; 2: a part of the global one
  *     SHIM_FAIL="NAME N C"  from its N-th call on NAME fails with code C
+ *     SHIM_HANG=text        kernels with that in their names never end: nor does who waits for them
  *     SHIM_BUILD_MS=N       a program takes so much longer to build
  *     SHIM_CALLS=file       where to say at the end how often each was called, "NAME COUNT" a line; and of
  *                           builds_at_once the most
@@ -97,6 +98,25 @@ static int old(void) {
     return version && strcmp(version, "1.2") < 0;
 }
 
+static int hung;
+
+/* The queue stands still from the first kernel of the name on. Whether the call is not passed on. */
+static int hangs(int at, const word *words) {
+    const char *name = getenv("SHIM_HANG");
+    if (!name) return 0;
+    if (at == AT_clEnqueueNDRangeKernel && !hung) {
+        char own[256] = "";
+        __typeof__(&clGetKernelInfo) ask = (__typeof__(ask))real("clGetKernelInfo");
+        ask((cl_kernel)words[1], CL_KERNEL_FUNCTION_NAME, sizeof own, own, NULL);
+        hung = strstr(own, name) != NULL;
+    }
+    if (hung && (at == AT_clFinish || at == AT_clWaitForEvents))
+        for (;;) pause();
+    if (hung && at == AT_clGetEventInfo && words[1] == CL_EVENT_COMMAND_EXECUTION_STATUS)
+        *(cl_int *)words[3] = CL_RUNNING;
+    return hung && (at == AT_clGetEventInfo || at == AT_clEnqueueNDRangeKernel);
+}
+
 /* The library's names are the real ones; the header's prototypes stand in the way of defining them. */
 #define X(name, at)                                                                                  \
     word shim_##name(word a, word b, word c, word d, word e, word f, word g, word h, word i, word j, \
@@ -115,6 +135,7 @@ EACH(X) EACH_NEW(X)
             _exit(99);                                                                               \
         }                                                                                            \
         if (!to) to = (__typeof__(to))real(#name);                                                   \
+        if (!code && hangs(AT_##name, words)) return 0;                                              \
         return code ? failed(code, at, words) : to(a, b, c, d, e, f, g, h, i, j, k);                 \
     }
 #define X(name, at) PASS(name, at, 0)
