@@ -57,27 +57,37 @@ static cnr_status tell(const cnri_call *call, const row *r, const cnr_fact_list 
 static cnr_status tell_device(const cnri_call *call, bool measure, int32_t index, cnr_device_entry *d,
                               cnr_error *err) {
     cnr_fact_list list = {.size = sizeof list};
-    cnr_status status = cnr_device_facts(call->rt, d->name, measure, &list, err);
-    if (!status) status = cnr_device_at(call->rt, index, d, err);
+    cnr_error why = CNR_ERROR_INIT;
+    const cnr_status failed = cnr_device_facts(call->rt, d->name, measure, &list, &why);
+    if (failed && measure) cnr_device_facts(call->rt, d->name, 0, &list, NULL); /* what is known of it */
+    cnr_status status = cnr_device_at(call->rt, index, d, err);
     const row r = {d->name, d->hardware, d->driver, d->plugin, d->concurrency,
                    d->memory_bytes ? (int64_t)d->memory_bytes : CNRI_NONE};
     if (!status) status = tell(call, &r, &list, err);
     cnr_facts_free(&list);
-    return status;
+    return status || !failed ? status : cnri_fail(err, failed, why.where, "%s", why.text);
 }
 
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     const devices *o = values;
     const cnri_device *only = NULL;
+    cnr_error first = CNR_ERROR_INIT; /* of a device: the others are told all the same */
     cnr_device_entry d = {.size = sizeof d};
     call->common.threads = o->threads;
     cnr_status status = cnri_call_open(call, err);
     if (!status && o->device) status = cnri_device_find(&call->rt->devices, o->device, &only, err);
     for (int32_t i = 0; !status; i++) {
         status = cnr_device_at(call->rt, i, &d, err);
-        if (status == CNR_E_NOT_FOUND) return CNR_OK; /* past the last */
+        if (status == CNR_E_NOT_FOUND) { /* past the last */
+            if (!first.code) return CNR_OK;
+            return cnri_fail(err, first.code, first.where, "%s", first.text);
+        }
         if (!status && (!only || strcmp(only->name, d.name) == 0))
             status = tell_device(call, o->measure, i, &d, err);
+        if (status == CNR_E_DEVICE) {
+            if (!first.code) first = *err;
+            status = CNR_OK;
+        }
         if (!status && cnri_cancelled()) status = cnri_fail(err, CNR_E_CANCELLED, d.name, "stopped");
     }
     return status;

@@ -23,7 +23,8 @@
  * of 1.1 is asked by the latter though the library has both. */
 #define OCL_OPTIONAL_LIST(X)                                                                    \
     X(clCreateImage) X(clEnqueueMarkerWithWaitList) X(clEnqueueBarrierWithWaitList)             \
-    X(clCreateImage2D) X(clEnqueueMarker) X(clEnqueueWaitForEvents)
+    X(clCreateImage2D) X(clEnqueueMarker) X(clEnqueueWaitForEvents)                             \
+    X(clGetExtensionFunctionAddressForPlatform)
 
 typedef struct ocl_api {
 #define X(name) __typeof__(&name) name;

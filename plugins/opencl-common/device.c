@@ -1,6 +1,6 @@
 /* Opening a device: context, limits, memory. */
 #define _GNU_SOURCE
-#include "ocl.h"
+#include "stream.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,6 +107,7 @@ cnr_status ocl_device_open(cnr_device *device, const ocl_tune *tunes, int32_t n_
     pthread_mutex_init(&d->lock, NULL);
     pthread_cond_init(&d->built, NULL);
     describe_memory(d);
+    ocl_batch_open(d);
     device->state = d;
     device->memory = d->memory;
     device->n_memory = d->n_memory;

@@ -9,7 +9,9 @@ void ocl_begin(ocl_call *call, cnr_stream *stream, const ocl_code *code) {
 static void set(ocl_call *call, size_t bytes, const void *value) {
     const cl_uint n = call->n++;
     if (call->error != CL_SUCCESS) return;
-    if (n >= OCL_MOST_ARGS || bytes > OCL_MOST_ARG) {
+    if (n >= OCL_MOST_ARGS || bytes > OCL_MOST_ARG) { /* nobody knows what it was last */
+        ocl_batch_end(call->stream);
+        ((ocl_stream *)call->stream->state)->batch.off = 1;
         call->error = ocl_cl.clSetKernelArg(call->slot->kernel, n, bytes, value);
         return;
     }
@@ -54,7 +56,7 @@ static size_t piece(int64_t all, int64_t from) {
 
 cnr_status ocl_launch(ocl_call *call, int64_t x, int64_t y, int64_t z, int32_t line,
                       cnr_error *err) {
-    const ocl_stream *s = call->stream->state;
+    ocl_stream *s = call->stream->state;
     const ocl_device *d = call->stream->device->state;
     size_t local[3] = {(size_t)line, 1, 1};
     if (call->error != CL_SUCCESS)
@@ -68,6 +70,7 @@ cnr_status ocl_launch(ocl_call *call, int64_t x, int64_t y, int64_t z, int32_t l
         for (int64_t y0 = 0; y0 < y && code == CL_SUCCESS; y0 += MOST_GROUPS) {
             const size_t from[3] = {0, (size_t)y0, (size_t)z0};
             const size_t global[3] = {row, piece(y, y0), piece(z, z0)};
+            if (ocl_batch_launch(call->stream, call->slot, from, global, local)) continue;
             code = ocl_cl.clEnqueueNDRangeKernel(s->queue, call->slot->kernel, 3, from, global, local, 0,
                                                  NULL, NULL);
         }

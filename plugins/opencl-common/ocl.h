@@ -4,7 +4,7 @@
  *   device.c   open, memory              stream.c   queue, transfers, events
  *   program.c  sources -> kernels        cache.c    binaries on disk
  *   builds.c   programs built at once    chain.c    epilogues as source
- *   launch.c   arguments and launches
+ *   launch.c   arguments and launches    batch.c    batches that are one command
  *   probe.c    drivers that crash        facts.c    what `cnnrun devices` tells
  *   support.c  shapes, ranges            op_NAME.c  host side of an operator's kernels
  *
@@ -90,6 +90,23 @@ typedef struct ocl_code {
 struct ocl_program;
 struct ocl_builder;
 
+/* cl_khr_command_buffer, which is provisional, so that headers differ. */
+typedef cl_uint ocl_sync_point;
+typedef struct ocl_buffers {
+    void *(CL_API_CALL *create)(cl_uint, const cl_command_queue *, const void *, cl_int *);
+    cl_int(CL_API_CALL *launch)(void *, cl_command_queue, const void *, cl_kernel, cl_uint, const size_t *,
+                                const size_t *, const size_t *, cl_uint, const ocl_sync_point *,
+                                ocl_sync_point *, void *);
+    cl_int(CL_API_CALL *finalize)(void *);
+    cl_int(CL_API_CALL *enqueue)(cl_uint, cl_command_queue *, void *, cl_uint, const cl_event *, cl_event *);
+    cl_int(CL_API_CALL *release)(void *);
+} ocl_buffers;
+#define OCL_BUFFER_FUNCTIONS(X)                                                                  \
+    X(create, "clCreateCommandBufferKHR") X(launch, "clCommandNDRangeKernelKHR")                \
+    X(finalize, "clFinalizeCommandBufferKHR") X(enqueue, "clEnqueueCommandBufferKHR")           \
+    X(release, "clReleaseCommandBufferKHR")
+enum { OCL_COMMAND_BUFFER_QUEUE = 0x12AA }; /* what such queues must have */
+
 typedef struct ocl_device {
     const ocl_found *found;
     const cnr_device *device; /* ours to the host */
@@ -106,6 +123,7 @@ typedef struct ocl_device {
     int32_t n_codes;
     int32_t hits, misses;
     uint32_t frees; /* of memory, so far */
+    ocl_buffers buffers; /* all or none */
     int lost;       /* something on it does not end: nothing there is waited for, or given back */
 } ocl_device;
 

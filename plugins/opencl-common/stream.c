@@ -4,7 +4,9 @@
 
 #include <unistd.h>
 
+/* For what is no launch. */
 static cl_command_queue queue_of(cnr_stream *stream) {
+    ocl_batch_end(stream);
     return ((ocl_stream *)stream->state)->queue;
 }
 
@@ -31,6 +33,8 @@ cnr_status ocl_stream_open(const cnr_device *device, cnr_stream *stream, cnr_err
     memset(s->slots, 0, (size_t)(n + 1) * sizeof(ocl_slot *));
     const int timed = stream->size > offsetof(cnr_stream, flags) && stream->flags & CNR_STREAM_TIMED;
     s->timed = timed;
+    s->batch.off = timed || !d->buffers.create;
+    s->batch.frees = __atomic_load_n(&d->frees, __ATOMIC_ACQUIRE);
     if (timed)
         s->queue = ocl_cl.clCreateCommandQueue(d->context, d->found->device,
                                                CL_QUEUE_PROFILING_ENABLE, &code);
@@ -51,7 +55,8 @@ void ocl_stream_close(cnr_stream *stream) {
     ocl_stream *s = stream->state;
     const int lost = s && is_lost(stream->device->state);
     if (!s) return;
-    if (!lost) ocl_cl.clFinish(s->queue);
+    if (!lost) ocl_cl.clFinish(queue_of(stream));
+    ocl_batch_close(stream, lost);
     for (int32_t i = 0; i < s->n; i++) {
         if (s->slots[i] && !lost) ocl_cl.clReleaseKernel(s->slots[i]->kernel);
         ocl_host->free(s->slots[i]);
@@ -217,10 +222,13 @@ static cnr_status finish_or_leave(cnr_stream *stream, cnr_error *err) {
 }
 
 cnr_status ocl_sync(cnr_stream *stream, cnr_error *err) {
-    const ocl_stream *s = stream->state;
+    ocl_stream *s = stream->state;
     if (is_lost(stream->device->state)) return say_lost(stream->device, err);
     if (s->timed) return finish_or_leave(stream, err);
-    const cl_int code = ocl_cl.clFinish(s->queue);
+    cl_int code = ocl_cl.clFinish(queue_of(stream));
+    if (code == CL_SUCCESS) code = s->batch.late;
+    s->batch.under_way = 0;
+    s->batch.late = CL_SUCCESS;
     return code == CL_SUCCESS ? CNR_OK : ocl_fail(err, stream->device->name, "clFinish", code);
 }
 

@@ -131,6 +131,10 @@ ok $code == 0 && $out !~ /conv_f32_buffer/, 'nor is it chosen' or diag $out;
 ok $code == 0 && $err =~ /tune: mali_\w+: .*CL_OUT_OF_RESOURCES.*: left out/,
     'so is one that fails' or diag "exit $code\n$err";
 
+($code, $out, $err) = cnnrun({%on, SHIM_FAIL => 'clEnqueueReadBuffer 1 -5'}, 'devices', '--measure');
+ok $code == 10 && $err =~ /opencl:0: read: CL_OUT_OF_RES/ && $out =~ /^opencl:0 .*?^    units/ms && $out =~ /^cpu /m,
+    'a device that fails while it is measured is told of, and the others are listed' or diag "$code $out$err";
+
 # ---- programs are built at once; the host's part of a run ----
 
 (my $cores = `getconf _NPROCESSORS_ONLN`) =~ s/\D//g;
@@ -149,6 +153,27 @@ for my $device ('opencl:0', 'cpu') {
     my ($whole) = $out =~ /"ms_median":([\d.e-]+)/;
     if ($device eq 'cpu') { ok $code == 0 && !defined $queued, 'a processor queues nothing' }
     else { ok $code == 0 && $queued > 0 && $queued <= $whole, 'a run is queued before it ends' }
+}
+
+# ---- a run's launches are one command where the driver can ----
+
+my @bench = ('bench', '--device', 'opencl:0', '--runs', 40, '--no-energy', "$nets/lenet5.lua");
+($code, $out, $err) = cnnrun({%on, SHIM_CALLS => "$dir/calls"}, @bench, '-vv');
+my ($launches) = $err =~ /(\d+) launches are recorded as one command/;
+my %once = map { split } `cat $dir/calls`;
+SKIP: {
+    skip 'the driver has no cl_khr_command_buffer', 2 unless $launches;
+    cnnrun({%on, CNNRUN_OPENCL_RECORD => 'none', SHIM_CALLS => "$dir/calls"}, @bench);
+    my %each = map { split } `cat $dir/calls`;
+    my $call = 'clEnqueueNDRangeKernel';
+    ok $each{$call} >= 42 * $launches && $once{$call} <= 4 * $launches,
+        "$launches launches a run: $each{$call} calls, or $once{$call}" or diag $err;
+    my @pictures = (sort(glob "$nets/digits/*.png")) x 3;
+    my @answers = map { (cnnrun({CNNRUN_OPENCL_RECORD => $_}, 'run', '--json', '--top', 10, '--device',
+                                'opencl:0', "$nets/lenet5.lua", @pictures))[1] =~ s/"ms":[^,]*,//gr }
+        '', 'none';
+    ok length $answers[0] && $answers[0] eq $answers[1], @pictures . ' answers are the same either way'
+        or diag explain \@answers;
 }
 
 # ---- a driver that crashes ----

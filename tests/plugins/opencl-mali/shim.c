@@ -45,13 +45,13 @@ enum {
 #define X(name, code) AT_##name,
     EACH(X) EACH_NEW(X)
 #undef X
-    AT_clGetDeviceInfo, AT_clBuildProgram, COUNT
+    AT_clGetDeviceInfo, AT_clBuildProgram, AT_clGetExtensionFunctionAddressForPlatform, COUNT
 };
 static const char *const names[] = {
 #define X(name, code) #name,
     EACH(X) EACH_NEW(X)
 #undef X
-    "clGetDeviceInfo", "clBuildProgram"};
+    "clGetDeviceInfo", "clBuildProgram", "clGetExtensionFunctionAddressForPlatform"};
 static int calls[COUNT], builds, builds_at_once;
 
 static void say_calls(void) {
@@ -186,4 +186,12 @@ cl_int clBuildProgram(cl_program program, cl_uint n, const cl_device_id *ids, co
     const cl_int built = to(program, n, ids, options, done, data);
     __atomic_sub_fetch(&builds, 1, __ATOMIC_RELAXED);
     return built;
+}
+
+/* What it finds is the driver's own, and passes by here. */
+void *clGetExtensionFunctionAddressForPlatform(cl_platform_id platform, const char *name) {
+    static __typeof__(&clGetExtensionFunctionAddressForPlatform) to;
+    if (fails(AT_clGetExtensionFunctionAddressForPlatform)) return NULL;
+    if (!to) to = (__typeof__(to))real("clGetExtensionFunctionAddressForPlatform");
+    return to(platform, name);
 }
