@@ -1,27 +1,26 @@
-/* conv of 3x3 windows as Winograd's F(4x4, 3x3): a quarter of the multiplications, on tiles that
- * are transformed on the way in and out.
+/* conv of 3x3 windows as Winograd's F(4x4, 3x3), a quarter of the multiplications for four times the
+ * weights, and F(2x2, 3x3), 4/9 of them for 16/9, on tiles that are transformed on the way in and out.
  *
- *     V[36][ic][tile] = B^T x B,   M[36][oc][tile] = U[36][oc][ic] * V,   y = A^T M A
+ *     V[36][ic][tile] = B^T x B,   M[36][oc][tile] = U[36][oc][ic] * V,   y = A^T M A     (or 16)
  *
  * A block of tiles is worked on at a time, so that what is between stays in the second-level cache
  * while U passes by. Products are summed in the order of channels, whatever the blocks and threads.
  *
- * Error: the points are 0, +-1/sqrt(2), +-sqrt(2) and infinity. Of 64000 outputs from numbers
+ * Error: F(2x2)'s is that of a direct sum. The points of F(4x4) are 0, +-1/sqrt(2), +-sqrt(2) and infinity. Of 64000 outputs from numbers
  * within +-1 the largest error is 2.2 times the direct sum's with 8 channels, 1.7 with 64, 2.0 with
  * 512 (root mean square: 3.2, 2.0, 1.8), within what kernelcheck allows a sum of that length; the
  * usual points 0, +-1, +-2 would make it four times as large again. */
 #include "blocked.h"
 
-#define COMPONENTS 36
-#define TILE 4
-/* Tiles of a block: weights are read once for each, and are then worth it. */
-#define MOST_TILES 56
+/* Tiles of a block: weights are read once for each, and are then worth it; V's bytes are alike. */
+static int64_t most_tiles(int64_t side) { return side == 2 ? 112 : 56; }
 /* Floats of a chunk's products: a part of the second-level cache. */
 #define M_LIMIT ((int64_t)256 << 10)
 
 typedef struct wino_state {
     neon_ending end;
     cnr_window w; /* of 3 axes, the first of which is 1 */
+    int64_t side, components; /* of a tile: outputs each way, (side + 2)^2 */
     int64_t group, cin, cout; /* cin, cout: a group's, which is as an image of its own */
     int64_t in_plane, out_plane, in_block, out_block;
     int64_t lanes, groups;  /* input channels that are transformed at a time */
@@ -49,18 +48,21 @@ static int64_t units_of(int64_t cout) {
 
 static int64_t width_of(int64_t cout) { return cnr_round_up(cout, neon_uk->vl); }
 
-/* Transforms take some 400 operations a channel and tile; weights are read once a block of tiles,
- * at 25 bytes a ns. */
-static double cost_of(const cnr_window *w, int64_t images, int64_t cin, int64_t cout) {
+static int64_t components_of(int64_t side) { return (side + 2) * (side + 2); }
+
+/* Transforms take some 400 (or 100) operations a channel and tile; weights are read once a block of
+ * tiles, at 20 bytes a ns. cin, cout: a group's. */
+static double cost_of(const cnr_window *w, int64_t side, int64_t images, int64_t group, int64_t cin,
+                      int64_t cout) {
     const double tiles =
-        (double)(cnr_div_up(w->out[0], TILE) * cnr_div_up(w->out[1], TILE) * images);
-    const double weights = (double)COMPONENTS * (double)cin * (double)width_of(cout);
-    const double flops = tiles * (2.0 * weights + 400.0 * (double)(cin + cout));
-    return neon_cost_ns(flops, 0.8) + 4.0 * weights * cnr_max(1.0, tiles / MOST_TILES) / 25.0;
+        (double)(cnr_div_up(w->out[0], side) * cnr_div_up(w->out[1], side) * images);
+    const double weights = (double)components_of(side) * (double)cin * (double)width_of(cout);
+    const double flops = tiles * (2.0 * weights + (side == 2 ? 100.0 : 400.0) * (double)(cin + cout));
+    const double blocks = cnr_max(1.0, tiles / (double)most_tiles(side));
+    return (double)group * (neon_cost_ns(flops, 0.8) + 4.0 * weights * blocks / 20.0);
 }
 
-static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
-    (void)device;
+static cnr_status accepts(const cnr_node *node, int64_t side, cnr_accept *out) {
     cnr_window w;
     const cnr_tensor *x = cnr_own_input(node, 0), *weight = cnr_own_input(node, 1);
     if (!x || !weight || !neon_all_f32(node)) return cnr_refuse(out, NEON_WANTS_F32);
@@ -73,7 +75,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     const int32_t from = out->in_block[0] > 1 ? out->in_block[0] : neon_block_of(4, x->dim);
     if (!to || from < cnr_min(8, neon_uk->vl) || cin % from || cout % to)
         return cnr_refuse(out, "no block divides the channels");
-    const double cost = cost_of(&w, x->dim[0] * group, cin, cout);
+    const double cost = cost_of(&w, side, x->dim[0], group, cin, cout);
     const double direct = neon_cost_ns(18.0 * (double)(x->dim[0] * group * cin * cout) *
                                        (double)(w.out[0] * w.out[1]), 0.75);
     neon_blocked_take(node, out, cost < direct ? 620 : 580, from, to);
@@ -83,25 +85,46 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
+static cnr_status accepts_2(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+    (void)device;
+    return accepts(node, 2, out);
+}
+
+static cnr_status accepts_4(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+    (void)device;
+    return accepts(node, 4, out);
+}
+
 /* ---- weights: [group][component][unit][ic][the unit's vectors][vl] ---- */
 
 /* Floats of a group's. */
-static int64_t u_floats(int64_t cin, int64_t cout) { return COMPONENTS * cin * width_of(cout); }
+static int64_t u_floats(int64_t side, int64_t cin, int64_t cout) {
+    return components_of(side) * cin * width_of(cout);
+}
 
-static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
-                               cnr_error *err) {
-    (void)device;
-    (void)err;
+static cnr_status prepare_size(const cnr_node *node, int64_t side, cnr_space *out) {
     const cnr_tensor *weight = node->inputs[1];
     const int64_t group = group_of(node);
-    const int64_t floats = group * u_floats(weight->dim[1], weight->dim[0] / group);
+    const int64_t floats = group * u_floats(side, weight->dim[1], weight->dim[0] / group);
     out->bytes = (uint64_t)floats * sizeof(float);
     return CNR_OK;
 }
 
+static cnr_status prepare_size_2(const cnr_device *device, const cnr_node *node, cnr_space *out,
+                                 cnr_error *err) {
+    (void)device, (void)err;
+    return prepare_size(node, 2, out);
+}
+
+static cnr_status prepare_size_4(const cnr_device *device, const cnr_node *node, cnr_space *out,
+                                 cnr_error *err) {
+    (void)device, (void)err;
+    return prepare_size(node, 4, out);
+}
+
 typedef struct wino_packing {
     const float *weight;
-    int64_t cin, cout;
+    int64_t side, cin, cout;
     float *to;
 } wino_packing;
 
@@ -115,35 +138,45 @@ static void pack_vector(void *arg, int64_t i, int32_t thread) {
     const int64_t width = cnr_min(most * vl, width_of(p->cout) - unit * most * vl);
     const int64_t component = p->cin * width_of(p->cout);
     const float *from = p->weight + (group * p->cout + first) * p->cin * 9;
-    float *to = p->to + group * u_floats(p->cin, p->cout);
+    float *to = p->to + group * u_floats(p->side, p->cin, p->cout);
     to += unit * most * vl * p->cin + i % most * vl;
     (void)thread;
     for (int64_t c = 0; c < p->cin; c++, to += width)
-        neon_uk->wino_weights(from + c * 9, p->cin * 9, cnr_min(vl, p->cout - first), to,
+        neon_uk->wino_weights(p->side, from + c * 9, p->cin * 9, cnr_min(vl, p->cout - first), to,
                               component);
 }
 
-static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
-                          cnr_error *err) {
+static cnr_status prepare(const cnr_device *device, const cnr_node *node, int64_t side, void *blob) {
     const cnr_tensor *weight = node->inputs[1];
     const int64_t group = group_of(node);
-    wino_packing p = {neon_floats(weight), weight->dim[1], weight->dim[0] / group, blob};
-    (void)err;
+    wino_packing p = {neon_floats(weight), side, weight->dim[1], weight->dim[0] / group, blob};
     neon_parallel(device, group * cnr_div_up(p.cout, neon_uk->vl), pack_vector, &p);
     return CNR_OK;
+}
+
+static cnr_status prepare_2(const cnr_device *device, const cnr_node *node, void *blob,
+                            cnr_error *err) {
+    (void)err;
+    return prepare(device, node, 2, blob);
+}
+
+static cnr_status prepare_4(const cnr_device *device, const cnr_node *node, void *blob,
+                            cnr_error *err) {
+    (void)err;
+    return prepare(device, node, 4, blob);
 }
 
 /* ---- plan ---- */
 
 /* Blocks of tiles that come out even for the threads; where they are too few, each is shared. */
 static void plan_blocks(wino_state *s, int64_t images, int32_t threads) {
-    const int64_t most = cnr_max(1, MOST_TILES / neon_uk->tile_columns) * neon_uk->tile_columns;
+    const int64_t most = cnr_max(1, most_tiles(s->side) / neon_uk->tile_columns) * neon_uk->tile_columns;
     s->blocks = cnr_max(1, cnr_div_up(s->tiles, most));
     s->shared = threads > 1 && s->blocks * images < 2 * threads;
     if (!s->shared && images == 1) s->blocks = cnr_round_up(s->blocks, threads);
     s->block = cnr_max(1, cnr_div_up(s->tiles, s->blocks));
     s->blocks = cnr_max(1, cnr_div_up(s->tiles, s->block));
-    const int64_t unit = COMPONENTS * s->block * neon_uk->tile_vectors * neon_uk->vl;
+    const int64_t unit = s->components * s->block * neon_uk->tile_vectors * neon_uk->vl;
     s->chunk = cnr_max(1, cnr_min(s->units, M_LIMIT / unit));
     s->chunks = cnr_div_up(s->units, s->chunk);
     if (s->shared) s->chunks = cnr_min(s->units, cnr_round_up(s->chunks, threads));
@@ -151,8 +184,8 @@ static void plan_blocks(wino_state *s, int64_t images, int32_t threads) {
     s->chunks = cnr_div_up(s->units, s->chunk);
 }
 
-static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
-                       void **state, cnr_error *err) {
+static cnr_status plan(const cnr_device *device, const cnr_node *node, int64_t side,
+                       cnr_space *workspace, void **state, cnr_error *err) {
     cnr_window w;
     const cnr_tensor *x = node->inputs[0], *weight = node->inputs[1];
     const char *why = neon_conv_window(node, x, weight, &w);
@@ -162,6 +195,8 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     if (!s) return CNR_E_MEMORY;
     neon_ending_plan(node, &s->end);
     s->w = cnr_window_three(&w);
+    s->side = side;
+    s->components = components_of(side);
     s->group = group_of(node);
     s->cin = weight->dim[1];
     s->cout = weight->dim[0] / s->group;
@@ -173,14 +208,14 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     s->groups = groups;
     s->vectors = cnr_div_up(s->cout, neon_uk->vl);
     s->units = units_of(s->cout);
-    s->wide = cnr_div_up(s->w.out[2], TILE);
-    s->tiles = s->wide * cnr_div_up(s->w.out[1], TILE);
+    s->wide = cnr_div_up(s->w.out[2], side);
+    s->tiles = s->wide * cnr_div_up(s->w.out[1], side);
     plan_blocks(s, x->dim[0] * s->group, device->concurrency);
     /* a line more, so that components do not meet in one set of the cache */
     s->v_component = s->cin * s->block + 16;
     s->m_component = s->chunk * neon_uk->tile_vectors * neon_uk->vl * s->block + 16;
-    s->v_floats = cnr_round_up(COMPONENTS * s->v_component, 16);
-    s->m_floats = cnr_round_up(COMPONENTS * s->m_component, 16);
+    s->v_floats = cnr_round_up(s->components * s->v_component, 16);
+    s->m_floats = cnr_round_up(s->components * s->m_component, 16);
     for (int64_t g = 0; g < groups; g++) s->run[g] = g * s->block * lanes;
     int64_t floats = 0;
     neon_reserve(&floats, s->v_floats * (s->shared ? s->blocks : device->concurrency));
@@ -188,6 +223,16 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     workspace->bytes = (uint64_t)floats * sizeof(float);
     *state = s;
     return CNR_OK;
+}
+
+static cnr_status plan_2(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
+                         void **state, cnr_error *err) {
+    return plan(device, node, 2, workspace, state, err);
+}
+
+static cnr_status plan_4(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
+                         void **state, cnr_error *err) {
+    return plan(device, node, 4, workspace, state, err);
 }
 
 /* ---- run ---- */
@@ -210,7 +255,7 @@ static void transform_in(const wino_job *job, int64_t image, int64_t block, int6
     const int64_t c = group * s->lanes, b = s->in_block;
     const neon_wino_input in = {
         .x = job->x + (image * s->cin + c / b * b) * s->in_plane + c % b,
-        .lanes = s->lanes, .step = b,
+        .out_side = s->side, .lanes = s->lanes, .step = b,
         .in = {s->w.in[1], s->w.in[2]}, .pad = {s->w.pad_begin[1], s->w.pad_begin[2]},
         .tiles_wide = s->wide, .first = block * s->block, .n = tiles_of(s, block),
         .v = v + s->run[group], .v_component = s->v_component,
@@ -231,8 +276,8 @@ static void multiply(const wino_job *job, int64_t image, int64_t block, int64_t 
     const int64_t vl = neon_uk->vl, most = neon_uk->tile_vectors, tiles = tiles_of(s, block);
     const int64_t u0 = chunk * s->chunk, u1 = cnr_min(s->units, u0 + s->chunk);
     const int64_t step = tile_step(tiles);
-    const float *weight = job->u + image % s->group * u_floats(s->cin, s->cout);
-    for (int64_t k = 0; k < COMPONENTS; k++)
+    const float *weight = job->u + image % s->group * u_floats(s->side, s->cin, s->cout);
+    for (int64_t k = 0; k < s->components; k++)
         for (int64_t u = u0; u < u1; u++) {
             const int64_t vectors = cnr_min(most, s->vectors - u * most);
             float *to = m + k * s->m_component + (u - u0) * most * vl * s->block;
@@ -254,9 +299,9 @@ static void end_tiles(const wino_job *job, int64_t first, int64_t n, int64_t at)
     const wino_state *s = job->s;
     const int64_t b = s->out_block;
     for (int64_t t = first; t < first + n; t++) {
-        const int64_t y = t / s->wide * TILE, x = t % s->wide * TILE;
-        const int64_t columns = cnr_min(TILE, s->w.out[2] - x);
-        for (int64_t i = y; i < cnr_min(s->w.out[1], y + TILE); i++) {
+        const int64_t y = t / s->wide * s->side, x = t % s->wide * s->side;
+        const int64_t columns = cnr_min(s->side, s->w.out[2] - x);
+        for (int64_t i = y; i < cnr_min(s->w.out[1], y + s->side); i++) {
             const int64_t from = at + (i * s->w.out[2] + x) * b;
             neon_chain_run(&s->end.rest, job->run->node, job->y + from, from, columns * b);
         }
@@ -274,7 +319,7 @@ static void transform_out(const wino_job *job, int64_t image, int64_t c, int64_t
         .m = m, .m_component = s->m_component,
         .bias = job->bias ? job->bias + image % s->group * s->cout + c : zeros,
         .operand = job->operand ? job->operand + at : NULL,
-        .lanes = lanes, .step = b, .out = {s->w.out[1], s->w.out[2]},
+        .out_side = s->side, .lanes = lanes, .step = b, .out = {s->w.out[1], s->w.out[2]},
         .tiles_wide = s->wide, .first = first, .n = n, .y = job->y + at, .bound = s->end.bound,
     };
     neon_uk->wino_output(&out);
@@ -359,16 +404,19 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-const cnr_kernel neon_conv_winograd = {
-    .size = sizeof(cnr_kernel),
-    .version = 1,
-    .name = "conv_f32_winograd",
-    .op = "conv",
-    .device = "cpu-neon",
-    .accepts = accepts,
-    .prepare_size = prepare_size,
-    .prepare = prepare,
-    .plan = plan,
-    .unplan = neon_free_state,
-    .run = run,
-};
+#define WINOGRAD(symbol, kernel_name, side)  \
+    const cnr_kernel symbol = {              \
+        .size = sizeof(cnr_kernel),          \
+        .version = 1,                        \
+        .name = kernel_name,                 \
+        .op = "conv",                        \
+        .device = "cpu-neon",                \
+        .accepts = accepts_##side,           \
+        .prepare_size = prepare_size_##side, \
+        .prepare = prepare_##side,           \
+        .plan = plan_##side,                 \
+        .unplan = neon_free_state,           \
+        .run = run,                          \
+    }
+WINOGRAD(neon_conv_winograd, "conv_f32_winograd", 4);
+WINOGRAD(neon_conv_winograd_2, "conv_f32_winograd_2x2", 2);

@@ -83,6 +83,7 @@ typedef struct neon_plane {
  * component (k * vl of m). A tile is 4x4 outputs, and 6x6 of the input and in components. */
 typedef struct neon_wino_input {
     const float *x; /* of these lanes; positions are `step` floats apart */
+    int64_t out_side; /* outputs of a tile, each way: 4 or 2 */
     int64_t lanes, step, in[2], pad[2]; /* lanes: vl, or half of it on the widest vectors */
     int64_t tiles_wide, first, n;
     float *v;
@@ -91,7 +92,7 @@ typedef struct neon_wino_input {
 typedef struct neon_wino_output {
     const float *m, *bias, *operand; /* operand NULL: none */
     int64_t m_component;
-    int64_t lanes, step, out[2];
+    int64_t out_side, lanes, step, out[2];
     int64_t tiles_wide, first, n;
     float *y;
     neon_bound bound;
@@ -116,8 +117,9 @@ typedef struct neon_ukernels {
     void (*conv_sum)(const neon_conv_tile *tile, float *sum);
     void (*wino_input)(const neon_wino_input *job);
     void (*wino_output)(const neon_wino_output *job);
-    /* The 36 components of n <= vl filters of 9, `step` floats apart, a vector each. */
-    void (*wino_weights)(const float *w, int64_t step, int64_t n, float *u, int64_t component);
+    /* The components of n <= vl filters of 9, `step` floats apart, a vector each: (out_side + 2)^2. */
+    void (*wino_weights)(int64_t out_side, const float *w, int64_t step, int64_t n, float *u,
+                         int64_t component);
 
     /* c[m][n] = bias (NULL: 0), or c when `add`, + the product of a panel of A (rows m <= mr of it)
      * and one of B (n <= nr). */

@@ -1,11 +1,26 @@
-/* Winograd's transforms of 3x3 windows, LANES channels at a time: 4x4 outputs from tiles of 6x6,
- * with the points 0, +-1/sqrt(2), +-sqrt(2) and infinity, which lose fewer digits than 0, +-1, +-2.
- * winograd.h includes this for each width. */
-#define W(name) NEON_PASTE(name, LANES)
+/* Winograd's transforms of 3x3 windows, LANES channels at a time: OUT x OUT outputs from tiles that
+ * are two wider. OUT 4: the points 0, +-1/sqrt(2), +-sqrt(2) and infinity, which lose fewer digits
+ * than 0, +-1, +-2; OUT 2: 0, +-1 and infinity. winograd.h includes this for each of both. */
+#define W(name) NEON_PASTE(NEON_PASTE(NEON_PASTE(name, OUT), x), LANES)
 #define ALL(x) ((x) - (VEC){0})
-#define NEAR 0.70710678118654752f /* the points */
-#define FAR 1.41421356237309505f
+#define SIDE (OUT + 2)
 
+#if OUT == 2
+/* B^T of four values that are `step` apart. */
+INLINE void W(wino_in_)(const VEC *x, int step, VEC *out) {
+    const VEC x1 = x[step], x2 = x[2 * step];
+    out[0] = x[0] - x2;
+    out[1] = x1 + x2;
+    out[2] = x2 - x1;
+    out[3] = x1 - x[3 * step];
+}
+
+/* A^T of four sums. */
+INLINE void W(wino_out_)(const VEC *m, int step, VEC *out) {
+    out[0] = m[0] + m[step] + m[2 * step];
+    out[1] = m[step] - m[2 * step] - m[3 * step];
+}
+#else
 /* B^T of six values that are `step` apart. */
 INLINE void W(wino_in_)(const VEC *x, int step, VEC *out) {
     const VEC x1 = x[step], x2 = x[2 * step], x3 = x[3 * step], x4 = x[4 * step];
@@ -28,41 +43,42 @@ INLINE void W(wino_out_)(const VEC *m, int step, VEC *out) {
     out[2] = FUSE(ALL(2.0f), t, ALL(0.5f) * s);
     out[3] = FUSE(ALL(2 * FAR), e, FUSE(ALL(0.5f * NEAR), d, m[5 * step]));
 }
+#endif
 
 INLINE void W(wino_in_tile_)(const float *x, int64_t row, int64_t column, float *v,
                              int64_t component) {
-    VEC half_way[36], one[6];
-    UNROLL(6)
-    for (int j = 0; j < 6; j++) {
-        UNROLL(6)
-        for (int i = 0; i < 6; i++) one[i] = *(const VEC_U *)(x + i * row + j * column);
-        W(wino_in_)(one, 1, half_way + 6 * j);
+    VEC half_way[SIDE * SIDE], one[SIDE];
+    UNROLL(SIDE)
+    for (int j = 0; j < SIDE; j++) {
+        UNROLL(SIDE)
+        for (int i = 0; i < SIDE; i++) one[i] = *(const VEC_U *)(x + i * row + j * column);
+        W(wino_in_)(one, 1, half_way + SIDE * j);
     }
-    UNROLL(6)
-    for (int i = 0; i < 6; i++) {
-        W(wino_in_)(half_way + i, 6, one);
-        UNROLL(6)
-        for (int j = 0; j < 6; j++) *(VEC_U *)(v + (i * 6 + j) * component) = one[j];
+    UNROLL(SIDE)
+    for (int i = 0; i < SIDE; i++) {
+        W(wino_in_)(half_way + i, SIDE, one);
+        UNROLL(SIDE)
+        for (int j = 0; j < SIDE; j++) *(VEC_U *)(v + (i * SIDE + j) * component) = one[j];
     }
 }
 
 static void W(wino_input_)(const neon_wino_input *p) {
     for (int64_t t = 0; t < p->n; t++) {
-        const int64_t y = (p->first + t) / p->tiles_wide * 4 - p->pad[0];
-        const int64_t x = (p->first + t) % p->tiles_wide * 4 - p->pad[1];
+        const int64_t y = (p->first + t) / p->tiles_wide * OUT - p->pad[0];
+        const int64_t x = (p->first + t) % p->tiles_wide * OUT - p->pad[1];
         float *v = p->v + t * LANES;
-        if (y >= 0 && x >= 0 && y + 6 <= p->in[0] && x + 6 <= p->in[1]) {
+        if (y >= 0 && x >= 0 && y + SIDE <= p->in[0] && x + SIDE <= p->in[1]) {
             W(wino_in_tile_)(p->x + (y * p->in[1] + x) * p->step, p->in[1] * p->step, p->step, v,
                              p->v_component);
             continue;
         }
-        VEC room[36] = {{0}};
-        for (int64_t i = 0; i < 36; i++) {
-            const int64_t iy = y + i / 6, ix = x + i % 6;
+        VEC room[SIDE * SIDE] = {{0}};
+        for (int64_t i = 0; i < SIDE * SIDE; i++) {
+            const int64_t iy = y + i / SIDE, ix = x + i % SIDE;
             if (iy >= 0 && ix >= 0 && iy < p->in[0] && ix < p->in[1])
                 room[i] = *(const VEC_U *)(p->x + (iy * p->in[1] + ix) * p->step);
         }
-        W(wino_in_tile_)((const float *)room, 6 * LANES, LANES, v, p->v_component);
+        W(wino_in_tile_)((const float *)room, SIDE * LANES, LANES, v, p->v_component);
     }
 }
 
@@ -83,25 +99,25 @@ INLINE VEC W(wino_bounded_)(const neon_bound_kind kind, float low, float high, V
 INLINE void W(wino_output_all_)(const neon_wino_output *p, const neon_bound_kind kind) {
     const VEC bias = *(const VEC_U *)p->bias;
     for (int64_t t = 0; t < p->n; t++) {
-        const int64_t y = (p->first + t) / p->tiles_wide * 4;
-        const int64_t x = (p->first + t) % p->tiles_wide * 4;
-        const int64_t rows = p->out[0] - y < 4 ? p->out[0] - y : 4;
-        const int64_t columns = p->out[1] - x < 4 ? p->out[1] - x : 4;
+        const int64_t y = (p->first + t) / p->tiles_wide * OUT;
+        const int64_t x = (p->first + t) % p->tiles_wide * OUT;
+        const int64_t rows = p->out[0] - y < OUT ? p->out[0] - y : OUT;
+        const int64_t columns = p->out[1] - x < OUT ? p->out[1] - x : OUT;
         const float *m = p->m + t * VL;
-        VEC half_way[24], one[6], sum[16];
-        UNROLL(6)
-        for (int j = 0; j < 6; j++) {
-            UNROLL(6)
-            for (int i = 0; i < 6; i++)
-                one[i] = *(const VEC_U *)(m + (i * 6 + j) * p->m_component);
-            W(wino_out_)(one, 1, half_way + 4 * j);
+        VEC half_way[OUT * SIDE], one[SIDE], sum[OUT * OUT];
+        UNROLL(SIDE)
+        for (int j = 0; j < SIDE; j++) {
+            UNROLL(SIDE)
+            for (int i = 0; i < SIDE; i++)
+                one[i] = *(const VEC_U *)(m + (i * SIDE + j) * p->m_component);
+            W(wino_out_)(one, 1, half_way + OUT * j);
         }
-        UNROLL(4)
-        for (int i = 0; i < 4; i++) W(wino_out_)(half_way + i, 4, sum + 4 * i);
+        UNROLL(OUT)
+        for (int i = 0; i < OUT; i++) W(wino_out_)(half_way + i, OUT, sum + OUT * i);
         for (int64_t i = 0; i < rows; i++)
             for (int64_t j = 0; j < columns; j++) {
                 const int64_t at = ((y + i) * p->out[1] + x + j) * p->step;
-                VEC v = sum[4 * i + j] + bias;
+                VEC v = sum[OUT * i + j] + bias;
                 if (p->operand) v += *(const VEC_U *)(p->operand + at);
                 *(VEC_U *)(p->y + at) = W(wino_bounded_)(kind, p->bound.low, p->bound.high, v);
             }
@@ -119,3 +135,4 @@ static void W(wino_output_)(const neon_wino_output *p) {
 
 #undef W
 #undef ALL
+#undef SIDE

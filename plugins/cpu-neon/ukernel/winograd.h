@@ -10,7 +10,14 @@
 #define VEC_U vec_u
 #define IVEC ivec
 #define FUSE fuse
+#define NEAR 0.70710678118654752f /* two of the points of 4x4 outputs */
+#define FAR 1.41421356237309505f
+#define OUT 4
 #include "wino_tile.h"
+#undef OUT
+#define OUT 2
+#include "wino_tile.h"
+#undef OUT
 #if VL == 16 /* blocks of half a vector */
 #undef LANES
 #undef VEC
@@ -24,31 +31,42 @@
 typedef float oct_u __attribute__((vector_size(32), aligned(4), may_alias));
 typedef int32_t ioct __attribute__((vector_size(32)));
 #define FUSE(a, b, c) ((oct)_mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c)))
+#define OUT 4
 #include "wino_tile.h"
+#undef OUT
+#define OUT 2
+#include "wino_tile.h"
+#undef OUT
 #endif
 
-static void wino_input(const neon_wino_input *job) {
+/* By the tile's width, then by the lanes. */
 #if VL == 16
-    if (job->lanes == 8) {
-        NEON_PASTE(wino_input_, 8)(job);
-        return;
-    }
+#define WINO_RUN(name, job)                                                    \
+    do {                                                                       \
+        if ((job)->out_side == 2) (job)->lanes == 8 ? name##2x8(job) : name##2x16(job); \
+        else (job)->lanes == 8 ? name##4x8(job) : name##4x16(job);             \
+    } while (0)
+#else
+#define WINO_RUN(name, job)                                             \
+    do {                                                                \
+        if ((job)->out_side == 2) NEON_PASTE(name##2x, VL)(job);        \
+        else NEON_PASTE(name##4x, VL)(job);                             \
+    } while (0)
 #endif
-    NEON_PASTE(wino_input_, VL)(job);
+
+static void wino_input(const neon_wino_input *job) { WINO_RUN(wino_input_, job); }
+static void wino_output(const neon_wino_output *job) { WINO_RUN(wino_output_, job); }
+
+/* G of three values: of 2x2 outputs; of 4x4, of whose points the squares are 1/2 and 2. */
+INLINE void wino_weight2(const vec *w, int step, vec *out) {
+    const vec even = w[0] + w[2 * step];
+    out[0] = w[0];
+    out[1] = splat(0.5f) * (even + w[step]);
+    out[2] = splat(0.5f) * (even - w[step]);
+    out[3] = w[2 * step];
 }
 
-static void wino_output(const neon_wino_output *job) {
-#if VL == 16
-    if (job->lanes == 8) {
-        NEON_PASTE(wino_output_, 8)(job);
-        return;
-    }
-#endif
-    NEON_PASTE(wino_output_, VL)(job);
-}
-
-/* G of three values, of which the points' squares are 1/2 and 2. */
-INLINE void wino_weight(const vec *w, int step, vec *out) {
+INLINE void wino_weight4(const vec *w, int step, vec *out) {
     const vec even = fuse(splat(0.5f), w[2 * step], w[0]), odd = splat(NEAR) * w[step];
     const vec more = fuse(splat(2.0f), w[2 * step], w[0]), rest = splat(FAR) * w[step];
     out[0] = w[0];
@@ -59,17 +77,27 @@ INLINE void wino_weight(const vec *w, int step, vec *out) {
     out[5] = w[2 * step];
 }
 
-static void wino_weights(const float *w, int64_t step, int64_t n, float *u, int64_t component) {
-    vec given[9] = {{0}}, half_way[18], one[6];
+#define WINO_WEIGHTS(N, SIDE)                                                                   \
+    INLINE void wino_filters##N(const vec *given, float *u, int64_t component) {                 \
+        vec half_way[3 * SIDE], one[SIDE];                                                      \
+        UNROLL(3)                                                                               \
+        for (int j = 0; j < 3; j++) wino_weight##N(given + j, 3, half_way + SIDE * j);          \
+        UNROLL(SIDE)                                                                            \
+        for (int i = 0; i < SIDE; i++) {                                                        \
+            wino_weight##N(half_way + i, SIDE, one);                                            \
+            UNROLL(SIDE)                                                                        \
+            for (int j = 0; j < SIDE; j++) store(u + (i * SIDE + j) * component, one[j]);       \
+        }                                                                                       \
+    }
+WINO_WEIGHTS(2, 4)
+WINO_WEIGHTS(4, 6)
+
+static void wino_weights(int64_t out_side, const float *w, int64_t step, int64_t n, float *u,
+                         int64_t component) {
+    vec given[9] = {{0}};
     float *at = (float *)given;
     for (int64_t o = 0; o < n; o++)
         for (int64_t k = 0; k < 9; k++) at[k * VL + o] = w[o * step + k];
-    UNROLL(3)
-    for (int j = 0; j < 3; j++) wino_weight(given + j, 3, half_way + 6 * j);
-    UNROLL(6)
-    for (int i = 0; i < 6; i++) {
-        wino_weight(half_way + i, 6, one);
-        UNROLL(6)
-        for (int j = 0; j < 6; j++) store(u + (i * 6 + j) * component, one[j]);
-    }
+    if (out_side == 2) wino_filters2(given, u, component);
+    else wino_filters4(given, u, component);
 }
