@@ -18,6 +18,8 @@ cnr_graph *cnri_graph_new(const char *name) {
 void cnri_value_clear(cnri_value *v) {
     if (!v->borrowed) cnri_free(v->type->data);
     cnri_free((void *)v->type->quant);
+    cnri_late_free(v->late);
+    v->late = NULL;
     memset(v->type, 0, sizeof *v->type);
     v->type->size = sizeof *v->type;
     v->borrowed = false;

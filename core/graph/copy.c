@@ -66,6 +66,7 @@ cnr_graph *cnri_graph_copy(const cnr_graph *g) {
     if (!to) return NULL;
     to->no_verify = g->no_verify;
     to->updates = g->updates;
+    to->backing = g->backing ? g->backing : &g->file;
     if (copy_values(g, to) && copy_nodes(g, to) && copy_rest(g, to)) {
         /* cnri_graph_output counted its uses again. */
         for (int32_t i = 0; i < g->values.n; i++) to->values.at[i].uses = g->values.at[i].uses;

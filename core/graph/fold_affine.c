@@ -63,28 +63,21 @@ static bool replace_constant(fold *f, int32_t port, const char *stem, const cnr_
     return true;
 }
 
-static void scaled(const float *restrict from, float by, int64_t n, float *restrict to) {
-    int64_t i = 0;
-    for (; i + 8 <= n; i += 8) /* of a known length, so that it becomes vectors */
-        for (int j = 0; j < 8; j++) to[i + j] = from[i + j] * by;
-    for (; i < n; i++) to[i] = from[i] * by;
-}
-
+/* The new weight is made when it is wanted, or now. */
 static bool scale_weight(fold *f) {
-    const int32_t port = f->ports.weight_port, axis = f->ports.weight_axis;
+    const int32_t port = f->ports.weight_port;
+    const cnr_value from = f->linear->in[port];
     cnr_tensor t = *f->linear->view.inputs[port];
-    const float *from = t.data;
-    float *to = cnri_alloc(t.bytes ? t.bytes : 1);
-    if (!to) return false;
-    const int64_t outer = cnr_span(&t, 0, axis), inner = cnr_span(&t, axis + 1, t.rank);
-    for (int64_t o = 0; o < outer; o++)
-        for (int64_t c = 0; c < f->channels; c++)
-            scaled(from + (o * f->channels + c) * inner, f->scale[c], inner,
-                   to + (o * f->channels + c) * inner);
-    t.data = to;
-    if (replace_constant(f, port, f->g->values.at[f->linear->in[port]].name, &t)) return true;
-    cnri_free(to);
-    return false;
+    t.data = cnri_alloc(t.bytes ? t.bytes : 1);
+    if (!t.data) return false;
+    if (!replace_constant(f, port, f->g->values.at[from].name, &t)) {
+        cnri_free(t.data);
+        return false;
+    }
+    const cnr_value to = f->linear->in[port];
+    if (!cnri_late_add(f->g, to, from, f->ports.weight_axis, f->scale, f->channels)) return false;
+    if (!f->g->late_folds || f->g->calibration) cnri_late_keep(f->g, to);
+    return true;
 }
 
 static bool shift_bias(fold *f) {

@@ -21,6 +21,14 @@ typedef struct cnri_seal {
     atomic_bool sound;     /* compared */
 } cnri_seal;
 
+/* How data follows from another weight's: its channels, n times scaled one after the other. */
+typedef struct cnri_late {
+    cnr_value from;
+    int32_t axis, n;
+    int64_t channels;
+    float *scales; /* n x channels */
+} cnri_late;
+
 typedef struct cnri_value {
     char *name;
     cnr_tensor *type; /* own allocation: stable address; data owned unless `borrowed` */
@@ -30,6 +38,7 @@ typedef struct cnri_value {
     cnr_init init;    /* for an unfilled parameter */
     int32_t uses;     /* by inputs of nodes and as outputs of the graph */
     cnri_seal *seal;  /* of data that is a file's; NULL: the data is our own, or believed */
+    cnri_late *late;  /* NULL: the data is there; else it is room for what late.c makes */
 } cnri_value;
 
 typedef struct cnri_node {
@@ -53,6 +62,8 @@ typedef struct cnr_graph {
     struct { char **keys, **texts; int32_t n, room; } meta;
     int32_t insert_before;
     cnri_mapping file; /* backs borrowed data; unmapped with the graph */
+    const cnri_mapping *backing; /* of a copy: the file of the graph that it is one of */
+    bool late_folds;   /* a plan's: weights that others are folded into wait until they are read */
     struct { cnri_seal *at; char *file; } seals;
     bool no_verify;    /* weights are believed, whatever digests say */
     bool out_of_memory;
@@ -121,6 +132,15 @@ cnr_status cnri_graph_fill(cnr_graph *g, cnr_value value, const cnr_tensor *data
 cnr_status cnri_graph_sound(const cnr_graph *g, const bool *wanted, int32_t threads,
                             cnr_error *err);
 cnr_status cnri_value_sound(const cnri_value *v, cnr_error *err);
+
+/* ---- late.c ---- */
+/* Rows of a late weight, and one of them written to its place in `to`, which has room for all. */
+int64_t cnri_late_rows(const cnr_graph *g, cnr_value value);
+void cnri_late_write(const cnr_graph *g, cnr_value value, int64_t row, float *to);
+/* Makes the data of a late weight, for good; of others nothing. */
+void cnri_late_keep(cnr_graph *g, cnr_value value);
+/* Nobody reads it for a while (what it follows from, if it is late): a file's pages go back. */
+void cnri_value_rest(const cnr_graph *g, cnr_value value);
 
 /* Filling by name, one after the other; what does not fit is told in the end, all together. */
 typedef struct cnri_filling { cnr_graph *graph; cnri_text misfits; int32_t n; } cnri_filling;

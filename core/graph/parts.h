@@ -62,6 +62,12 @@ void cnri_calibration_install(cnr_host *host);
 cnr_status cnri_calibration_put(cnr_graph *g);
 cnr_status cnri_calibration_take(cnr_graph *g, cnr_error *err);
 
+/* ---- late.c ---- */
+/* `value`, whose type has room for its data, is `from` with its channels scaled. */
+bool cnri_late_add(cnr_graph *g, cnr_value value, cnr_value from, int32_t axis,
+                   const float *scales, int64_t channels);
+void cnri_late_free(cnri_late *late);
+
 /* ---- fold_affine.c ---- */
 int32_t cnri_fold_affine(cnr_graph *g, cnr_error *err);
 

@@ -59,6 +59,13 @@ static bool all_constant(const cnr_graph *g, const cnri_node *node) {
 /* What a constant may grow to by folding: a broadcast must not fill the memory. */
 enum { MAX_FOLDED = 1 << 24 };
 
+/* What computes on constants alone, or looks at weights, finds their data. */
+static void keep_late(cnr_graph *g, const cnri_node *node) {
+    for (int32_t i = 0; i < node->view.n_inputs; i++)
+        if (node->view.inputs[i] && !(node->view.inputs[i]->flags & CNR_TENSOR_CONST)) return;
+    for (int32_t i = 0; i < node->view.n_inputs; i++) cnri_late_keep(g, node->in[i]);
+}
+
 static int32_t fold_constants(cnr_graph *g, cnr_error *err) {
     int32_t changes = 0;
     for (int32_t i = 0; i < g->nodes.n; i++) {
@@ -67,6 +74,7 @@ static int32_t fold_constants(cnr_graph *g, cnr_error *err) {
         for (int32_t k = 0; k < node->view.n_outputs; k++)
             output = output || is_output(g, node->out[k]);
         if (!output) {
+            keep_late(g, node);
             const int32_t status = cnri_node_evaluate(node, MAX_FOLDED, err);
             if (status < 0) return status;
         }
@@ -100,13 +108,13 @@ static int32_t remove_dead(cnr_graph *g, cnr_error *err) {
 
 static const cnr_rewrite own[] = {
     {sizeof(cnr_rewrite), 0, "remove-dead", "removes nodes whose outputs nobody reads",
-     remove_dead},
+     remove_dead, CNR_REWRITE_STRUCTURE, 0},
     {sizeof(cnr_rewrite), 10, "remove-identity",
-     "removes nodes that pass their input on at inference", remove_identity},
+     "removes nodes that pass their input on at inference", remove_identity, CNR_REWRITE_STRUCTURE, 0},
     {sizeof(cnr_rewrite), 20, "fold-constants", "computes what follows from constants alone",
-     fold_constants},
+     fold_constants, CNR_REWRITE_STRUCTURE, 0},
     {sizeof(cnr_rewrite), 30, "fold-affine",
-     "folds a scale and shift of channels into the weights before it", cnri_fold_affine},
+     "folds a scale and shift of channels into the weights before it", cnri_fold_affine, CNR_REWRITE_STRUCTURE, 0},
 };
 
 static const cnr_rewrite *rewrite_at(int32_t i) {
@@ -157,6 +165,8 @@ static int32_t call(cnr_graph *g, const cnr_rewrite *r, cnr_error *err) {
 
 static int32_t apply(cnr_graph *g, const cnr_rewrite *r, cnr_error *err) {
     const int32_t problems = g->problems.n;
+    if (cnri_owner(r) && !(CNRI_HAS(r, flags) && r->flags & CNR_REWRITE_STRUCTURE))
+        for (cnr_value v = 0; v < g->values.n; v++) cnri_late_keep(g, v);
     g->renames = true;
     const int32_t changes = call(g, r, err);
     g->renames = false;

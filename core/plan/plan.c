@@ -150,6 +150,7 @@ cnr_status cnri_plan_make_on(const cnr_graph *graph, const cnri_device_set *set,
     plan->memory_bound = p.options->memory_bound;
     plan->memory_limit = p.options->memory_limit;
     p.graph = plan->graph = cnri_graph_copy(graph);
+    if (plan->graph) plan->graph->late_folds = true;
     cnr_status status = plan->graph ? make(&p, input_types, n_inputs, err) : cnri_no_memory(err);
     status = await_kernels(plan, status, err);
     free_planner(&p);

@@ -25,6 +25,9 @@ struct cnri_residency {
     cnri_kept_blob *kept; /* by blob; NULL without a memo */
     uint64_t clock;
     cnri_residency_stats stats;
+    cnr_value late;   /* whose data is in `scratch` for now; -1 */
+    void *scratch, *late_room; /* late_room: where it would be */
+    uint64_t scratch_bytes;
 };
 
 /* ---- which steps share a blob ---- */
@@ -67,6 +70,56 @@ static bool same_blob(const cnr_plan *plan, const cnri_step *a, const cnri_step 
 
 /* ---- making and dropping; the lock is held ---- */
 
+typedef struct late_job { const cnr_graph *g; cnr_value v; int64_t rows, tasks; float *to; } late_job;
+
+static void late_rows(void *arg, int64_t i, int32_t thread) {
+    const late_job *j = arg;
+    (void)thread;
+    for (int64_t row = i * j->rows / j->tasks; row < (i + 1) * j->rows / j->tasks; row++)
+        cnri_late_write(j->g, j->v, row, j->to);
+}
+
+/* Weights that others are folded into are made where those before them were, by all threads. */
+static cnr_status make_late(cnr_plan *plan, const cnr_device *device, cnr_value v, cnr_error *err) {
+    struct cnri_residency *r = plan->residency;
+    cnri_value *value = &plan->graph->values.at[v];
+    cnr_stream stream = {.size = sizeof stream, .device = device};
+    cnr_status status = cnri_value_sound(&plan->graph->values.at[value->late->from], err);
+    if (status) return status;
+    if (r->late >= 0) { /* a second one of the same node */
+        cnri_late_keep(plan->graph, v);
+        return CNR_OK;
+    }
+    if (r->scratch_bytes < value->type->bytes) {
+        cnri_free(r->scratch);
+        r->scratch_bytes = 0;
+        r->scratch = cnri_alloc((size_t)value->type->bytes + 1);
+        if (!r->scratch) return cnri_no_memory(err);
+        r->scratch_bytes = value->type->bytes;
+    }
+    if ((status = device->cls->stream_open(device, &stream, err))) return status;
+    late_job job = {plan->graph, v, cnri_late_rows(plan->graph, v), 1, r->scratch};
+    job.tasks = cnr_min(job.rows, 4 * (int64_t)cnr_max(1, device->concurrency));
+    cnr_parallel(&stream, job.tasks, late_rows, &job);
+    device->cls->stream_close(&stream);
+    r->late = v;
+    r->late_room = value->type->data;
+    value->type->data = r->scratch;
+    return CNR_OK;
+}
+
+static void end_late(cnr_plan *plan) {
+    struct cnri_residency *r = plan->residency;
+    if (r->late >= 0) plan->graph->values.at[r->late].type->data = r->late_room;
+    r->late = -1;
+}
+
+static void drop_scratch(struct cnri_residency *r) {
+    cnri_free(r->scratch);
+    r->scratch = NULL;
+    r->scratch_bytes = 0;
+}
+
 /* Weights that are decoded only to be prepared have their data for the length of this call. */
 static cnr_status decode_inputs(cnr_plan *plan, const cnri_step *s, bool begin, cnr_error *err) {
     cnr_status status = CNR_OK;
@@ -75,6 +128,8 @@ static cnr_status decode_inputs(cnr_plan *plan, const cnri_step *s, bool begin, 
         const cnr_value v = plan->homes.at[s->in[i]].value;
         cnr_tensor *type = plan->graph->values.at[v].type;
         if (begin) status = cnri_value_sound(&plan->graph->values.at[v], err);
+        if (begin && !status && plan->graph->values.at[v].late)
+            status = make_late(plan, plan->devices[s->device], v, err);
         for (int32_t t = 0; t < plan->twins.n && !status; t++) {
             const cnri_twin *twin = &plan->twins.at[t];
             if (twin->dense != v || twin->kept) continue;
@@ -95,7 +150,28 @@ static cnr_status decode_inputs(cnr_plan *plan, const cnri_step *s, bool begin, 
             status = cnri_fail(err, CNR_E_STATE, plan->graph->values.at[v].name,
                                "has no data yet: want the net's weights filled before it runs");
     }
+    if (!begin) end_late(plan);
     return status;
+}
+
+/* Some step reads the weight as it is. */
+static bool is_read(const cnr_plan *plan, cnr_value v) {
+    for (int32_t i = 0; i < plan->steps.n; i++) {
+        const cnri_step *s = &plan->steps.at[i];
+        for (int32_t k = 0; k < s->n_in; k++)
+            if (s->in[k] >= 0 && plan->homes.at[s->in[k]].value == v &&
+                !(s->blob >= 0 && k < 32 && s->prepared >> k & 1))
+                return true;
+    }
+    return false;
+}
+
+/* What went into a blob that stays is not read again: it goes back to its file. */
+static void rest_inputs(const cnr_plan *plan, const cnri_step *s) {
+    for (int32_t k = 0; k < s->n_in && k < 32; k++) {
+        const cnr_value v = s->in[k] < 0 ? -1 : plan->homes.at[s->in[k]].value;
+        if (v >= 0 && s->prepared >> k & 1 && !is_read(plan, v)) cnri_value_rest(plan->graph, v);
+    }
 }
 
 /* Host data to memory of the device. */
@@ -184,6 +260,7 @@ static cnr_status bring(cnr_plan *plan, blob *b, cnr_error *err) {
     r->stats.now += b->bytes;
     if (b->kept) r->stats.kept++;
     else r->stats.prepared++;
+    if (!b->kept && b->stays) rest_inputs(plan, s);
     if (r->stats.now > r->stats.peak) r->stats.peak = r->stats.now;
     atomic_store(&b->resident, true);
     return CNR_OK;
@@ -312,6 +389,7 @@ cnr_status cnri_residency_make(cnr_plan *plan, const cnri_memo *memo, cnr_error 
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->room, NULL);
     plan->residency = r;
+    r->late = -1;
     for (int32_t i = 0; i < plan->steps.n; i++) {
         cnri_step *s = &plan->steps.at[i];
         if (s->kind != CNRI_STEP_KERNEL || !s->kernel) continue;
@@ -329,6 +407,8 @@ cnr_status cnri_residency_make(cnr_plan *plan, const cnri_memo *memo, cnr_error 
         s->blob = r->blobs.n - 1;
         plan->weight_bytes += b->bytes;
     }
+    for (cnr_value v = 0; v < plan->graph->values.n; v++)
+        if (plan->graph->values.at[v].late && is_read(plan, v)) cnri_late_keep(plan->graph, v);
     const cnr_status status = take_kept(plan, memo, err);
     return status ? status : choose_stays(plan, err);
 }
@@ -368,6 +448,7 @@ void cnri_residency_free(cnr_plan *plan) {
     if (!r) return;
     for (int32_t i = 0; i < r->blobs.n; i++) drop(plan, &r->blobs.at[i]);
     cnri_vec_free(&r->blobs);
+    drop_scratch(r);
     cnri_free(r->kept);
     pthread_cond_destroy(&r->room);
     pthread_mutex_destroy(&r->lock);
@@ -424,6 +505,7 @@ cnr_status cnri_residency_warm(cnr_plan *plan, cnr_error *err) {
         status = make_room(plan, b->bytes, err);
         if (!status && !atomic_load(&b->resident)) status = bring(plan, b, err);
     }
+    drop_scratch(r);
     pthread_mutex_unlock(&r->lock);
     return status;
 }

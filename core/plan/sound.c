@@ -19,6 +19,12 @@ static void mark(const cnr_plan *plan, bool stored, bool *reads, bool *used) {
         used[t->encoded] = used[t->encoded] || used[t->dense];
         reads[t->encoded] = reads[t->encoded] || reads[t->dense] || t->kept;
     }
+    for (int32_t i = 0; i < plan->graph->values.n; i++) {
+        const cnri_late *late = plan->graph->values.at[i].late;
+        if (!late || !used[i]) continue;
+        used[late->from] = true;
+        reads[late->from] = reads[late->from] || reads[i];
+    }
     for (int32_t i = 0; i < plan->graph->values.n; i++) reads[i] = reads[i] || !used[i];
 }
 

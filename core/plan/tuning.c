@@ -76,6 +76,7 @@ static cnr_value in_segment(const cnri_planner *p, cnr_graph *s, cnr_value v, cn
     if (v < 0 || map[v] >= 0) return v < 0 ? -1 : map[v];
     const cnr_tensor *type = p->graph->values.at[v].type;
     snprintf(name, sizeof name, "v%d", (int)v);
+    cnri_late_keep(p->graph, v);
     map[v] = cnri_is_weight(p->graph, v) ? cnri_graph_borrow(s, name, type)
                                          : cnri_graph_input(s, name, type);
     return map[v];

@@ -94,4 +94,5 @@ const cnr_rewrite int8_pass_through = {
     .name = "quantized-pass-through",
     .summary = "lets quantised numbers pass from layer to layer as they are",
     .apply = apply,
+    .flags = CNR_REWRITE_STRUCTURE,
 };

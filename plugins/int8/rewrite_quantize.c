@@ -364,4 +364,5 @@ const cnr_rewrite int8_quantize_layers = {
     .name = "quantize-layers",
     .summary = "makes layers work on whole numbers where that is asked for",
     .apply = apply,
+    .flags = CNR_REWRITE_STRUCTURE,
 };

@@ -82,4 +82,5 @@ const cnr_rewrite ops_merge_transposes = {
     .name = "merge-transposes",
     .summary = "makes one transpose of two, and none of one that moves nothing",
     .apply = apply,
+    .flags = CNR_REWRITE_STRUCTURE,
 };

@@ -67,7 +67,14 @@ typedef struct cnr_rewrite {
     const char *summary;
     /* Returns the number of changes, or a negative cnr_status. */
     int32_t (*apply)(struct cnr_graph *graph, cnr_error *err);
+    uint32_t flags; /* (since 1.2) CNR_REWRITE_... */
+    uint32_t reserved;
 } cnr_rewrite;
+
+enum { /* of weights it looks at types alone, unless it is asked to quantise: weights that others are
+          folded into need not be made for it */
+    CNR_REWRITE_STRUCTURE = 1 << 0
+};
 
 #ifdef __cplusplus
 }
