@@ -61,17 +61,21 @@ static void prefer_huge(void *raw, size_t bytes) {
 #endif
 }
 
-void *cnri_alloc(size_t bytes) {
+static void *aligned(size_t bytes, size_t alignment) {
     void *raw;
     if (doomed() || bytes > SIZE_MAX - 2 * HUGE_PAGE ||
-        posix_memalign(&raw, alignment_for(bytes), bytes + ALIGNMENT) != 0) {
+        posix_memalign(&raw, alignment, bytes + ALIGNMENT) != 0) {
         failures++;
         return NULL;
     }
-    prefer_huge(raw, bytes);
+    if (alignment == HUGE_PAGE) prefer_huge(raw, bytes);
     *(size_t *)raw = bytes;
     return (char *)raw + ALIGNMENT;
 }
+
+void *cnri_alloc(size_t bytes) { return aligned(bytes, alignment_for(bytes)); }
+
+void *cnri_alloc_room(size_t bytes) { return aligned(bytes, ALIGNMENT); }
 
 void *cnri_alloc_zero(size_t bytes) {
     void *block = cnri_alloc(bytes);

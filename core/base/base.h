@@ -39,6 +39,7 @@ void cnri_logv(int32_t level, const char *who, const char *format, va_list args)
  * CNNRUN_FAIL_ALLOC_ONCE=n and cnri_alloc_fail_once(n): only that one fails. ---- */
 void *cnri_alloc(size_t bytes);
 void *cnri_alloc_zero(size_t bytes);
+void *cnri_alloc_room(size_t bytes); /* of which little may be touched: the rest costs no memory */
 void *cnri_resize(void *block, size_t bytes); /* keeps contents; block NULL allocates */
 void cnri_free(void *block);
 char *cnri_strdup(const char *text);

@@ -68,7 +68,7 @@ static bool scale_weight(fold *f) {
     const int32_t port = f->ports.weight_port;
     const cnr_value from = f->linear->in[port];
     cnr_tensor t = *f->linear->view.inputs[port];
-    t.data = cnri_alloc(t.bytes ? t.bytes : 1);
+    t.data = cnri_alloc_room(t.bytes ? t.bytes : 1);
     if (!t.data) return false;
     if (!replace_constant(f, port, f->g->values.at[from].name, &t)) {
         cnri_free(t.data);

@@ -106,8 +106,8 @@ static int32_t failing(cnr_graph *g, cnr_error *err) {
     return cnri_fail(err, CNR_E_STATE, g->name, "it failed");
 }
 static const cnr_rewrite of_plugin[] = {
-    {sizeof(cnr_rewrite), 5, "toy-restless", "changes nothing, for ever", restless},
-    {sizeof(cnr_rewrite), 6, "toy-failing", "fails", failing},
+    {sizeof(cnr_rewrite), 5, "toy-restless", "changes nothing, for ever", restless, 0, 0},
+    {sizeof(cnr_rewrite), 6, "toy-failing", "fails", failing, 0, 0},
 };
 
 static void quiet(void *arg, int32_t level, const char *who, const char *text) {
