@@ -35,3 +35,18 @@ function(cnr_add_plugin name)
     install(TARGETS ${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/cnnrun/plugins)
   endif()
 endfunction()
+
+# cnr_add_module(PLUGIN NAME SOURCES ... [LIBRARIES ...]): PLUGIN/NAME.so beside the plugin, which opens it
+# when it wants it (late-common).
+function(cnr_add_module plugin name)
+  cmake_parse_arguments(P "" "" "SOURCES;LIBRARIES" ${ARGN})
+  set(target ${plugin}-${name})
+  add_library(${target} MODULE ${P_SOURCES})
+  set_target_properties(${target} PROPERTIES PREFIX "" OUTPUT_NAME ${name}
+    C_VISIBILITY_PRESET hidden LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/plugins/${plugin})
+  target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/core/include
+                             ${CMAKE_BINARY_DIR}/include)
+  target_link_libraries(${target} PRIVATE ${P_LIBRARIES} m)
+  add_dependencies(${plugin} ${target})
+  install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/cnnrun/plugins/${plugin})
+endfunction()

@@ -1,5 +1,6 @@
 /* The object "canvas": pictures, shapes and text on a picture or in an SVG file. Lengths are pixels,
  * places from the top left corner, colours { red, green, blue, opacity } from 0 to 1. */
+#include "about.h"
 #include "draw.h"
 #include <math.h>
 
@@ -129,31 +130,12 @@ cnr_status draw_give(const draw_call *c, int32_t dtype, int32_t rank, const int6
 
 /* ---- the table ---- */
 
-#define METHODS(X)                                                                       \
-    X(draw_picture, 2, 2, "picture(picture, { x, y, width, height })")                   \
-    X(draw_fill, 2, 3, "fill({ x, y, width, height }, colour, radius)")                  \
-    X(draw_outline, 3, 4, "outline({ x, y, width, height }, colour, thickness, radius)") \
-    X(draw_dot, 3, 3, "dot({ x, y }, radius, colour)")                                   \
-    X(draw_line, 3, 4, "line({ x, y, x, y ... }, colour, thickness, { dash, gap ... })") \
-    X(draw_area, 2, 2, "area({ x, y, x, y ... }, colour)")                               \
-    X(draw_clip, 0, 1, "clip({ x, y, width, height })")                                  \
-    X(draw_text, 4, 5, "text(text, { x, y }, size, colour, degrees)")                    \
-    X(draw_extent, 2, 2, "extent(text, size) -> width and height")                       \
-    X(draw_pixels, 0, 0, "pixels() -> picture")                                          \
-    X(draw_svg, 0, 0, "svg() -> text")
-
 static const struct method {
     cnr_status (*run)(const draw_call *c);
     int32_t least, most; /* arguments */
 } table[] = {
 #define X(run, least, most, text) {run, least, most},
-    METHODS(X)
-#undef X
-};
-
-static const char *const methods[] = {
-#define X(run, least, most, text) text,
-    METHODS(X)
+    DRAW_METHODS(X)
 #undef X
 };
 
@@ -164,12 +146,19 @@ static cnr_status call_method(void *state, int32_t method, const cnr_tensor *con
     const draw_call c = {state, in, n_in, out, err};
     if (method < 0 || method >= n) return draw_fail(err, CNR_E_ARG, "canvas", "no such method");
     if (n_in < table[method].least || n_in > table[method].most ||
-        n_out < (strstr(methods[method], "->") ? 1 : 0))
-        return draw_host->fail(err, CNR_E_ARG, "canvas", "want %s", methods[method]);
+        n_out < (strstr(draw_methods[method], "->") ? 1 : 0))
+        return draw_host->fail(err, CNR_E_ARG, "canvas", "want %s", draw_methods[method]);
     return table[method].run(&c);
 }
 
 const cnr_object draw_canvas = {
-    .size = sizeof draw_canvas, .n_methods = sizeof methods / sizeof methods[0], .name = "canvas",
-    .summary = "A picture to draw on: canvas { width, height, font, bold, scale, svg }.",
-    .methods = methods, .create = create, .call = call_method, .destroy = destroy};
+    .size = sizeof draw_canvas, .n_methods = sizeof table / sizeof table[0], .name = DRAW_NAME,
+    .summary = DRAW_SUMMARY, .methods = draw_methods, .create = create, .call = call_method, .destroy = destroy};
+
+const cnr_host *draw_host;
+
+CNR_EXPORT const cnr_object *late_object(const cnr_host *host);
+const cnr_object *late_object(const cnr_host *host) {
+    draw_host = host;
+    return &draw_canvas;
+}

@@ -1,13 +1,8 @@
-/* The plugin: an object to draw on, by cairo. */
-#include "draw.h"
+/* The plugin: an object to draw on, which comes in (canvas.so) when one is made. */
+#include "about.h"
+#include "late.h"
 
-const cnr_host *draw_host;
-
-static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
-    (void)err;
-    draw_host = host;
-    return host->add(registrar, CNR_KIND_OBJECT, &draw_canvas);
-}
+LATE_OBJECT(object, "draw-cairo/canvas", DRAW_NAME, DRAW_SUMMARY, draw_methods)
 
 CNR_PLUGIN("draw-cairo", "0.2",
-           "Shapes, labels and pictures drawn on a picture or in an SVG, by cairo.", "MIT", init)
+           "Shapes, labels and pictures drawn on a picture or in an SVG, by cairo.", "MIT", late_init)

@@ -2,16 +2,7 @@
 #include "images.h"
 #include <libheif/heif.h>
 
-enum { PIXELS_A_BYTE = 1 << 16, PROBED = 12 };
-
-int img_is_heif(const uint8_t *head, size_t n) {
-    static const char *const brands[] = {"heic", "heix", "hevc", "hevx", "heim", "heis", "mif1",
-                                         "msf1", "avif", "avis", "miaf", "mif2", "jpeg"};
-    if (n < PROBED || memcmp(head + 4, "ftyp", 4) != 0) return 0;
-    for (size_t i = 0; i < sizeof brands / sizeof brands[0]; i++)
-        if (memcmp(head + 8, brands[i], 4) == 0) return 1;
-    return 0;
-}
+enum { PIXELS_A_BYTE = 1 << 16 };
 
 static cnr_status decode(struct heif_image_handle *handle, const img_bytes *file, img_picture *out,
                          cnr_error *err) {

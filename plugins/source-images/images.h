@@ -38,6 +38,11 @@ void img_drop(img_picture *p);
 IMG_READER(jpeg) IMG_READER(png) IMG_READER(bmp) IMG_READER(pnm)
 IMG_READER(gif) IMG_READER(tiff) IMG_READER(webp) IMG_READER(heif)
 
+/* codecs.so's readers, by what late.c asks for */
+enum { IMG_TIFF, IMG_WEBP, IMG_HEIF, IMG_CODECS };
+typedef cnr_status (*img_codec)(const img_bytes *file, img_picture *out, cnr_error *err);
+typedef const img_codec *(*img_codecs_fn)(const cnr_host *host);
+
 /* ---- formats.c ---- */
 enum { IMG_FORMATS_ROOM = 128 };
 /* 100: a reader is here; 1: a format that can only be named; 0: no picture. */

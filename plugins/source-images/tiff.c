@@ -16,11 +16,6 @@ typedef struct reader {
     const uint16_t *map[3];
 } reader;
 
-int img_is_tiff(const uint8_t *head, size_t n) {
-    return n >= 8 && (memcmp(head, "II*\0", 4) == 0 || memcmp(head, "MM\0*", 4) == 0 ||
-                      memcmp(head, "II+\0", 4) == 0 || memcmp(head, "MM\0+", 4) == 0);
-}
-
 /* ---- a file in memory ---- */
 
 static tmsize_t take(thandle_t arg, void *to, tmsize_t n) {

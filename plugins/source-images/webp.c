@@ -4,10 +4,6 @@
 
 enum { PIXELS_A_BYTE = 1 << 16 };
 
-int img_is_webp(const uint8_t *head, size_t n) {
-    return n >= 12 && memcmp(head, "RIFF", 4) == 0 && memcmp(head + 8, "WEBP", 4) == 0;
-}
-
 cnr_status img_read_webp(const img_bytes *file, img_picture *out, cnr_error *err) {
     const WebPData data = {file->at, file->n};
     WebPBitstreamFeatures about;

@@ -1,34 +1,20 @@
 /* The plugin: says what is a video; FFmpeg's libraries come in (ffmpeg.so) when one is opened. */
-#define _GNU_SOURCE
-#include <cnnrun/kit.h>
-#include <dlfcn.h>
-#include <limits.h>
-#include <pthread.h>
-#include <stdio.h>
+#include "late.h"
+#include <stdatomic.h>
 #include <string.h>
 #include <strings.h>
 
 static const cnr_host *host;
 
-static const cnr_source *loaded; /* ffmpeg.so's; NULL: not opened yet */
-static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic(const cnr_source *) loaded; /* ffmpeg.so's; NULL: not opened yet */
 
 typedef const cnr_source *(*source_fn)(const cnr_host *host);
 
 static const cnr_source *load(cnr_error *err) {
-    Dl_info about;
-    char path[PATH_MAX] = "";
-    pthread_mutex_lock(&loading);
-    if (!loaded && dladdr((const void *)&loading, &about) && about.dli_fname) {
-        const char *slash = strrchr(about.dli_fname, '/');
-        snprintf(path, sizeof path, "%.*s/source-video/ffmpeg.so",
-                 (int)(slash ? slash - about.dli_fname : 0), about.dli_fname);
-        void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-        const source_fn source = library ? (source_fn)dlsym(library, "video_source") : NULL;
-        if (source) loaded = source(host);
-        else host->fail(err, CNR_E_IO, path, "%s", dlerror());
-    }
-    pthread_mutex_unlock(&loading);
+    if (loaded) return loaded;
+    const source_fn get = (source_fn)late_function(host, &loaded, "source-video/ffmpeg",
+                                                   "video_source", err);
+    if (get) loaded = get(host);
     return loaded;
 }
 
