@@ -2,8 +2,6 @@
  * of it that were padded. Reads any layout, plain too. */
 #include "blocked.h"
 
-#include <math.h>
-
 /* Weights: [group][unit][k][its vectors][vl], a unit being tile_vectors of output channels, or what is
  * left of them; k: [input channels by WEIGHT_RUN][tap][channel of the run], whatever the layout is. */
 #define WEIGHT_RUN 8
@@ -284,7 +282,7 @@ static void begin_unit(const blocked_job *job, int64_t group, int64_t u, unit *o
         out->low[v] = channel_at(s, first + v * vl);
         out->high[v] = channel_at(s, first + v * vl + vl / 2);
     }
-    t->straight = 1;
+    t->straight = s->out_block == vl;
     for (int64_t v = 0; v < t->vectors; v++)
         if (out->high[v] != out->low[v] + vl / 2) t->straight = 0;
     for (int64_t i = 0; i < t->vectors * vl; i++)
@@ -347,8 +345,6 @@ static void rows_of_chunk(const blocked_job *job, const float *x, int64_t group,
             u.tile.bound = last ? s->end.bound : (neon_bound){NEON_BOUND_NONE, 0, 0};
             if (last) u.tile.operand = job->operand;
             if (u.tile.bound.kind == NEON_BOUND_LEAKY) u.tile.straight = 0;
-            if (u.tile.bound.kind == NEON_BOUND_NONE && u.tile.straight)
-                u.tile.bound = (neon_bound){NEON_BOUND_CLIP, -INFINITY, INFINITY};
             const int64_t size = u.tile.runs * s->count * u.tile.vectors * neon_uk->vl;
             u.tile.ahead = i + 1 < u1 ? u.tile.weight + s->unit_k : u.tile.weight + size;
             const int64_t some = last && s->end.rest.first < s->end.rest.n

@@ -1,17 +1,16 @@
 /* Microkernels on channels in blocks (N C/b H W b), the vector along the channels; template.h
- * includes this. A block holds one vector or several, or, on the widest vectors, half of one. */
+ * includes this. A block holds one vector, or, on the widest vectors, half of one. */
 
 #if VL == 16
 #define TILE_COLUMNS 14
 #define TILE_VECTORS 2
-#elif NEON_REGISTERS == 32
-#define TILE_COLUMNS 6
+#elif NEON_REGISTERS == 32 /* with a vector of each column and of the weights, 29 registers */
+#define TILE_COLUMNS 5
 #define TILE_VECTORS 4
 #else
 #define TILE_COLUMNS 6
 #define TILE_VECTORS 2
 #endif
-#define BLOCK (VL > 8 ? VL : 8)
 
 /* ---- convolution: the sum in registers; how it begins and ends, in memory of the tile's own ---- */
 
@@ -36,11 +35,9 @@ static void write_columns(float *low, float *high, int64_t step, int64_t n, cons
 
 INLINE vec bounded(const neon_bound b, vec x) {
     switch (b.kind) {
-    case NEON_BOUND_RELU: return choose(x > splat(0.0f), x, splat(0.0f));
+    case NEON_BOUND_RELU: return positive(x);
     case NEON_BOUND_LEAKY: return choose(x < splat(0.0f), x * splat(b.low), x);
-    case NEON_BOUND_CLIP:
-        x = choose(x < splat(b.low), splat(b.low), x);
-        return choose(x > splat(b.high), splat(b.high), x);
+    case NEON_BOUND_CLIP: return within(x, splat(b.low), splat(b.high));
     default: return x;
     }
 }
@@ -79,61 +76,127 @@ static void finish_vector(const neon_conv_tile *t, int64_t v, float *sum) {
  * ahead (128: 10% slower over vgg16's layers, 1024: 5%). */
 #define WEIGHT_AHEAD 512
 
-/* From the registers to y, where whole vectors lie side by side; CLIP: by bounds, which may be infinite. */
+/* From the registers to y, where whole vectors lie side by side. */
 INLINE void conv_store(const neon_conv_tile *t, vec acc[TILE_COLUMNS][TILE_VECTORS], const int n,
                        const int nv, const neon_bound_kind kind) {
     const vec low = splat(t->bound.low), high = splat(t->bound.high);
     UNROLL(4)
     for (int v = 0; v < nv; v++) {
         float *y = t->y + t->low[v];
-        const float *operand = t->operand ? t->operand + t->low[v] : NULL;
+        if (t->operand) {
+            UNROLL(14)
+            for (int j = 0; j < n; j++) acc[j][v] += load(t->operand + t->low[v] + j * VL);
+        }
         UNROLL(14)
-        for (int j = 0; j < n; j++, y += t->y_column) {
+        for (int j = 0; j < n; j++) {
             vec x = acc[j][v];
-            if (operand) x += load(operand + j * t->y_column);
-            if (kind == NEON_BOUND_RELU) x = choose(x > splat(0.0f), x, splat(0.0f));
-            else {
-                x = choose(x < low, low, x);
-                x = choose(x > high, high, x);
-            }
-            store(y, x);
+            if (kind == NEON_BOUND_RELU) x = positive(x);
+            else if (kind == NEON_BOUND_CLIP) x = within(x, low, high);
+            store(y + j * VL, x);
         }
     }
 }
 
-INLINE void conv_sum(const neon_conv_tile *t, float *sum, const int n, const int nv,
-                     const int64_t column) {
-    vec acc[TILE_COLUMNS][TILE_VECTORS];
+#if defined(__aarch64__)
+/* A step of w that the compiler cannot foresee: else it keeps a pointer for each of many loads. */
+#define CONV_LANE(lane)                                                                      \
+    do {                                                                                     \
+        if (nv == 4) {                                                                       \
+            const float32x4x4_t four = vld1q_f32_x4(w);                                      \
+            for (int v = 0; v < nv; v++) k[v] = four.val[v];                                 \
+        } else {                                                                             \
+            for (int v = 0; v < nv; v++) k[v] = vld1q_f32(w + v * VL);                       \
+        }                                                                                    \
+        w += nv * VL;                                                                        \
+        __asm__("" : "+r"(w));                                                               \
+        for (int j = 0; j < n; j++)                                                          \
+            for (int v = 0; v < nv; v++)                                                     \
+                acc[j][v] = (vec)vfmaq_laneq_f32((float32x4_t)acc[j][v], k[v], x[j], lane);  \
+    } while (0)
+
+/* Four channels side by side: their lanes need no broadcasts. Returns the weights behind. */
+INLINE const float *conv_quad(vec acc[TILE_COLUMNS][TILE_VECTORS], const float *from, const float *w,
+                              const int n, const int nv, const int64_t column) {
+    float32x4_t x[TILE_COLUMNS], k[TILE_VECTORS];
+    __asm__("" : "+r"(from));
+    for (int j = 0; j < n; j++) x[j] = vld1q_f32(from + j * column);
+    CONV_LANE(0);
+    CONV_LANE(1);
+    CONV_LANE(2);
+    CONV_LANE(3);
+    return w;
+}
+#define CONV_QUADS 1
+#else
+#define CONV_QUADS 0
+#define conv_quad(acc, x, w, n, nv, column) (w)
+#endif
+
+INLINE const float *conv_channel(vec acc[TILE_COLUMNS][TILE_VECTORS], const float *x, const float *w,
+                                 const int n, const int nv, const int64_t column) {
+    vec k[TILE_VECTORS];
+    UNROLL(4)
+    for (int v = 0; v < nv; v++) {
+        if (!CONV_QUADS) __builtin_prefetch(w + WEIGHT_AHEAD + v * VL);
+        k[v] = load(w + v * VL);
+    }
     UNROLL(14)
     for (int j = 0; j < n; j++) {
+        const vec value = splat(x[j * column]);
         UNROLL(4)
-        for (int v = 0; v < nv; v++)
-            acc[j][v] = load(t->more ? sum + (v * n + j) * VL : t->bias + v * VL);
+        for (int v = 0; v < nv; v++) acc[j][v] = fuse(value, k[v], acc[j][v]);
     }
+    return w + nv * VL;
+}
+
+/* The runs of four channels, two at a time. */
+INLINE int64_t conv_quads(const neon_conv_tile *t, vec acc[TILE_COLUMNS][TILE_VECTORS],
+                          const float **w, const int n, const int nv, const int64_t column) {
+    const int64_t pairs = t->runs / 2 * 2, *run = t->run;
+    for (const int64_t *end = run + pairs; run != end; run += 2) {
+        const float *x0 = t->x + run[0], *x1 = t->x + run[1];
+        *w = conv_quad(acc, x0, *w, n, nv, column);
+        *w = conv_quad(acc, x1, *w, n, nv, column);
+    }
+    return pairs;
+}
+
+/* Where the sum begins: the bias, or what is there. */
+INLINE void conv_start(const neon_conv_tile *t, const float *sum, vec acc[TILE_COLUMNS][TILE_VECTORS],
+                       const int n, const int nv) {
+    UNROLL(4)
+    for (int v = 0; v < nv; v++) {
+        UNROLL(14)
+        for (int j = 0; j < n; j++) acc[j][v] = load(t->bias + v * VL);
+    }
+    if (!t->more) return;
+    UNROLL(4)
+    for (int v = 0; v < nv; v++) {
+        const float *from = t->straight ? t->y + t->low[v] : sum + v * n * VL;
+        UNROLL(14)
+        for (int j = 0; j < n; j++) acc[j][v] = load(from + j * VL);
+    }
+}
+
+INLINE void conv_sum(const neon_conv_tile *t, float *sum, const int n, const int nv,
+                     const int64_t column, const int64_t count) {
+    vec acc[TILE_COLUMNS][TILE_VECTORS];
+    conv_start(t, sum, acc, n, nv);
     const float *w = t->weight, *ahead = t->ahead;
-    for (int64_t r = 0; r < t->runs; r++) {
+    int64_t r = CONV_QUADS && count == 4 ? conv_quads(t, acc, &w, n, nv, column) : 0;
+    for (; r < t->runs; r++) {
         const float *x = t->x + t->run[r];
+        int64_t i = count;
         for (int64_t l = t->ahead_lines; l > 0; l--, ahead += 16) __builtin_prefetch(ahead, 0, 2);
-        for (int64_t i = t->count; i > 0; i--, x++, w += nv * VL) {
-            vec k[TILE_VECTORS];
-            UNROLL(4)
-            for (int v = 0; v < nv; v++) {
-                __builtin_prefetch(w + WEIGHT_AHEAD + v * VL);
-                k[v] = load(w + v * VL);
-            }
-            UNROLL(14)
-            for (int j = 0; j < n; j++) {
-                const vec value = splat(x[j * column]);
-                UNROLL(4)
-                for (int v = 0; v < nv; v++) acc[j][v] = fuse(value, k[v], acc[j][v]);
-            }
-        }
+        for (; CONV_QUADS && i >= 4; i -= 4, x += 4) w = conv_quad(acc, x, w, n, nv, column);
+        for (; i > 0; i--, x++) w = conv_channel(acc, x, w, n, nv, column);
     }
     if (t->straight) {
-        const neon_bound bound = t->bound;
-        if (bound.kind == NEON_BOUND_RELU) conv_store(t, acc, n, nv, NEON_BOUND_RELU);
-        else conv_store(t, acc, n, nv, NEON_BOUND_CLIP);
-        return;
+        switch (t->bound.kind) {
+        case NEON_BOUND_RELU: conv_store(t, acc, n, nv, NEON_BOUND_RELU); return;
+        case NEON_BOUND_CLIP: conv_store(t, acc, n, nv, NEON_BOUND_CLIP); return;
+        default: conv_store(t, acc, n, nv, NEON_BOUND_NONE); return;
+        }
     }
     UNROLL(14)
     for (int j = 0; j < n; j++) {
@@ -142,42 +205,45 @@ INLINE void conv_sum(const neon_conv_tile *t, float *sum, const int n, const int
     }
 }
 
-#define CONV_TILE(n, nv, column) case (n) * 8 + (nv): conv_sum(t, sum, n, nv, column); return;
-#define CONV_TILES_(n, column) CONV_TILE(n, 1, column) CONV_TILE(n, 2, column)
+#define CONV_TILE(n, nv, column, count)                                                      \
+    case (n) * 8 + (nv): conv_sum(t, sum, n, nv, column, count); return;
+#define CONV_TILES_(n, c, k) CONV_TILE(n, 1, c, k) CONV_TILE(n, 2, c, k)
 #if TILE_VECTORS == 4
-#define CONV_TILES(n, column)                                                                \
-    CONV_TILES_(n, column) CONV_TILE(n, 3, column) CONV_TILE(n, 4, column)
+#define CONV_TILES(n, c, k) CONV_TILES_(n, c, k) CONV_TILE(n, 3, c, k) CONV_TILE(n, 4, c, k)
 #else
-#define CONV_TILES(n, column) CONV_TILES_(n, column)
+#define CONV_TILES(n, c, k) CONV_TILES_(n, c, k)
 #endif
 #if TILE_COLUMNS == 14
-#define CONV_MORE(c)                                                                         \
-    CONV_TILES(7, c) CONV_TILES(8, c) CONV_TILES(9, c) CONV_TILES(10, c) CONV_TILES(11, c)   \
-    CONV_TILES(12, c) CONV_TILES(13, c) CONV_TILES(14, c)
+#define CONV_MORE(c, k)                                                                         \
+    CONV_TILES(6, c, k) CONV_TILES(7, c, k) CONV_TILES(8, c, k) CONV_TILES(9, c, k) CONV_TILES(10, c, k) CONV_TILES(11, c, k)   \
+    CONV_TILES(12, c, k) CONV_TILES(13, c, k) CONV_TILES(14, c, k)
+#elif TILE_COLUMNS == 6
+#define CONV_MORE(c, k) CONV_TILES(6, c, k)
 #else
-#define CONV_MORE(c)
+#define CONV_MORE(c, k)
 #endif
-/* Constant distances become displacements; all others take registers. */
-#define CONV_TILE_FOR(name, c)                                                               \
+/* Constant distances become displacements; all others take registers. k: channels of a run. */
+#define CONV_TILE_FOR(name, c, k)                                                              \
     static void name(const neon_conv_tile *t, float *sum) {                                              \
         switch (t->n * 8 + t->vectors) {                                                     \
-            CONV_TILES(1, c) CONV_TILES(2, c) CONV_TILES(3, c) CONV_TILES(4, c)              \
-            CONV_TILES(5, c) CONV_TILES(6, c) CONV_MORE(c)                                   \
+            CONV_TILES(1, c, k) CONV_TILES(2, c, k) CONV_TILES(3, c, k) CONV_TILES(4, c, k)              \
+            CONV_TILES(5, c, k) CONV_MORE(c, k)                                                    \
         default: return;                                                                     \
         }                                                                                    \
     }
 
-CONV_TILE_FOR(conv_sum_1, BLOCK)
-CONV_TILE_FOR(conv_sum_2, 2 * BLOCK)
-#if BLOCK == 16
-CONV_TILE_FOR(conv_sum_8, 8)
+#define RUN (VL == 4 ? VL : t->count)
+CONV_TILE_FOR(conv_sum_1, VL, RUN)
+CONV_TILE_FOR(conv_sum_2, 2 * VL, RUN)
+#if VL == 16
+CONV_TILE_FOR(conv_sum_8, 8, RUN)
 #endif
-CONV_TILE_FOR(conv_sum_any, t->x_column)
+CONV_TILE_FOR(conv_sum_any, t->x_column, t->count)
 
 static void conv_sum_of(const neon_conv_tile *t, float *sum) {
-    if (t->x_column == BLOCK) conv_sum_1(t, sum);
-    else if (t->x_column == 2 * BLOCK) conv_sum_2(t, sum);
-#if BLOCK == 16
+    if (t->x_column == VL && t->count == RUN) conv_sum_1(t, sum);
+    else if (t->x_column == 2 * VL && t->count == RUN) conv_sum_2(t, sum);
+#if VL == 16
     else if (t->x_column == 8) conv_sum_8(t, sum);
 #endif
     else conv_sum_any(t, sum);
@@ -185,7 +251,7 @@ static void conv_sum_of(const neon_conv_tile *t, float *sum) {
 
 static void conv_tile(const neon_conv_tile *t) {
     _Alignas(64) float sum[TILE_VECTORS * TILE_COLUMNS * VL];
-    for (int64_t v = 0; v < t->vectors && t->more; v++)
+    for (int64_t v = 0; v < t->vectors && t->more && !t->straight; v++)
         read_columns(t->y + t->low[v], AT(t->y, t->high[v]), t->y_column, t->n, sum + v * t->n * VL);
     conv_sum_of(t, sum);
     if (t->straight) return;

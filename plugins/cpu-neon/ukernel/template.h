@@ -64,8 +64,21 @@ INLINE vec splat(float x) { return x - (vec){0}; }
 INLINE vec choose(ivec mask, vec a, vec b) {
     return (vec)(((ivec)a & mask) | ((ivec)b & ~mask));
 }
-/* NaN wins, on either side. */
+/* NaN wins, on either side. positive: NaN gives 0; within: it stays. */
+#if defined(__aarch64__)
+INLINE vec vmax(vec a, vec b) { return (vec)vmaxq_f32((float32x4_t)a, (float32x4_t)b); }
+INLINE vec positive(vec x) { return (vec)vmaxnmq_f32((float32x4_t)x, (float32x4_t){0}); }
+INLINE vec within(vec x, vec low, vec high) {
+    return (vec)vminq_f32(vmaxq_f32((float32x4_t)x, (float32x4_t)low), (float32x4_t)high);
+}
+#else
 INLINE vec vmax(vec a, vec b) { return choose((a >= b) | (a != a), a, b); }
+INLINE vec positive(vec x) { return choose(x > splat(0.0f), x, splat(0.0f)); }
+INLINE vec within(vec x, vec low, vec high) {
+    x = choose(x < low, low, x);
+    return choose(x > high, high, x);
+}
+#endif
 
 /* n < VL floats; the rest 0. */
 #if defined(__AVX512F__)
@@ -653,7 +666,7 @@ const neon_ukernels NEON_PASTE(neon_ukernels_, NEON_ISA) = {
     .dot_n = DOT_N,
     .peak = peak,
     .read = read_all,
-    .block = BLOCK,
+    .block = VL,
     .tile_columns = TILE_COLUMNS,
     .tile_vectors = TILE_VECTORS,
     .conv_tile = conv_tile,

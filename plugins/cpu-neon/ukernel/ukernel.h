@@ -62,7 +62,7 @@ typedef struct neon_conv_tile {
     const int64_t *low, *high; /* floats from y to each half of each vector; high -1: none */
     const float *operand;      /* laid out like y; NULL: none */
     neon_bound bound;
-    int straight;              /* no half vectors, and the bound is RELU or (perhaps infinite) CLIP */
+    int straight;              /* no half vectors, y_column is vl, and the bound is not LEAKY */
     const float *ahead;        /* what is read soon: so many cache lines of it a run */
     int64_t ahead_lines;
 } neon_conv_tile;
@@ -102,7 +102,7 @@ typedef struct neon_ukernels {
     const char *name; /* "avx512" */
     int32_t vl, mr, nr;
     int32_t dot_m, dot_n;
-    int32_t block; /* channels, in the layout with blocks; twice or half of vl, or vl */
+    int32_t block; /* channels, in the layout with blocks, at most */
     int32_t tile_columns, tile_vectors;
 
     void (*conv_tile)(const neon_conv_tile *tile);
