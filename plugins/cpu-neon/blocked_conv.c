@@ -6,7 +6,7 @@
  * left of them; k: [input channels by WEIGHT_RUN][tap][channel of the run], whatever the layout is. */
 #define WEIGHT_RUN 8
 /* Of k: the weights of a unit that stay in the first-level cache. */
-#define MOST_K 256
+#define MOST_K (neon_uk->vl == 4 ? 512 : 256)
 #define MOST_AHEAD 8 /* cache lines a run: more come too fast */
 /* Floats of weights that the second-level cache holds beside a strip; of a strip's input then, and
  * where they do not stay there and so should not be read often. */
@@ -21,7 +21,7 @@ typedef struct blocked_conv {
     cnr_window w;                 /* of 3 axes, the first of which is 1 */
     int64_t group, icg, ocg, cin, cout, in_plane, out_plane; /* planes: positions */
     int64_t in_block, out_block;
-    int32_t copied;
+    int32_t copied, flat; /* flat: a row begins where the one before ends */
     int64_t rows, columns, tile;  /* of the output, as they are worked on; a tile's columns at most */
     int64_t row_step, column_step; /* input floats from one to the next */
     int64_t pitch, strip_plane;   /* positions of a padded strip */
@@ -177,7 +177,8 @@ static void plan_geometry(blocked_conv *s) {
     s->columns = w->out[2];
     s->row_step = w->stride[1] * w->in[2] * s->in_block;
     s->column_step = w->stride[2] * s->in_block;
-    if (!s->copied && neon_pointwise(w)) { /* a plane is one row: cut as tiles like it */
+    s->flat = !s->copied && neon_pointwise(w);
+    if (s->flat) { /* a plane is one row: cut as tiles like it */
         const int64_t n = s->out_plane, tiles = cnr_div_up(n, neon_uk->tile_columns);
         s->columns = cnr_max(1, cnr_div_up(n, cnr_max(1, tiles)));
         s->rows = cnr_div_up(n, s->columns);
@@ -295,18 +296,20 @@ static void unit_rows(const blocked_job *job, neon_conv_tile *t, const float *x,
     const blocked_conv *s = job->s;
     const int64_t tiles = (row1 - row0) * cnr_div_up(s->columns, s->tile);
     t->ahead_lines = cnr_min(MOST_AHEAD, cnr_div_up(cnr_div_up(next, 16), cnr_max(1, tiles * t->runs)));
-    for (int64_t row = row0; row < row1; row++) {
+    const int64_t rows = s->flat ? row1 - row0 : 1; /* that follow one another */
+    for (int64_t row = row0; row < row1; row += rows) {
         const float *from = x + (row - row0) * s->row_step;
         const int64_t first = row * s->columns;
-        const int64_t columns = cnr_min(s->columns, s->out_plane - first);
-        for (int64_t j = 0; j < columns; j += s->tile) {
+        const int64_t columns = cnr_min(rows * s->columns, s->out_plane - first);
+        for (int64_t j = 0; j < columns; j += t->tiles * t->n) {
             const int64_t at = y_at + (first + j) * s->out_block;
             t->n = cnr_min(s->tile, columns - j);
+            t->tiles = (columns - j) / t->n;
             t->x = from + j * s->column_step;
             t->y = job->y + at;
             if (t->operand) t->operand = job->operand + at;
             neon_uk->conv_tile(t);
-            t->ahead += t->ahead_lines * t->runs * 16;
+            t->ahead += t->tiles * t->ahead_lines * t->runs * 16;
         }
     }
 }

@@ -283,7 +283,7 @@ static void multiply(const wino_job *job, int64_t image, int64_t block, int64_t 
             float *to = m + k * s->m_component + (u - u0) * most * vl * s->block;
             for (int64_t t = 0; t < tiles; t += step) {
                 const neon_conv_tile tile = {
-                    .n = cnr_min(step, tiles - t), .vectors = vectors,
+                    .n = cnr_min(step, tiles - t), .tiles = 1, .vectors = vectors,
                     .x = v + k * s->v_component + t * s->lanes, .x_column = s->lanes,
                     .run = s->run, .runs = s->groups, .count = s->lanes,
                     .weight = weight + (k * s->vectors + u * most) * vl * s->cin,

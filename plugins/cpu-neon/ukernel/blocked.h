@@ -77,15 +77,16 @@ static void finish_vector(const neon_conv_tile *t, int64_t v, float *sum) {
 #define WEIGHT_AHEAD 512
 
 /* From the registers to y, where whole vectors lie side by side. */
-INLINE void conv_store(const neon_conv_tile *t, vec acc[TILE_COLUMNS][TILE_VECTORS], const int n,
-                       const int nv, const neon_bound_kind kind) {
+INLINE void conv_store(const neon_conv_tile *t, float *to, vec acc[TILE_COLUMNS][TILE_VECTORS],
+                       const int n, const int nv, const neon_bound_kind kind) {
     const vec low = splat(t->bound.low), high = splat(t->bound.high);
     UNROLL(4)
     for (int v = 0; v < nv; v++) {
-        float *y = t->y + t->low[v];
+        float *y = to + t->low[v];
         if (t->operand) {
+            const float *operand = t->operand + (y - t->y);
             UNROLL(14)
-            for (int j = 0; j < n; j++) acc[j][v] += load(t->operand + t->low[v] + j * VL);
+            for (int j = 0; j < n; j++) acc[j][v] += load(operand + j * VL);
         }
         UNROLL(14)
         for (int j = 0; j < n; j++) {
@@ -98,7 +99,6 @@ INLINE void conv_store(const neon_conv_tile *t, vec acc[TILE_COLUMNS][TILE_VECTO
 }
 
 #if defined(__aarch64__)
-/* A step of w that the compiler cannot foresee: else it keeps a pointer for each of many loads. */
 #define CONV_LANE(lane)                                                                      \
     do {                                                                                     \
         if (nv == 4) {                                                                       \
@@ -108,7 +108,7 @@ INLINE void conv_store(const neon_conv_tile *t, vec acc[TILE_COLUMNS][TILE_VECTO
             for (int v = 0; v < nv; v++) k[v] = vld1q_f32(w + v * VL);                       \
         }                                                                                    \
         w += nv * VL;                                                                        \
-        __asm__("" : "+r"(w));                                                               \
+        FORGET(w);                                                                           \
         for (int j = 0; j < n; j++)                                                          \
             for (int v = 0; v < nv; v++)                                                     \
                 acc[j][v] = (vec)vfmaq_laneq_f32((float32x4_t)acc[j][v], k[v], x[j], lane);  \
@@ -118,7 +118,7 @@ INLINE void conv_store(const neon_conv_tile *t, vec acc[TILE_COLUMNS][TILE_VECTO
 INLINE const float *conv_quad(vec acc[TILE_COLUMNS][TILE_VECTORS], const float *from, const float *w,
                               const int n, const int nv, const int64_t column) {
     float32x4_t x[TILE_COLUMNS], k[TILE_VECTORS];
-    __asm__("" : "+r"(from));
+    FORGET(from);
     for (int j = 0; j < n; j++) x[j] = vld1q_f32(from + j * column);
     CONV_LANE(0);
     CONV_LANE(1);
@@ -149,21 +149,22 @@ INLINE const float *conv_channel(vec acc[TILE_COLUMNS][TILE_VECTORS], const floa
     return w + nv * VL;
 }
 
-/* The runs of four channels, two at a time. */
-INLINE int64_t conv_quads(const neon_conv_tile *t, vec acc[TILE_COLUMNS][TILE_VECTORS],
-                          const float **w, const int n, const int nv, const int64_t column) {
-    const int64_t pairs = t->runs / 2 * 2, *run = t->run;
-    for (const int64_t *end = run + pairs; run != end; run += 2) {
-        const float *x0 = t->x + run[0], *x1 = t->x + run[1];
+/* The runs of four channels, two at a time (four at a time run out of registers); how many that were. */
+INLINE int64_t conv_quads(const neon_conv_tile *t, const float *x, const float **w,
+                          vec acc[TILE_COLUMNS][TILE_VECTORS], const int n, const int nv,
+                          const int64_t column) {
+    const int64_t *run = t->run, whole = t->runs / 2 * 2;
+    for (const int64_t *end = run + whole; run != end; run += 2) {
+        const float *x0 = x + run[0], *x1 = x + run[1];
         *w = conv_quad(acc, x0, *w, n, nv, column);
         *w = conv_quad(acc, x1, *w, n, nv, column);
     }
-    return pairs;
+    return whole;
 }
 
 /* Where the sum begins: the bias, or what is there. */
-INLINE void conv_start(const neon_conv_tile *t, const float *sum, vec acc[TILE_COLUMNS][TILE_VECTORS],
-                       const int n, const int nv) {
+INLINE void conv_start(const neon_conv_tile *t, const float *y, const float *sum,
+                       vec acc[TILE_COLUMNS][TILE_VECTORS], const int n, const int nv) {
     UNROLL(4)
     for (int v = 0; v < nv; v++) {
         UNROLL(14)
@@ -172,7 +173,7 @@ INLINE void conv_start(const neon_conv_tile *t, const float *sum, vec acc[TILE_C
     if (!t->more) return;
     UNROLL(4)
     for (int v = 0; v < nv; v++) {
-        const float *from = t->straight ? t->y + t->low[v] : sum + v * n * VL;
+        const float *from = t->straight ? y + t->low[v] : sum + v * n * VL;
         UNROLL(14)
         for (int j = 0; j < n; j++) acc[j][v] = load(from + j * VL);
     }
@@ -180,28 +181,34 @@ INLINE void conv_start(const neon_conv_tile *t, const float *sum, vec acc[TILE_C
 
 INLINE void conv_sum(const neon_conv_tile *t, float *sum, const int n, const int nv,
                      const int64_t column, const int64_t count) {
-    vec acc[TILE_COLUMNS][TILE_VECTORS];
-    conv_start(t, sum, acc, n, nv);
-    const float *w = t->weight, *ahead = t->ahead;
-    int64_t r = CONV_QUADS && count == 4 ? conv_quads(t, acc, &w, n, nv, column) : 0;
-    for (; r < t->runs; r++) {
-        const float *x = t->x + t->run[r];
-        int64_t i = count;
-        for (int64_t l = t->ahead_lines; l > 0; l--, ahead += 16) __builtin_prefetch(ahead, 0, 2);
-        for (; CONV_QUADS && i >= 4; i -= 4, x += 4) w = conv_quad(acc, x, w, n, nv, column);
-        for (; i > 0; i--, x++) w = conv_channel(acc, x, w, n, nv, column);
-    }
-    if (t->straight) {
-        switch (t->bound.kind) {
-        case NEON_BOUND_RELU: conv_store(t, acc, n, nv, NEON_BOUND_RELU); return;
-        case NEON_BOUND_CLIP: conv_store(t, acc, n, nv, NEON_BOUND_CLIP); return;
-        default: conv_store(t, acc, n, nv, NEON_BOUND_NONE); return;
+    const float *from = t->x, *ahead = t->ahead;
+    float *y = t->y;
+    for (int64_t tile = t->tiles; tile > 0; tile--, from += n * column, y += n * VL) {
+        vec acc[TILE_COLUMNS][TILE_VECTORS];
+        conv_start(t, y, sum, acc, n, nv);
+        const float *w = t->weight;
+        int64_t r = CONV_QUADS && count == 4 ? conv_quads(t, from, &w, acc, n, nv, column) : 0;
+        for (; r < t->runs; r++) {
+            const float *x = from + t->run[r];
+            int64_t i = count;
+            for (int64_t l = t->ahead_lines; l > 0; l--, ahead += 16) __builtin_prefetch(ahead, 0, 2);
+            for (; CONV_QUADS && i >= 4; i -= 4, x += 4) w = conv_quad(acc, x, w, n, nv, column);
+            for (; i > 0; i--, x++) w = conv_channel(acc, x, w, n, nv, column);
         }
-    }
-    UNROLL(14)
-    for (int j = 0; j < n; j++) {
-        UNROLL(4)
-        for (int v = 0; v < nv; v++) store(sum + (v * n + j) * VL, acc[j][v]);
+        if (t->straight) {
+            switch (t->bound.kind) {
+            case NEON_BOUND_RELU: conv_store(t, y, acc, n, nv, NEON_BOUND_RELU); break;
+            case NEON_BOUND_CLIP: conv_store(t, y, acc, n, nv, NEON_BOUND_CLIP); break;
+            default: conv_store(t, y, acc, n, nv, NEON_BOUND_NONE); break;
+            }
+            continue;
+        }
+        UNROLL(14)
+        for (int j = 0; j < n; j++) {
+            UNROLL(4)
+            for (int v = 0; v < nv; v++) store(sum + (v * n + j) * VL, acc[j][v]);
+        }
+        sum += nv * n * VL;
     }
 }
 
@@ -249,13 +256,24 @@ static void conv_sum_of(const neon_conv_tile *t, float *sum) {
     else conv_sum_any(t, sum);
 }
 
-static void conv_tile(const neon_conv_tile *t) {
-    _Alignas(64) float sum[TILE_VECTORS * TILE_COLUMNS * VL];
-    for (int64_t v = 0; v < t->vectors && t->more && !t->straight; v++)
-        read_columns(t->y + t->low[v], AT(t->y, t->high[v]), t->y_column, t->n, sum + v * t->n * VL);
-    conv_sum_of(t, sum);
-    if (t->straight) return;
-    for (int64_t v = 0; v < t->vectors; v++) finish_vector(t, v, sum + v * t->n * VL);
+static void conv_tile(const neon_conv_tile *given) {
+    if (given->straight) {
+        conv_sum_of(given, NULL);
+        return;
+    }
+    neon_conv_tile t = *given;
+    t.tiles = 1;
+    for (int64_t tile = given->tiles; tile > 0; tile--) {
+        _Alignas(64) float sum[TILE_VECTORS * TILE_COLUMNS * VL];
+        for (int64_t v = 0; v < t.vectors && t.more; v++)
+            read_columns(t.y + t.low[v], AT(t.y, t.high[v]), t.y_column, t.n, sum + v * t.n * VL);
+        conv_sum_of(&t, sum);
+        for (int64_t v = 0; v < t.vectors; v++) finish_vector(&t, v, sum + v * t.n * VL);
+        t.x += t.n * t.x_column;
+        t.y += t.n * t.y_column;
+        if (t.operand) t.operand += t.n * t.y_column;
+        t.ahead += t.ahead_lines * t.runs * 16;
+    }
 }
 
 /* ---- sliding windows, the vector along channels ---- */
@@ -293,22 +311,14 @@ typedef int32_t ihalf __attribute__((vector_size(32)));
 #include "plane.h"
 #endif
 
-/* Lanes of a block, a vector at a time. */
-static void plane(neon_window_kind kind, const neon_plane *job) {
-    neon_plane p = *job;
+static void plane(neon_window_kind kind, const neon_plane *p) {
 #if VL == 16
-    if (p.block == 8) {
-        NEON_PASTE(plane_of_, 8)(kind, &p);
+    if (p->block == 8) {
+        NEON_PASTE(plane_of_, 8)(kind, p);
         return;
     }
 #endif
-    for (int64_t l = 0; l < p.block; l += VL) {
-        NEON_PASTE(plane_of_, VL)(kind, &p);
-        p.x += VL;
-        p.y += VL;
-        if (p.weight) p.weight += VL;
-        if (p.start) p.start += VL;
-    }
+    NEON_PASTE(plane_of_, VL)(kind, p);
 }
 
 static void whole_plane(neon_window_kind kind, const float *x, int64_t block, int64_t n,

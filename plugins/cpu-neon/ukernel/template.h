@@ -33,6 +33,8 @@
 #else
 #define UNROLL(n) _Pragma(NEON_TEXT(GCC unroll n))
 #endif
+/* What a pointer was made of is forgotten: else compilers keep a register for each of many loads. */
+#define FORGET(p) __asm__("" : "+r"(p))
 
 typedef float vec __attribute__((vector_size(VL * 4)));
 typedef float vec_u __attribute__((vector_size(VL * 4), aligned(4), may_alias));

@@ -50,6 +50,7 @@ typedef struct neon_bound { neon_bound_kind kind; float low, high; } neon_bound;
 /* Output columns by vectors of output channels, in blocks: y = bound(start + sum + operand). */
 typedef struct neon_conv_tile {
     int64_t n, vectors;  /* at most tile_columns by tile_vectors */
+    int64_t tiles;       /* so many beside each other, of n columns each */
     const float *x;      /* of the first column */
     int64_t x_column;    /* floats from a column to the next */
     const int64_t *run;  /* floats from x to each run of */
@@ -113,7 +114,7 @@ typedef struct neon_ukernels {
     /* y[block] = scale * the sum, or the largest, of n positions */
     void (*whole_plane)(neon_window_kind kind, const float *x, int64_t block, int64_t n, float scale,
                         float *y);
-    /* Only the sum, to sum[vector][column][vl]; the tile has a bias and no y. */
+    /* Only the sum, to sum[tile][vector][column][vl]; the tile has a bias and no y. */
     void (*conv_sum)(const neon_conv_tile *tile, float *sum);
     void (*wino_input)(const neon_wino_input *job);
     void (*wino_output)(const neon_wino_output *job);
