@@ -291,9 +291,24 @@ static void thin(cnr_tensor *t) {
         if (cnri_dice_below(&dice, 10) < share) v[i] = 0;
 }
 
+/* What the type does not hold is no fault of a kernel that says that it stores weights so. */
+static void round_constants(cnri_case *c, int32_t dtype) {
+    for (int32_t i = 0; i < c->node.n_inputs; i++) {
+        cnr_tensor *t = &c->in[i];
+        uint16_t rounded;
+        if (!c->inputs[i] || t->dtype != CNR_f32 || !(t->flags & CNR_TENSOR_CONST)) continue;
+        for (int64_t k = 0, n = cnr_count(t); k < n; k++) {
+            cnri_element_set(dtype, &rounded, 0, cnri_element(t->dtype, t->data, k));
+            cnri_element_set(t->dtype, t->data, k, cnri_element(dtype, &rounded, 0));
+        }
+    }
+}
+
 cnr_status cnri_case_encode(cnri_case *c, const cnr_kernel *k, cnr_error *err) {
     const char *const *names = CNRI_HAS(k, encodings) ? k->encodings : NULL;
     cnr_status status = CNR_OK;
+    if (CNRI_HAS(k, flags) && k->flags & CNR_KERNEL_F16) round_constants(c, CNR_f16);
+    if (CNRI_HAS(k, flags) && k->flags & CNR_KERNEL_BF16) round_constants(c, CNR_bf16);
     for (int32_t i = 0; names && *names && i < c->node.n_inputs && !status; i++, names++) {
         if (!**names || !c->inputs[i]) continue;
         const cnr_encoding *how = cnri_find(CNR_KIND_ENCODING, *names);

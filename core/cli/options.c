@@ -22,6 +22,8 @@ static const cnri_option net_options[] = {
     ROW(threads, "--threads", "N", "threads of the processor (0: all it has)", .max = 4096),
     ROW(weights, "--weights", "FILE,..",
         "weights from files (.cnr, .npz ...), random:SEED, or none (to look at)"),
+    ROW(weights_type, "--weights-type", "TYPE",
+        "fp16, bf16: kernels that can store prepared weights so, and multiply in f32 (f32)"),
     ROW(labels, "--labels", "FILE", "names of the classes, one a line (the net's own)"),
     ROW(net, "--net", "NAME", "which net of a script that holds several"),
     ROW(settings, "--option", "NAME=VALUE", "a setting of the importer (repeatable)"),

@@ -119,7 +119,8 @@ cnr_status cnri_call_loading(const cnri_call *call, cnri_loading *s, cnr_error *
         return cnri_fail(err, CNR_E_ARG, "--device", "wanted a name such as cpu");
     s->options = (cnr_load_options){
         .size = sizeof s->options, .n_symbols = c->symbols.n, .symbols = s->names,
-        .symbol_values = s->values, .weights = c->weights, .labels = c->labels, .net = c->net,
+        .symbol_values = s->values, .weights = c->weights,
+        .weights_type = c->weights_type, .labels = c->labels, .net = c->net,
         .no_rewrite = c->no_rewrite.at, .import_options = c->settings.at,
         .kernels = c->kernels.at, .device = c->device, .memory_bound = c->memory,
         .memory_limit = c->memory_limit, .deterministic = c->deterministic,

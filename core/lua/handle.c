@@ -78,6 +78,7 @@ const cnri_lua_key cnri_load_keys[] = {
     CNRI_TEXT("policy: a file of Lua that picks among candidates", options, load.policy),
     CNRI_OTHER("policy_options: its settings: { threshold = 1 }", "table<string, string|number>"),
     CNRI_OTHER("fallback: where the device fails, these in turn: { \"cpu\" }", "string[]"),
+    CNRI_TEXT("weights_type: fp16, bf16: how kernels that can store weights", options, load.weights_type),
     CNRI_OTHER("devices: of which candidates are made: { \"cpu\", \"opencl:0\" }", "string[]"),
     CNRI_TEXT("placed: a folder that place keeps the net's placement in: by that, if it is for these devices", options, placed),
     {0}};

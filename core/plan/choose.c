@@ -22,7 +22,8 @@ static void force(const cnri_planner *p, cnri_question *q, const char *device) {
 
 cnri_question cnri_question_of(const cnri_planner *p, int32_t node, int32_t axis) {
     const cnri_node *n = p->graph->nodes.at[node];
-    cnri_question q = {.node = node, .axis = axis, .untimed = p->options->deterministic};
+    cnri_question q = {.node = node, .axis = axis, .untimed = p->options->deterministic,
+                       .stores = p->options->stores};
     force(p, &q, "");
     for (int32_t i = 0; i < n->view.n_inputs; i++)
         if (n->view.inputs[i] && (n->view.inputs[i]->flags & CNR_TENSOR_DYNAMIC)) q.dynamic = true;

@@ -76,6 +76,7 @@ typedef struct cnri_question {
     bool own;                    /* ... on this very node */
     const cnri_candidate *answer; /* the row that a policy of the whole net took; NULL */
     bool dynamic, untimed;       /* some input's size is not known yet; clocks do not count */
+    uint32_t stores;             /* as of the options */
     bool known;                  /* clocks count as far as they are on record; nothing is measured */
 } cnri_question;
 /* One way to choose; pure: the same rows give the same answer. */
@@ -251,6 +252,8 @@ cnr_status cnri_tuning_begin(cnri_planner *p, const cnri_chain *chain, const cnr
 /* Nothing is done for the node, but that two values share their bytes. */
 bool cnri_only_shares(const cnri_planner *p, const cnr_node *node);
 bool cnri_kernel_only_forced(const cnr_kernel *k); /* never chosen by itself */
+/* It stores weights as they are, or as the options let it. */
+bool cnri_kernel_stores_so(const cnri_question *q, const cnr_kernel *k);
 bool cnri_kernel_drives(const cnr_kernel *k, const cnr_device *device);
 /* residency.c */
 cnr_status cnri_residency_make(cnr_plan *plan, const cnri_memo *memo, cnr_error *err);

@@ -6,6 +6,11 @@ bool cnri_kernel_only_forced(const cnr_kernel *k) {
     return CNRI_HAS(k, flags) && k->flags & CNR_KERNEL_FORCED;
 }
 
+bool cnri_kernel_stores_so(const cnri_question *q, const cnr_kernel *k) {
+    const uint32_t stores = CNRI_HAS(k, flags) ? k->flags & (CNR_KERNEL_F16 | CNR_KERNEL_BF16) : 0;
+    return (stores & ~q->stores) == 0;
+}
+
 bool cnri_kernel_drives(const cnr_kernel *k, const cnr_device *device) {
     return strcmp(k->device, device->cls->name) == 0 || strcmp(k->device, device->cls->family) == 0;
 }
@@ -18,8 +23,7 @@ static bool always(const cnri_question *q) {
 }
 
 static bool usual(const cnri_question *q, const cnr_kernel *k) {
-    (void)q;
-    return !cnri_kernel_only_forced(k);
+    return !cnri_kernel_only_forced(k) && cnri_kernel_stores_so(q, k);
 }
 
 /* The least of both, where both are known; else the higher score; else the longer chain. */

@@ -178,7 +178,7 @@ static cnr_status add_row(tabling *g, const cnri_chain *chain, const cnri_candid
 /* ---- all rows of a node ---- */
 
 static bool wants_all(const cnri_question *q, const cnr_kernel *k) {
-    return !cnri_kernel_only_forced(k) || (q->only && strcmp(q->only, k->name) == 0);
+    return (!cnri_kernel_only_forced(k) && cnri_kernel_stores_so(q, k)) || (q->only && strcmp(q->only, k->name) == 0);
 }
 
 static cnr_status rows_under(tabling *g, cnri_chain *chain, const cnri_question *q, const char *key,

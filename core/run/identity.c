@@ -83,6 +83,7 @@ static void add_options(cnri_text *out, const cnri_plan_request *r) {
     if (o->policy) cnri_text_add(out, " policy=%s", o->policy->name);
     if (o->deterministic) cnri_text_add(out, " deterministic");
     if (o->fell) cnri_text_add(out, " fell");
+    if (o->stores) cnri_text_add(out, " stores=%u", (unsigned)o->stores);
     for (int32_t i = 0; i < o->n_placements; i++) {
         const cnri_placement *p = &o->placements[i];
         cnri_text_add(out, " place=%s/%d", p->node, (int)p->axis);

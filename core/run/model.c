@@ -274,6 +274,17 @@ static void take_options(cnri_plan_options *to, const cnr_load_options *from) {
     to->fallback = from->fallback && from->fallback[0] ? from->fallback : NULL;
 }
 
+static cnr_status take_weights_type(cnri_plan_options *to, const char *type, cnr_error *err) {
+    static const struct { const char *name; uint32_t stores; } types[] = {
+        {"f32", 0}, {"fp16", CNR_KERNEL_F16}, {"bf16", CNR_KERNEL_BF16}};
+    for (size_t i = 0; type && i < CNRI_COUNT(types); i++)
+        if (strcmp(types[i].name, type) == 0) {
+            to->stores = types[i].stores;
+            return CNR_OK;
+        }
+    return type ? cnri_fail(err, CNR_E_ARG, "weights_type", "\"%s\": want f32, fp16 or bf16", type) : CNR_OK;
+}
+
 /* The one that was asked for, else the net's own. */
 static cnr_status open_policy(const cnr_model *m, const cnr_load_options *o, cnri_policy **out,
                               cnr_error *err) {
@@ -293,6 +304,7 @@ static cnr_status fill(cnr_model *m, const cnr_load_options *o, cnr_error *err) 
     }
     if (o) {
         take_options(&options, o);
+        CNR_TRY(take_weights_type(&options, o->weights_type, err));
         m->cache_bytes = o->cache_bytes;
         if (o->cache && !(m->cache = cnri_strdup(o->cache))) return no_memory(err);
         const cnr_status status = cnri_devices_keep(&m->rt->devices, o->cache, err);

@@ -3,6 +3,15 @@
  * which is main memory on some GPUs.
  * Built with the window: KD KH KW, strides SD SH SW, dilations DD DH DW. */
 
+#ifdef HALF /* weights are; sums are not */
+#define STORED half
+#define STORED_AT(at) (2 * (at))
+#define WEIGHT4(p, i) vload_half4(i, p)
+#else
+#define STORED float
+#define STORED_AT(at) (at)
+#define WEIGHT4(p, i) (((__global const float4 *)(p))[i])
+#endif
 #define LOAD(row, i) ((uint)(i) < (uint)W ? (row)[i] : 0.0f)
 #define STORE(p, q, value)                                                              \
     if (ow + p < w1 && m + q >= c0 && m + q < m1) {                                     \
@@ -11,7 +20,7 @@
     }
 #define STORE4(p, a) STORE(p, 0, a.s0) STORE(p, 1, a.s1) STORE(p, 2, a.s2) STORE(p, 3, a.s3)
 
-__kernel void conv_buffer(__global const float *x, int x_at, __global const float4 *weight,
+__kernel void conv_buffer(__global const float *x, int x_at, __global const STORED *weight,
                           int weight_at, __global const float *bias, int bias_at,
                           __global float *y, int y_at, int16 shape,
                           int16 range CHAIN_PARAMETERS) {
@@ -35,7 +44,7 @@ __kernel void conv_buffer(__global const float *x, int x_at, __global const floa
     }
     float4 a1 = a0, a2 = a0, a3 = a0;
     __global const float *plane = x + x_at + (n * C + group * CG) * D * H * W;
-    __global const float4 *taps = weight + weight_at / 4 + block * CG * (KD * KH * KW);
+    __global const STORED *taps = weight + STORED_AT(weight_at) + block * CG * (KD * KH * KW) * 4;
     const int id0 = od * SD - shape.sb, ih0 = oh * SH - shape.sc, iw0 = ow * SW - shape.sd;
     for (int c = 0; c < CG; c++) {
         for (int kd = 0; kd < KD; kd++) {
@@ -45,10 +54,10 @@ __kernel void conv_buffer(__global const float *x, int x_at, __global const floa
                 const int ih = ih0 + kh * DH;
                 if ((uint)ih >= (uint)H) continue;
                 __global const float *row = plane + (id * H + ih) * W;
-                __global const float4 *tap = taps + (kd * KH + kh) * KW;
+                __global const STORED *tap = taps + (kd * KH + kh) * KW * 4;
                 for (int kw = 0; kw < KW; kw++) {
                     const int i = iw0 + kw * DW;
-                    const float4 k = tap[kw];
+                    const float4 k = WEIGHT4(tap, kw);
                     a0 = MAD(k, (float4)(LOAD(row, i)), a0);
                     a1 = MAD(k, (float4)(LOAD(row, i + SW)), a1);
                     a2 = MAD(k, (float4)(LOAD(row, i + 2 * SW)), a2);
@@ -57,7 +66,7 @@ __kernel void conv_buffer(__global const float *x, int x_at, __global const floa
             }
         }
         plane += D * H * W;
-        taps += KD * KH * KW;
+        taps += KD * KH * KW * 4;
     }
     STORE4(0, a0)
     STORE4(1, a1)

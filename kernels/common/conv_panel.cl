@@ -18,9 +18,36 @@ typedef float4 vec;
 #define SAVE(v, p) vstore4(v, 0, p)
 #endif
 
+#ifdef HALF /* weights are; sums are not */
+typedef half stored;
+#define STORED_AT(at) (2 * (at))
+#else
+typedef float stored;
+#define STORED_AT(at) (at)
+#endif
+#if defined HALF && VW == 16 /* a processor turns 16 at a time */
+#define TAPS ((KH * KW * MT + 15) / 16 * 16)
+#define WEIGHT(tap, i) near[(tap) * MT + (i)]
+#elif defined HALF
+#define WEIGHT(tap, i) vload_half((tap) * MT + (i), w)
+#else
+#define WEIGHT(tap, i) w[(tap) * MT + (i)]
+#endif
+
+/* A product of matrices has what is added by steps, in place of a number for each channel. */
+#ifdef PRODUCT
+#define PRODUCT_PARAMETERS , __global const float *c, int8 range, float beta
+#define PRODUCT_PASS , bias + bias_at, range, beta
+#define PLUS(i) (shape.sa ? MAD(beta, c[m * range.s4 + (q + (i)) * range.s5], part[i]) : part[i])
+#else
+#define PRODUCT_PARAMETERS
+#define PRODUCT_PASS
+#define PLUS(i) (part[i] + bias)
+#endif
+
 /* One vector of channel m: the pixels from q that lie within [first, last) and on no edge. */
 void store(vec v, int q, int first, int last, int m, float bias, int n, int16 shape,
-           __global float *y CHAIN_PARAMETERS) {
+           __global float *y PRODUCT_PARAMETERS CHAIN_PARAMETERS) {
     const int wide = shape.s4, high = shape.s5, OW = shape.s6, OH = shape.s7, M = shape.s8;
     float part[VW];
     SAVE(v, part);
@@ -28,16 +55,16 @@ void store(vec v, int q, int first, int last, int m, float bias, int n, int16 sh
     n += q / wide / high;
     to = ((n * M + m) * OH + oh) * OW + ow;
     if (q >= first && q + VW <= last && ow + VW <= OW && oh < OH) {
-#ifdef CHAIN_NONE
+#if defined CHAIN_NONE && !defined PRODUCT
         SAVE(v + bias, y + to);
         return;
 #endif
-        for (int i = 0; i < VW; i++) y[to + i] = chain(part[i] + bias, to + i CHAIN_PASS);
+        for (int i = 0; i < VW; i++) y[to + i] = chain(PLUS(i), to + i CHAIN_PASS);
         return;
     }
     for (int i = 0; i < VW; i++) {
         if (q + i >= first && q + i < last && ow < OW && oh < OH)
-            y[to] = chain(part[i] + bias, to CHAIN_PASS);
+            y[to] = chain(PLUS(i), to CHAIN_PASS);
         ow++;
         to++;
         if (ow < wide) continue;
@@ -50,9 +77,13 @@ void store(vec v, int q, int first, int last, int m, float bias, int n, int16 sh
     }
 }
 
-__kernel void conv_panel(__global const float *x, int x_at, __global const float *weight,
+__kernel void conv_panel(__global const float *x, int x_at, __global const stored *weight,
                          int weight_at, __global const float *bias, int bias_at, __global float *y,
-                         int y_at, int16 shape, int8 range CHAIN_PARAMETERS) {
+                         int y_at, int16 shape, int8 range
+#ifdef PRODUCT
+                         , float beta
+#endif
+                         CHAIN_PARAMETERS) {
     const int tile = get_global_id(0), block = range.s2 + get_global_id(1), n = get_global_id(2);
     const int first = tile * (NV * VW), last = min(first + NV * VW, shape.sc);
     if (first >= shape.sc) return;
@@ -60,17 +91,24 @@ __kernel void conv_panel(__global const float *x, int x_at, __global const float
     const int group = block / shape.sb, m0 = group * shape.s9 + block % shape.sb * MT;
     const int m1 = min(range.s1, (group + 1) * shape.s9), plane = shape.s0, wide = shape.s4;
     __global const float *from = x + x_at + n * shape.s2 + group * shape.s1 + q;
-    __global const float *w = weight + weight_at + block * shape.s3 * (KH * KW * MT);
+    __global const stored *w = weight + STORED_AT(weight_at) + block * shape.s3 * (KH * KW * MT);
+#ifdef PRODUCT
+    w += n * range.s3;
+#endif
     vec sum[MT][NV];
 #pragma unroll
     for (int i = 0; i < MT; i++)
 #pragma unroll
         for (int j = 0; j < NV; j++) sum[i][j] = 0.0f;
-    for (int c = 0; c < shape.s3; c++, from += plane) {
+    for (int c = 0; c < shape.s3; c++, from += plane, w += KH * KW * MT) {
+#ifdef TAPS
+        float near[TAPS];
+        for (int k = 0; k < TAPS; k += 16) vstore16(vload_half16(0, w + k), 0, near + k);
+#endif
 #pragma unroll
         for (int kh = 0; kh < KH; kh++)
 #pragma unroll
-            for (int kw = 0; kw < KW; kw++, w += MT) {
+            for (int kw = 0; kw < KW; kw++) {
                 const int phase = kh * DH % SH * PW + kw * DW % SW;
                 __global const float *at =
                     from + phase * shape.se + kh * DH / SH * wide + kw * DW / SW;
@@ -80,17 +118,37 @@ __kernel void conv_panel(__global const float *x, int x_at, __global const float
 #pragma unroll
                 for (int i = 0; i < MT; i++)
 #pragma unroll
-                    for (int j = 0; j < NV; j++) sum[i][j] = MAD((vec)(w[i]), b[j], sum[i][j]);
+                    for (int j = 0; j < NV; j++) sum[i][j] =
+                            MAD((vec)(WEIGHT(kh * KW + kw, i)), b[j], sum[i][j]);
             }
     }
 #pragma unroll
     for (int i = 0; i < MT; i++) {
         const int m = m0 + i;
         if (m < range.s0 || m >= m1) continue;
+#ifdef PRODUCT
+        const float start = 0.0f;
+#else
         const float start = shape.sa ? bias[bias_at + m] : 0.0f;
+#endif
 #pragma unroll
         for (int j = 0; j < NV; j++)
-            store(sum[i][j], q + j * VW, first, last, m, start, n, shape, y + y_at CHAIN_PASS);
+            store(sum[i][j], q + j * VW, first, last, m, start, n, shape,
+                  y + y_at PRODUCT_PASS CHAIN_PASS);
+    }
+}
+
+/* Rows of a matrix as panels of weights, times `alpha`: [sample][block of MT rows][term][MT]. steps: rows,
+ * terms, what they are apart, and samples; blocks. A block a work-item. */
+__kernel void product_lay(__global const float *a, int a_at, __global float *to, int to_at, int8 steps,
+                          float alpha) {
+    const int block = get_global_id(0), n = get_global_id(1), K = steps.s1;
+    if (block >= steps.s5) return;
+    __global float *panel = to + to_at + (n * steps.s5 + block) * K * MT;
+    for (int i = 0; i < MT; i++) {
+        const int row = min(block * MT + i, steps.s0 - 1);
+        __global const float *from = a + a_at + n * steps.s4 + row * steps.s2;
+        for (int k = 0; k < K; k++) panel[k * MT + i] = alpha * from[k * steps.s3];
     }
 }
 

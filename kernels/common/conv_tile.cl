@@ -11,11 +11,21 @@
 #define ROWS (WG / BN)                   /* terms of pixels staged at once */
 #define B1 (BK / ROWS)
 
+#ifdef HALF /* weights are; sums are not */
+#define STORED half
+#define STORED_AT(at) (2 * (at))
+#define WEIGHT4(p, i) vload_half4(i, p)
+#else
+#define STORED float
+#define STORED_AT(at) (at)
+#define WEIGHT4(p, i) (((__global const float4 *)(p))[i])
+#endif
+
 #define TO(pixel_, m_) (((n0 + (pixel_) / plane) * M + (m_)) * OH * OW +                            \
                         (h0 + (pixel_) % plane / BW) * OW + w0 + (pixel_) % BW)
 
 __attribute__((reqd_work_group_size(WG, 1, 1)))
-__kernel void conv_tile(__global const float *x, int x_at, __global const float4 *weight,
+__kernel void conv_tile(__global const float *x, int x_at, __global const STORED *weight,
                         int weight_at, __global const float *bias, int bias_at, __global float *y,
                         int y_at, __global float *part, int part_at, int16 shape,
                         int16 range CHAIN_PARAMETERS) {
@@ -37,7 +47,7 @@ __kernel void conv_tile(__global const float *x, int x_at, __global const float4
     const int ih0 = (h0 + mine % plane / BW) * SH - shape.s8;
     const int iw0 = (w0 + mine % BW) * SW - shape.s9;
     __global const float *from = x + x_at + ((n0 + mine / plane) * C + group * CG) * H * W;
-    __global const float4 *rows = weight + weight_at / 4 + (group * slices * BK * tiles * BM + m0) / 4;
+    __global const STORED *rows = weight + STORED_AT(weight_at) + group * slices * BK * tiles * BM + m0;
     const int pitch = tiles * (BM / 4);
 #ifndef FEW
     const int along = (CG + BK - 1) / BK; /* slices of a tap */
@@ -72,7 +82,7 @@ __kernel void conv_tile(__global const float *x, int x_at, __global const float4
     _Pragma("unroll") for (int i = 0; i < A4; i++) {                                                \
         const int at = id + i * WG;                                                                 \
         if (at < BM * BK / 4)                                                                       \
-            a_next[i] = rows[((s) * BK + at / (BM / 4)) * pitch + at % (BM / 4)];                   \
+            a_next[i] = WEIGHT4(rows, ((s) * BK + at / (BM / 4)) * pitch + at % (BM / 4));          \
     }                                                                                               \
     FETCH_B(s)
 #define STAGE(buffer)                                                                               \

@@ -1,7 +1,16 @@
 /* Products with a constant matrix, packed in a buffer [row of k][block of 4 outputs][4], so that
  * neighbouring work-items read neighbouring weights: four outputs of ROWS samples a work-item. */
 
-#define WEIGHT(k) weight[weight_at / 4 + (k) * BLOCKS + block]
+#ifdef HALF /* weights are; sums are not */
+#define STORED half
+#define STORED_AT(at) (2 * (at))
+#define WEIGHT4(p, i) vload_half4(i, p)
+#else
+#define STORED float
+#define STORED_AT(at) (at)
+#define WEIGHT4(p, i) (((__global const float4 *)(p))[i])
+#endif
+#define WEIGHT(k) WEIGHT4(weight + STORED_AT(weight_at), (k) * BLOCKS + block)
 #define STORE(i, q, value)                                          \
     if (row + i < range.s1 && j + q >= range.s2 && j + q < range.s3) { \
         const int to = (row + i) * N + j + q;                       \
@@ -10,7 +19,7 @@
 #define STORE4(i, a) STORE(i, 0, a.s0) STORE(i, 1, a.s1) STORE(i, 2, a.s2) STORE(i, 3, a.s3)
 #define ROW(i) from[min(row + i, range.s1 - 1) * K + k]
 
-__kernel void dense_buffer(__global const float *x, int x_at, __global const float4 *weight,
+__kernel void dense_buffer(__global const float *x, int x_at, __global const STORED *weight,
                            int weight_at, __global const float *bias, int bias_at,
                            __global float *y, int y_at, int8 range,
                            int4 shape CHAIN_PARAMETERS) {

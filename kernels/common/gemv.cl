@@ -21,6 +21,19 @@ typedef float4 vec;
 #else
 #define LOAD_X(p) LOAD(p)
 #endif
+#ifdef HALF /* the matrix is; sums are not */
+typedef half stored;
+#define STORED_AT(at) (2 * (at))
+#define JOIN(a, b) a##b
+#define VLOAD_HALF(n) JOIN(vload_half, n)
+#define LOAD_W(p) VLOAD_HALF(VW)(0, p)
+#define ONE(p, i) vload_half(i, p)
+#else
+typedef float stored;
+#define STORED_AT(at) (at)
+#define LOAD_W(p) (*(__global const vec *)(p))
+#define ONE(p, i) (p)[i]
+#endif
 #define MANY (OUT * SAMPLES)
 
 float level(vec v) {
@@ -29,15 +42,16 @@ float level(vec v) {
 }
 
 __attribute__((reqd_work_group_size(LINE, 1, 1)))
-__kernel void gemv(__global const float *x, int x_at, __global const float *weight, int weight_at,
+__kernel void gemv(__global const float *x, int x_at, __global const stored *weight, int weight_at,
                    __global const float *bias, int bias_at, __global float *y, int y_at, int8 range,
                    int4 shape CHAIN_PARAMETERS) {
     const int K = shape.s0, N = shape.s1, PITCH = shape.s3, id = get_local_id(0);
     const int row0 = range.s0 + get_global_id(1) * SAMPLES, out0 = range.s2 + get_group_id(0) * OUT;
-    __global const float *w[OUT], *v[SAMPLES];
+    __global const stored *w[OUT];
+    __global const float *v[SAMPLES];
     vec sum[OUT][SAMPLES];
 #pragma unroll
-    for (int i = 0; i < OUT; i++) w[i] = weight + weight_at + min(out0 + i, N - 1) * PITCH;
+    for (int i = 0; i < OUT; i++) w[i] = weight + STORED_AT(weight_at) + min(out0 + i, N - 1) * PITCH;
 #pragma unroll
     for (int r = 0; r < SAMPLES; r++) v[r] = x + x_at + min(row0 + r, range.s1 - 1) * K;
 #pragma unroll
@@ -51,7 +65,7 @@ __kernel void gemv(__global const float *x, int x_at, __global const float *weig
         for (int r = 0; r < SAMPLES; r++) q[r] = LOAD_X(v[r] + k);
 #pragma unroll
         for (int i = 0; i < OUT; i++) {
-            const vec m = *(__global const vec *)(w[i] + k);
+            const vec m = LOAD_W(w[i] + k);
 #pragma unroll
             for (int r = 0; r < SAMPLES; r++) sum[i][r] = MAD(m, q[r], sum[i][r]);
         }
@@ -64,7 +78,7 @@ __kernel void gemv(__global const float *x, int x_at, __global const float *weig
 #pragma unroll
         for (int r = 0; r < SAMPLES; r++) {
             float one = level(sum[i][r]);
-            for (int k = whole + id; k < K; k += LINE) one = MAD(w[i][k], v[r][k], one);
+            for (int k = whole + id; k < K; k += LINE) one = MAD(ONE(w[i], k), v[r][k], one);
 #if LINE > 1
             part[i * SAMPLES + r][id] = one;
         }

@@ -137,6 +137,7 @@ static cl_mem make_image(const ocl_device *d, const cnr_mem *mem, cl_int *code) 
     *code = CL_INVALID_IMAGE_SIZE;
     if (mem->width < 1 || mem->height < 1) return NULL;
     if (mem->bytes == pixels * 4) format.image_channel_order = CL_R;
+    else if (mem->bytes == pixels * 8) format.image_channel_data_type = CL_HALF_FLOAT;
     else if (mem->bytes != pixels * 16) return NULL;
     if (d->found->level < 12)
         return ocl_cl.clCreateImage2D(d->context, CL_MEM_READ_WRITE, &format, desc.image_width,

@@ -135,17 +135,17 @@ static cnr_status pack_row(const cnr_device *device, const cnr_node *node, void 
 
 /* ---- planning and running ---- */
 
-static void options_of(const tiling *t, char *text, size_t room) {
+static void options_of(const tiling *t, int half, char *text, size_t room) {
     const ocl_tile *k = t->tile;
     const ocl_shape *s = &t->shape;
     snprintf(text, room,
-             "-DBM=%d -DBN=%d -DBK=%d -DTM=%d -DTN=%d -DKH=%d -DKW=%d -DSH=%d -DSW=%d -DDH=%d -DDW=%d%s",
+             "-DBM=%d -DBN=%d -DBK=%d -DTM=%d -DTN=%d -DKH=%d -DKW=%d -DSH=%d -DSW=%d -DDH=%d -DDW=%d%s%s",
              k->bm, k->bn, k->bk, k->tm, k->tn, (int)s->k[1], (int)s->k[2], (int)s->stride[1],
-             (int)s->stride[2], (int)s->dilation[1], (int)s->dilation[2], t->few ? " -DFEW" : "");
+             (int)s->stride[2], (int)s->dilation[1], (int)s->dilation[2], t->few ? " -DFEW" : "", half ? " -DHALF" : "");
 }
 
 static cnr_status plan_row(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
-                           void **out, cnr_error *err, int32_t row) {
+                           void **out, cnr_error *err, int32_t row, int half) {
     static const ocl_source source = OCL_SOURCE("common/conv_tile.cl", conv_tile_cl);
     char head[OCL_HEAD_BYTES], options[256];
     tile_state *s = cnr_state(ocl_host, node, sizeof *s, err);
@@ -155,7 +155,7 @@ static cnr_status plan_row(const cnr_device *device, const cnr_node *node, cnr_s
     s->line = ocl_of(device)->tune->line;
     s->has_bias = cnr_own_input(node, 2) != NULL;
     if (status == CNR_OK) status = ocl_chain_plan(node, &s->chain, head, err);
-    options_of(&s->t, options, sizeof options);
+    options_of(&s->t, half, options, sizeof options);
     if (status == CNR_OK)
         status = ocl_code_get(device, &source, head, options, "conv_tile", &s->code, err);
     if (status == CNR_OK && s->t.splits > 1)
@@ -228,14 +228,22 @@ static cnr_status run_tile(const cnr_run *run, cnr_error *err) {
     }                                                                                                \
     static cnr_status plan_##i(const cnr_device *d, const cnr_node *n, cnr_space *workspace,         \
                                void **state, cnr_error *err) {                                       \
-        return plan_row(d, n, workspace, state, err, i);                                             \
+        return plan_row(d, n, workspace, state, err, i, 0);                                             \
+    }                                                                                                \
+    static cnr_status plan_half_##i(const cnr_device *d, const cnr_node *n, cnr_space *workspace,    \
+                                    void **state, cnr_error *err) {                                  \
+        return plan_row(d, n, workspace, state, err, i, 1);                                          \
     }                                                                                                \
     const cnr_kernel ocl_conv_tile_##i = {                                                           \
         .size = sizeof(cnr_kernel), .version = 1, .name = "conv_f32_tile" #i, .op = "conv",          \
         .accepts = accepts_##i, .prepare_size = size_##i, .prepare = pack_##i, .plan = plan_##i,     \
-        .unplan = ocl_free_state, .run = run_tile};
+        .unplan = ocl_free_state, .run = run_tile};                                                  \
+    OCL_HALF_KERNEL(ocl_conv_tile_##i##_half, ocl_conv_tile_##i, "conv_f16_tile" #i, "conv",         \
+                    plan_half_##i, run_tile)
 ROW(0) ROW(1) ROW(2) ROW(3) ROW(4) ROW(5) ROW(6) ROW(7)
 
-const cnr_kernel *const ocl_tile_rows[OCL_MOST_TILES] = {
-    &ocl_conv_tile_0, &ocl_conv_tile_1, &ocl_conv_tile_2, &ocl_conv_tile_3,
-    &ocl_conv_tile_4, &ocl_conv_tile_5, &ocl_conv_tile_6, &ocl_conv_tile_7};
+const cnr_kernel *const ocl_tile_rows[2][OCL_MOST_TILES] = {
+    {&ocl_conv_tile_0, &ocl_conv_tile_1, &ocl_conv_tile_2, &ocl_conv_tile_3, &ocl_conv_tile_4,
+     &ocl_conv_tile_5, &ocl_conv_tile_6, &ocl_conv_tile_7},
+    {&ocl_conv_tile_0_half, &ocl_conv_tile_1_half, &ocl_conv_tile_2_half, &ocl_conv_tile_3_half,
+     &ocl_conv_tile_4_half, &ocl_conv_tile_5_half, &ocl_conv_tile_6_half, &ocl_conv_tile_7_half}};

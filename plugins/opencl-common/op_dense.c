@@ -5,6 +5,8 @@
 #include "dense_image.cl.h"
 #include "matrix.cl.h"
 
+#include <stdio.h>
+
 static int dense_product(const cnr_node *node, ocl_product *p) {
     const cnr_tensor *x = cnr_own_input(node, 0), *weight = cnr_own_input(node, 1);
     if (weight->rank != 2 || x->rank < 1 || cnr_span(x, 1, x->rank) != weight->dim[1]) return 0;
@@ -156,9 +158,9 @@ static cnr_status pack(const cnr_device *device, const cnr_node *node, void *blo
 }
 
 static cnr_status plan_packed(const cnr_device *device, const cnr_node *node,
-                              const ocl_source *source, const char *kernel, void **out,
+                              const ocl_source *source, const char *kernel, int half, void **out,
                               cnr_error *err) {
-    char head[OCL_HEAD_BYTES];
+    char head[OCL_HEAD_BYTES], options[64];
     dense_state *s = cnr_state(ocl_host, node, sizeof *s, err);
     if (!s) return CNR_E_MEMORY;
     cnr_status status = CNR_OK;
@@ -166,10 +168,10 @@ static cnr_status plan_packed(const cnr_device *device, const cnr_node *node,
         status = ocl_host->fail(err, CNR_E_STATE, node->name, "not for this kernel");
     s->rows = s->p.m > 1 ? 4 : 1;
     s->line = ocl_of(device)->tune->dense_line;
+    snprintf(options, sizeof options, "-DROWS=%d%s", (int)s->rows, half ? " -DHALF" : "");
     if (status == CNR_OK) status = ocl_chain_plan(node, &s->chain, head, err);
     if (status == CNR_OK)
-        status = ocl_code_get(device, source, head, s->rows > 1 ? "-DROWS=4" : "-DROWS=1", kernel,
-                              &s->code, err);
+        status = ocl_code_get(device, source, head, options, kernel, &s->code, err);
     if (status == CNR_OK) *out = s;
     else ocl_host->free(s);
     return status;
@@ -179,14 +181,21 @@ static cnr_status plan_buffer(const cnr_device *device, const cnr_node *node, cn
                               void **state, cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/dense_buffer.cl", dense_buffer_cl);
     (void)workspace;
-    return plan_packed(device, node, &source, "dense_buffer", state, err);
+    return plan_packed(device, node, &source, "dense_buffer", 0, state, err);
+}
+
+static cnr_status plan_buffer_half(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
+                                   void **state, cnr_error *err) {
+    static const ocl_source source = OCL_SOURCE("common/dense_buffer.cl", dense_buffer_cl);
+    (void)workspace;
+    return plan_packed(device, node, &source, "dense_buffer", 1, state, err);
 }
 
 static cnr_status plan_image(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
                              void **state, cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/dense_image.cl", dense_image_cl);
     (void)workspace;
-    return plan_packed(device, node, &source, "dense_image", state, err);
+    return plan_packed(device, node, &source, "dense_image", 0, state, err);
 }
 
 void ocl_product_range(const cnr_run *run, const ocl_product *p, int64_t *row, int64_t *column) {
@@ -296,3 +305,10 @@ static cnr_status run_plain(const cnr_run *run, cnr_error *err) {
 ROWS(dense)
 ROWS(gemm)
 ROWS(matmul)
+#define HALVES(op_name)                                                                          \
+    OCL_HALF_KERNEL(ocl_##op_name##_buffer_half, ocl_##op_name##_buffer, #op_name "_f16_buffer", \
+                    #op_name, plan_buffer_half, run_buffer)                                      \
+    OCL_HALF_KERNEL(ocl_##op_name##_image_half, ocl_##op_name##_image, #op_name "_f16_image",    \
+                    #op_name, plan_image, run_image)
+HALVES(dense)
+HALVES(gemm)

@@ -52,12 +52,11 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     return CNR_OK;
 }
 
-static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
-                       void **out, cnr_error *err) {
+static cnr_status plan_as(const cnr_device *device, const cnr_node *node, void **out, int half,
+                          cnr_error *err) {
     static const ocl_source source = OCL_SOURCE("common/gemv.cl", gemv_cl);
     const ocl_tune *tune = ocl_of(device)->tune;
     char head[OCL_HEAD_BYTES], options[128];
-    (void)workspace;
     gemv_state *s = cnr_state(ocl_host, node, sizeof *s, err);
     if (!s) return CNR_E_MEMORY;
     cnr_status status = CNR_OK;
@@ -67,15 +66,27 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     s->pitch = pitch_of(&s->p);
     s->line = tune->gemv_line;
     s->out = s->samples > 4 && tune->gemv_out > 2 ? 2 : tune->gemv_out; /* registers */
-    snprintf(options, sizeof options, "-DLINE=%d -DVW=%d -DOUT=%d -DSAMPLES=%d%s", (int)s->line,
+    snprintf(options, sizeof options, "-DLINE=%d -DVW=%d -DOUT=%d -DSAMPLES=%d%s%s", (int)s->line,
              tune->gemv_wide, (int)s->out, (int)s->samples,
-             s->p.k % tune->gemv_wide ? "" : " -DALIGNED");
+             s->p.k % tune->gemv_wide ? "" : " -DALIGNED", half ? " -DHALF" : "");
     if (status == CNR_OK) status = ocl_chain_plan(node, &s->chain, head, err);
     if (status == CNR_OK)
         status = ocl_code_get(device, &source, head, options, "gemv", &s->code, err);
     if (status == CNR_OK) *out = s;
     else ocl_host->free(s);
     return status;
+}
+
+static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
+                       void **out, cnr_error *err) {
+    (void)workspace;
+    return plan_as(device, node, out, 0, err);
+}
+
+static cnr_status plan_half(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
+                            void **out, cnr_error *err) {
+    (void)workspace;
+    return plan_as(device, node, out, 1, err);
 }
 
 static cnr_status run(const cnr_run *run, cnr_error *err) {
@@ -106,3 +117,5 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
 ROW(dense)
 ROW(gemm)
 ROW(matmul)
+OCL_HALF_KERNEL(ocl_dense_gemv_half, ocl_dense_gemv, "dense_f16_gemv", "dense", plan_half, run)
+OCL_HALF_KERNEL(ocl_gemm_gemv_half, ocl_gemm_gemv, "gemm_f16_gemv", "gemm", plan_half, run)

@@ -19,6 +19,31 @@ static inline int ocl_weight(const cnr_tensor *t) {
 }
 void ocl_free_state(const cnr_device *device, void *state);
 
+/* ---- half.c: kernels whose weights are stored in half of the bytes, and multiplied as f32 ---- */
+
+cnr_status ocl_half_accepts(const cnr_kernel *full, const cnr_device *device, const cnr_node *node,
+                            cnr_accept *out);
+cnr_status ocl_half_size(const cnr_kernel *full, const cnr_device *device, const cnr_node *node,
+                         cnr_space *out, cnr_error *err);
+cnr_status ocl_half_pack(const cnr_kernel *full, const cnr_device *device, const cnr_node *node, void *blob,
+                         cnr_error *err);
+/* `symbol`: the kernel `full` but for the weights, named `text`; `plan_half` builds it with -DHALF. */
+#define OCL_HALF_KERNEL(symbol, full, text, op_name, plan_half, run_full)                                   \
+    static cnr_status symbol##_accepts(const cnr_device *d, const cnr_node *n, cnr_accept *out) {            \
+        return ocl_half_accepts(&full, d, n, out);                                                           \
+    }                                                                                                        \
+    static cnr_status symbol##_size(const cnr_device *d, const cnr_node *n, cnr_space *out,                  \
+                                    cnr_error *err) {                                                        \
+        return ocl_half_size(&full, d, n, out, err);                                                         \
+    }                                                                                                        \
+    static cnr_status symbol##_pack(const cnr_device *d, const cnr_node *n, void *blob, cnr_error *err) {    \
+        return ocl_half_pack(&full, d, n, blob, err);                                                        \
+    }                                                                                                        \
+    const cnr_kernel symbol = {                                                                              \
+        .size = sizeof(cnr_kernel), .version = 1, .name = text, .op = op_name,                               \
+        .accepts = symbol##_accepts, .prepare_size = symbol##_size, .prepare = symbol##_pack,                \
+        .plan = plan_half, .unplan = ocl_free_state, .run = run_full, .flags = CNR_KERNEL_F16};
+
 /* ---- chain.c: epilogues ---- */
 
 #define OCL_MAX_CHAIN 8
@@ -77,6 +102,15 @@ void ocl_window_args(ocl_call *call, const ocl_shape *s);
     X(ocl_conv_panel_0) X(ocl_conv_panel_1) X(ocl_conv_panel_2) X(ocl_conv_panel_3)            \
     X(ocl_conv_panel_4) X(ocl_conv_panel_5)                                                    \
     X(ocl_conv_tile_4) X(ocl_conv_tile_5) X(ocl_conv_tile_6) X(ocl_conv_tile_7)                \
+    X(ocl_conv_buffer_half) X(ocl_conv_image_half)                                             \
+    X(ocl_dense_buffer_half) X(ocl_dense_image_half) X(ocl_gemm_buffer_half)                   \
+    X(ocl_gemm_image_half) X(ocl_dense_gemv_half) X(ocl_gemm_gemv_half)                        \
+    X(ocl_conv_panel_0_half) X(ocl_conv_panel_1_half) X(ocl_conv_panel_2_half)                 \
+    X(ocl_conv_panel_3_half) X(ocl_conv_panel_4_half) X(ocl_conv_panel_5_half)                 \
+    X(ocl_conv_tile_0_half) X(ocl_conv_tile_1_half) X(ocl_conv_tile_2_half)                    \
+    X(ocl_conv_tile_3_half) X(ocl_conv_tile_4_half) X(ocl_conv_tile_5_half)                    \
+    X(ocl_conv_tile_6_half) X(ocl_conv_tile_7_half)                                            \
+    X(ocl_dense_panel) X(ocl_gemm_panel) X(ocl_matmul_panel)                                   \
     X(ocl_window_variance) X(ocl_random_ferns) X(ocl_correlation)                             \
     X(ocl_move) X(ocl_concat) X(ocl_channel_affine) X(ocl_elementwise) X(ocl_view)
 
@@ -84,9 +118,9 @@ void ocl_window_args(ocl_call *call, const ocl_shape *s);
 OCL_KERNEL_LIST(X)
 #undef X
 
-/* By their row of a table. */
-extern const cnr_kernel *const ocl_tile_rows[OCL_MOST_TILES];
-extern const cnr_kernel *const ocl_panel_rows[OCL_MOST_PANELS];
+/* By their row of a table: weights as they are, and as halves. */
+extern const cnr_kernel *const ocl_tile_rows[2][OCL_MOST_TILES];
+extern const cnr_kernel *const ocl_panel_rows[2][OCL_MOST_PANELS];
 
 /* A plugin's init: the device class, and all kernels for it whose rows its tables have. */
 cnr_status ocl_register(const cnr_host *host, struct cnr_registrar *registrar,

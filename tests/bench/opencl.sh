@@ -1,6 +1,7 @@
 #!/bin/sh
 # What an OpenCL device does with the zoo's nets: what it is, times beside the processor's, launches and
-# kernels of each net before and after tuning, and what starts cost. opencl.sh [DEVICE [NET...]]
+# kernels of each net before and after tuning, what starts cost,
+# and products of matrices beside CLBlast's (libclblast1). opencl.sh [DEVICE [NET...]]
 set -e
 root=$(cd "$(dirname "$0")/../.." && pwd)
 cnnrun=${CNNRUN:-$root/build/cnnrun}
@@ -42,4 +43,16 @@ for net in $nets; do
     tuned=$(ms "$net" "$device")
     echo "$net ${own:-0} ${cpu:-0} ${tuned:-0}" | awk -v s="$steps, then $(kernels "$net")" \
         '{ printf "%-18s %10.3f %10.3f %7.2f %10.3f   %s\n", $1, $2, $3, ($3 > 0 ? $2 / $3 : 0), $4, s }'
+done
+
+peer=$root/build/tests/bench/bench_clblast
+[ -x "$peer" ] || exit 0
+least() { sed -n 's/.*"ms_least":\([0-9.e+-]*\).*/\1/p' | head -n 1; }
+echo
+printf '%-18s %10s %10s %7s   (least ms)\n' "SGEMM M,N,K" CLBlast ours ratio
+for size in 1024,1024,1024 512,512,1024; do
+    theirs=$("$peer" $(echo "$size" | tr , ' ') 10 | least) || exit 0
+    own=$("$cnnrun" bench --gemm "$size" --device "$device" --no-energy --runs 10 --json 2>/dev/null | least)
+    echo "$size ${theirs:-0} ${own:-0}" |
+        awk '{ printf "%-18s %10.3f %10.3f %7.2f\n", $1, $2, $3, ($3 > 0 ? $2 / $3 : 0) }'
 done

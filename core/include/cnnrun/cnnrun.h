@@ -81,6 +81,9 @@ typedef struct cnr_load_options {
     /* (since 1.2) devices, NULL-terminated: where one fails (it is lost, out of memory, a kernel does not
      * build), the model goes on on the next of these alone, wholly, and logs a warning; NULL: an error */
     const char *const *fallback;
+    /* (since 1.2) "fp16", "bf16": what kernels that can may store prepared weights in; they multiply in
+     * f32. NULL, "f32": as they are */
+    const char *weights_type;
 } cnr_load_options;
 
 typedef struct cnr_top {

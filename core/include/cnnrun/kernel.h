@@ -53,7 +53,11 @@ typedef struct cnr_run {
 #define CNR_ANY_OP "*"
 
 enum {
-    CNR_KERNEL_FORCED = 1 << 0 /* a baseline: never chosen, only taken when it is asked for by name */
+    CNR_KERNEL_FORCED = 1 << 0, /* a baseline: never chosen, only taken when it is asked for by name */
+    /* (since 1.2) prepare stores weights in that type: only chosen from where cnr_load_options.weights_type
+     * says so, and then worth a higher score than what stores them as they are; or asked for by name */
+    CNR_KERNEL_F16 = 1 << 1,
+    CNR_KERNEL_BF16 = 1 << 2
 };
 
 /* A kernel. Constant, owned by the plugin, valid until exit. It is found by (operator, device,
