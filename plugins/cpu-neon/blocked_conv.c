@@ -22,6 +22,7 @@ typedef struct blocked_conv {
     int64_t group, icg, ocg, cin, cout, in_plane, out_plane; /* planes: positions */
     int64_t in_block, out_block;
     int32_t copied, flat; /* flat: a row begins where the one before ends */
+    int32_t gathered;     /* copied: what an output sees side by side; `run` is where that comes from */
     int64_t rows, columns, tile;  /* of the output, as they are worked on; a tile's columns at most */
     int64_t row_step, column_step; /* input floats from one to the next */
     int64_t pitch, strip_plane;   /* positions of a padded strip */
@@ -145,14 +146,28 @@ static void plan_runs(blocked_conv *s) {
                                          x * s->w.dilation[2]) * b + c % b;
 }
 
+/* Few plain channels are no vector of input: where products with its lanes are the way, the windows
+ * are copied, an output's side by side. */
+static void plan_gather(blocked_conv *s) {
+    const cnr_window *w = &s->w;
+    int64_t i = 0;
+    for (int64_t y = 0; y < w->kernel[1]; y++)
+        for (int64_t x = 0; x < w->kernel[2]; x++)
+            for (int64_t c = 0; c < s->icg; c++)
+                s->run[i++] = c * s->in_plane + y * w->dilation[1] * w->in[2] + x * w->dilation[2];
+    s->runs = 1;
+    s->count = s->k;
+}
+
 /* Strips of rows that the caches hold, chunks of units: enough of them for the threads. */
 static void plan_tasks(blocked_conv *s, int64_t images, int32_t threads) {
     const cnr_window *w = &s->w;
     const int64_t reach = (w->kernel[1] - 1) * w->dilation[1];
-    const int64_t row = s->copied ? s->icg * s->pitch : s->icg * s->columns * w->stride[2];
+    const int64_t row = s->gathered ? s->k * s->columns
+                        : s->copied ? s->icg * s->pitch : s->icg * s->columns * w->stride[2];
     int64_t most = (s->k * s->ocg > WEIGHTS_LIMIT ? STRIP_MOST : STRIP_LIMIT) / cnr_max(1, row);
-    if (s->copied) most -= reach;
-    most = cnr_max(1, most / w->stride[1]);
+    if (!s->gathered) most = (most - (s->copied ? reach : 0)) / w->stride[1];
+    most = cnr_max(1, most);
     s->ahead = s->k * s->ocg > WEIGHTS_LIMIT;
     const double flops = 2.0 * (double)s->k * (double)s->out_plane * (double)s->cout * (double)images;
     const int64_t wanted = threads < 2 ? 1 : cnr_min(4 * threads, (int64_t)(flops / TASK_FLOPS) + threads);
@@ -172,13 +187,16 @@ static void plan_tasks(blocked_conv *s, int64_t images, int32_t threads) {
 
 static void plan_geometry(blocked_conv *s) {
     const cnr_window *w = &s->w;
-    s->copied = !inside(w);
+    s->gathered = neon_uk->vl == 4 && s->in_block == 1 && s->icg < WEIGHT_RUN && s->k > s->icg &&
+                  s->k <= MOST_K;
+    s->copied = s->gathered || !inside(w);
     s->rows = w->out[1];
     s->columns = w->out[2];
     s->row_step = w->stride[1] * w->in[2] * s->in_block;
     s->column_step = w->stride[2] * s->in_block;
-    s->flat = !s->copied && neon_pointwise(w);
-    if (s->flat) { /* a plane is one row: cut as tiles like it */
+    s->flat = s->gathered || (!s->copied && neon_pointwise(w));
+    if (s->gathered) s->column_step = s->k;
+    else if (s->flat) { /* a plane is one row: cut as tiles like it */
         const int64_t n = s->out_plane, tiles = cnr_div_up(n, neon_uk->tile_columns);
         s->columns = cnr_max(1, cnr_div_up(n, cnr_max(1, tiles)));
         s->rows = cnr_div_up(n, s->columns);
@@ -217,13 +235,17 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     s->unit_k = k * neon_uk->tile_vectors * neon_uk->vl;
     plan_geometry(s);
     plan_tasks(s, x->dim[0], device->concurrency);
-    if (s->copied) {
+    if (s->gathered) {
+        s->row_step = s->columns * s->k;
+        s->room = cnr_round_up(16 + s->strip * s->row_step, 16);
+    } else if (s->copied) {
         s->strip_plane = s->pitch * ((s->strip - 1) * s->w.stride[1] +
                                      (s->w.kernel[1] - 1) * s->w.dilation[1] + 1);
         s->row_step = s->w.stride[1] * s->pitch * s->in_block;
         s->room = cnr_round_up(16 + s->icg * s->strip_plane, 16);
     }
-    plan_runs(s);
+    if (s->gathered) plan_gather(s);
+    else plan_runs(s);
     workspace->bytes = (uint64_t)(s->room * device->concurrency) * sizeof(float);
     *state = s;
     return CNR_OK;
@@ -257,6 +279,28 @@ static void copy_strip(const blocked_conv *s, const float *x, int64_t row, float
             memset(out, 0, left);
             memcpy(out + begin * b, x + (y * w->in[2] + begin - w->pad_begin[2]) * b, middle);
             memset(out + end * b, 0, right);
+        }
+}
+
+/* What the outputs of rows [row, end) see, one output after the other. */
+static void gather_strip(const blocked_conv *s, const float *x, int64_t row, int64_t end, float *out) {
+    const cnr_window *w = &s->w;
+    for (; row < end; row++)
+        for (int64_t c = 0; c < s->columns; c++) {
+            const int64_t y0 = row * w->stride[1] - w->pad_begin[1], high = w->in[1];
+            const int64_t x0 = c * w->stride[2] - w->pad_begin[2], wide = w->in[2];
+            const float *from = x + y0 * wide + x0;
+            if (y0 >= 0 && x0 >= 0 && y0 + (w->kernel[1] - 1) * w->dilation[1] < high &&
+                x0 + (w->kernel[2] - 1) * w->dilation[2] < wide) {
+                for (int64_t i = 0; i < s->k; i++) *out++ = from[s->run[i]];
+                continue;
+            }
+            for (int64_t i = 0; i < s->k; i++) {
+                const int64_t tap = i / s->icg;
+                const int64_t iy = y0 + tap / w->kernel[2] * w->dilation[1];
+                const int64_t ix = x0 + tap % w->kernel[2] * w->dilation[2];
+                *out++ = iy < 0 || iy >= high || ix < 0 || ix >= wide ? 0.0f : from[s->run[i]];
+            }
         }
 }
 
@@ -336,11 +380,12 @@ static void rows_of_chunk(const blocked_job *job, const float *x, int64_t group,
     const int64_t passes = cnr_max(1, cnr_div_up(s->k, MOST_K));
     const int64_t step = cnr_max(1, cnr_div_up(s->runs, passes));
     const float *weight = job->weight + group * s->vectors * neon_uk->vl * s->k;
+    static const int64_t one_run[1];
     for (int64_t r = 0; r < s->runs || r == 0; r += step)
         for (int64_t i = chunk * s->units / s->chunks; i < u1; i++) {
             unit u;
             begin_unit(job, group, i, &u);
-            u.tile.run = s->run + r;
+            u.tile.run = s->gathered ? one_run : s->run + r;
             u.tile.runs = cnr_min(step, s->runs - r);
             u.tile.more = r > 0;
             u.tile.weight = weight + i * s->unit_k + r * s->count * u.tile.vectors * neon_uk->vl;
@@ -377,7 +422,8 @@ static void one_task(void *arg, int64_t i, int32_t thread) {
         const int64_t which = i / s->chunks;
         int64_t have;
         memcpy(&have, room, sizeof have);
-        if (have != which) copy_strip(s, x, row0, room + 16);
+        if (have != which && s->gathered) gather_strip(s, x, row0, row1, room + 16);
+        else if (have != which) copy_strip(s, x, row0, room + 16);
         memcpy(room, &which, sizeof which);
         x = room + 16;
     }

@@ -98,6 +98,29 @@ INLINE void conv_store(const neon_conv_tile *t, float *to, vec acc[TILE_COLUMNS]
     }
 }
 
+#if defined(__aarch64__) /* products with a lane of a vector */
+#define LANE_PRODUCTS 1
+#else
+#define LANE_PRODUCTS 0
+#endif
+
+INLINE const float *conv_channel(vec acc[TILE_COLUMNS][TILE_VECTORS], const float *x, const float *w,
+                                 const int n, const int nv, const int64_t column) {
+    vec k[TILE_VECTORS];
+    UNROLL(4)
+    for (int v = 0; v < nv; v++) {
+        if (!LANE_PRODUCTS) __builtin_prefetch(w + WEIGHT_AHEAD + v * VL);
+        k[v] = load(w + v * VL);
+    }
+    UNROLL(14)
+    for (int j = 0; j < n; j++) {
+        const vec value = splat(x[j * column]);
+        UNROLL(4)
+        for (int v = 0; v < nv; v++) acc[j][v] = fuse(value, k[v], acc[j][v]);
+    }
+    return w + nv * VL;
+}
+
 #if defined(__aarch64__)
 #define CONV_LANE(lane)                                                                      \
     do {                                                                                     \
@@ -126,28 +149,13 @@ INLINE const float *conv_quad(vec acc[TILE_COLUMNS][TILE_VECTORS], const float *
     CONV_LANE(3);
     return w;
 }
-#define CONV_QUADS 1
 #else
-#define CONV_QUADS 0
-#define conv_quad(acc, x, w, n, nv, column) (w)
-#endif
-
-INLINE const float *conv_channel(vec acc[TILE_COLUMNS][TILE_VECTORS], const float *x, const float *w,
-                                 const int n, const int nv, const int64_t column) {
-    vec k[TILE_VECTORS];
-    UNROLL(4)
-    for (int v = 0; v < nv; v++) {
-        if (!CONV_QUADS) __builtin_prefetch(w + WEIGHT_AHEAD + v * VL);
-        k[v] = load(w + v * VL);
-    }
-    UNROLL(14)
-    for (int j = 0; j < n; j++) {
-        const vec value = splat(x[j * column]);
-        UNROLL(4)
-        for (int v = 0; v < nv; v++) acc[j][v] = fuse(value, k[v], acc[j][v]);
-    }
-    return w + nv * VL;
+INLINE const float *conv_quad(vec acc[TILE_COLUMNS][TILE_VECTORS], const float *from, const float *w,
+                              const int n, const int nv, const int64_t column) {
+    for (int i = 0; i < 4; i++) w = conv_channel(acc, from + i, w, n, nv, column);
+    return w;
 }
+#endif
 
 /* The runs of four channels, two at a time (four at a time run out of registers); how many that were. */
 INLINE int64_t conv_quads(const neon_conv_tile *t, const float *x, const float **w,
@@ -187,12 +195,12 @@ INLINE void conv_sum(const neon_conv_tile *t, float *sum, const int n, const int
         vec acc[TILE_COLUMNS][TILE_VECTORS];
         conv_start(t, y, sum, acc, n, nv);
         const float *w = t->weight;
-        int64_t r = CONV_QUADS && count == 4 ? conv_quads(t, from, &w, acc, n, nv, column) : 0;
+        int64_t r = LANE_PRODUCTS && count == 4 ? conv_quads(t, from, &w, acc, n, nv, column) : 0;
         for (; r < t->runs; r++) {
             const float *x = from + t->run[r];
             int64_t i = count;
             for (int64_t l = t->ahead_lines; l > 0; l--, ahead += 16) __builtin_prefetch(ahead, 0, 2);
-            for (; CONV_QUADS && i >= 4; i -= 4, x += 4) w = conv_quad(acc, x, w, n, nv, column);
+            for (; LANE_PRODUCTS && i >= 4; i -= 4, x += 4) w = conv_quad(acc, x, w, n, nv, column);
             for (; i > 0; i--, x++) w = conv_channel(acc, x, w, n, nv, column);
         }
         if (t->straight) {
