@@ -3,6 +3,7 @@
 
 Both from an input in the host's memory to an answer in it; fp32, TF32 off, cudnn.benchmark on; medians.
 Joules by the card's own counter (NVML), an image, the idle machine included. Prints a table, or --json.
+Before them a product of matrices beside cuBLAS's, and how fast a kernel copies beside torch's copy.
 Wants torch with CUDA; --no-torch prints ours alone."""
 import argparse, ctypes, json, math, os, struct, subprocess, sys, time
 
@@ -16,6 +17,7 @@ def words():
     parser.add_argument("--net", action="append", help="repeatable (the seven of the table)")
     parser.add_argument("--batch", action="append", type=int, help="repeatable (1)")
     parser.add_argument("--device", default="opencl:0")
+    parser.add_argument("--gemm", type=int, default=4096, help="side of the matrices (4096)")
     parser.add_argument("--runs", type=int, default=50)
     parser.add_argument("--no-torch", action="store_true")
     parser.add_argument("--json", action="store_true", help="a line a net and batch")
@@ -276,7 +278,8 @@ def measure(args, torch, counter, name, batch):
     lines = ours(args, "bench", source, "--weights", "random:1", "--device", args.device, "--json", "--batch",
                  str(batch), "--runs", str(args.runs), "--warm", "10")
     bench = json.loads(lines.splitlines()[0])
-    row = {"net": name, "batch": batch, "ms": bench["ms_median"], "joules": bench.get("joules")}
+    row = {"net": name, "batch": batch, "ms": bench["ms_median"], "enqueue_ms": bench.get("enqueue_ms"),
+           "joules": bench.get("joules")}
     if not torch:
         return row
     onnx = os.path.join(args.work, "%s-%d.onnx" % (name, batch))
@@ -289,6 +292,35 @@ def measure(args, torch, counter, name, batch):
     row["torch_joules"] = counter.of(peer.run)
     row["ratio"] = row["ms"] / row["torch_ms"]
     return row
+
+
+def torch_ms(torch, work, runs=20):
+    """Of one call among many that are queued at once."""
+    for _ in range(3):
+        work()
+    torch.cuda.synchronize()
+    begin = time.perf_counter()
+    for _ in range(runs):
+        work()
+    torch.cuda.synchronize()
+    return 1e3 * (time.perf_counter() - begin) / runs
+
+
+def pieces(args, torch):
+    """Rows of (what, ours, torch's, unit): a product of matrices, and copies within the card's memory."""
+    size = args.gemm
+    lines = ours(args, "bench", "--gemm", "%d,%d,%d" % (size, size, size), "--device", args.device, "--json")
+    gemm, copy = json.loads(lines.splitlines()[0])["gflops"], None
+    for line in ours(args, "devices", "--measure", "--device", args.device, "--json").splitlines():
+        copy = json.loads(line).get("copy_gbs")
+    theirs = [None, None]
+    if torch:
+        a, b = torch.rand(size, size, device="cuda"), torch.rand(size, size, device="cuda")
+        out, x = torch.empty_like(a), torch.rand(1 << 25, device="cuda")
+        y = torch.empty_like(x)
+        theirs = [2e-6 * size ** 3 / torch_ms(torch, lambda: torch.mm(a, b, out=out)),
+                  2e-6 * x.numel() * 4 / torch_ms(torch, lambda: y.copy_(x))]
+    return [("sgemm %d" % size, gemm, theirs[0], "GFLOP/s"), ("copy 128 MiB", copy, theirs[1], "GB/s")]
 
 
 def main():
@@ -304,9 +336,14 @@ def main():
     if torch:
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
         torch.backends.cudnn.benchmark = True
-    counter, form = Counter(), "%-18s %5s %9s %9s %7s %9s %9s"
+    counter, form = Counter(), "%-18s %5s %9s %9s %9s %7s %9s %9s"
+    for what, own, theirs, unit in pieces(args, torch):
+        row = {"what": what, "ours": own, "torch": theirs, "unit": unit}
+        share = "" if not theirs or own is None else ", %.1f%% of torch's %.0f" % (100 * own / theirs, theirs)
+        print(json.dumps(row) if args.json else
+              "%-14s %s %s%s" % (what, "-" if own is None else "%.0f" % own, unit, share), flush=True)
     if not args.json:
-        print(form % ("net", "batch", "ours ms", "torch ms", "ratio", "ours J", "torch J"))
+        print(form % ("net", "batch", "ours ms", "queued ms", "torch ms", "ratio", "ours J", "torch J"))
     for batch in args.batch:
         ratios = []
         for name in args.net:
@@ -319,7 +356,7 @@ def main():
                 ratios.append(row["ratio"])
             show = lambda key, digits: "-" if row.get(key) is None else "%.*f" % (digits, row[key])
             print(json.dumps(row) if args.json else
-                  form % (name, batch, show("ms", 3), show("torch_ms", 3), show("ratio", 2),
+                  form % (name, batch, show("ms", 3), show("enqueue_ms", 3), show("torch_ms", 3), show("ratio", 2),
                           show("joules", 4), show("torch_joules", 4)), flush=True)
         if ratios and not args.json:
             print("geometric mean, batch %d: %.2f" % (batch, math.exp(sum(map(math.log, ratios)) / len(ratios))))
