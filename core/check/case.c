@@ -304,11 +304,16 @@ static void round_constants(cnri_case *c, int32_t dtype) {
     }
 }
 
+void cnri_case_round(cnri_case *c, const cnr_kernel *k) {
+    const uint32_t flags = k && CNRI_HAS(k, flags) ? k->flags : 0;
+    if (flags & CNR_KERNEL_F16) round_constants(c, CNR_f16);
+    if (flags & CNR_KERNEL_BF16) round_constants(c, CNR_bf16);
+}
+
 cnr_status cnri_case_encode(cnri_case *c, const cnr_kernel *k, cnr_error *err) {
     const char *const *names = CNRI_HAS(k, encodings) ? k->encodings : NULL;
     cnr_status status = CNR_OK;
-    if (CNRI_HAS(k, flags) && k->flags & CNR_KERNEL_F16) round_constants(c, CNR_f16);
-    if (CNRI_HAS(k, flags) && k->flags & CNR_KERNEL_BF16) round_constants(c, CNR_bf16);
+    cnri_case_round(c, k);
     for (int32_t i = 0; names && *names && i < c->node.n_inputs && !status; i++, names++) {
         if (!**names || !c->inputs[i]) continue;
         const cnr_encoding *how = cnri_find(CNR_KIND_ENCODING, *names);

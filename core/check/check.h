@@ -115,7 +115,9 @@ typedef struct cnri_case {
 cnr_status cnri_case_build(cnri_case *c, const cnri_draft *d, cnr_error *err);
 /* Operators behind it, as many as fit. */
 void cnri_case_chain(cnri_case *c, uint64_t seed);
-/* Weights in the encodings that a kernel reads. */
+/* Weights as a kernel stores them; NULL: as they are. */
+void cnri_case_round(cnri_case *c, const cnr_kernel *k);
+/* The same, and in the encodings that it reads. */
 cnr_status cnri_case_encode(cnri_case *c, const cnr_kernel *k, cnr_error *err);
 void cnri_case_free(cnri_case *c);
 void cnri_case_type(const cnr_tensor *t, cnri_text *out); /* "f32[1,3,8,8]" */

@@ -85,9 +85,14 @@ static int kernel_link(cnri_case *c, const char *name, const char *attrs, int se
     return kernel_node(&link->node, &link->attrs, attrs, &link->in[0], &link->out);
 }
 
-/* The case, with what the reference says of it; to be freed in any event. 0: op_state.problem. */
-OP_UNUSED int kernel_case(cnri_case *c, const char *name, const char *attrs, const char *chain,
-                          int32_t n, const cnr_tensor *const *inputs) {
+static uint32_t kernel_stores(const cnr_kernel *k) {
+    return k && CNRI_HAS(k, flags) ? k->flags & (CNR_KERNEL_F16 | CNR_KERNEL_BF16) : 0;
+}
+
+/* The case of kernels that store weights as this one, with what the reference says of it; to be freed
+ * in any event. 0: op_state.problem. */
+OP_UNUSED int kernel_case(cnri_case *c, const cnr_kernel *k, const char *name, const char *attrs,
+                          const char *chain, int32_t n, const cnr_tensor *const *inputs) {
     cnr_error err = CNR_ERROR_INIT;
     char links[256], *state = NULL;
     op_state.problem[0] = 0;
@@ -102,6 +107,7 @@ OP_UNUSED int kernel_case(cnri_case *c, const char *name, const char *attrs, con
         memcpy(c->in[i].data, inputs[i]->data, (size_t)c->in[i].bytes);
         c->inputs[i] = &c->in[i];
     }
+    cnri_case_round(c, k);
     if (!kernel_node(&c->node, &c->attrs, attrs, n ? inputs[0] : NULL, &c->out[0])) return 0;
     memcpy(c->most[0], c->out[0].dim, sizeof c->most[0]);
     snprintf(links, sizeof links, "%s", chain);
@@ -115,7 +121,7 @@ OP_UNUSED int kernel_case(cnri_case *c, const char *name, const char *attrs, con
     if (status == CNR_OK) return 1;
     if (status == CNR_E_LIMIT && *chain) { /* relu of one negative number leaves none to compare */
         cnri_case_free(c);
-        return kernel_case(c, name, attrs, "", n, inputs);
+        return kernel_case(c, k, name, attrs, "", n, inputs);
     }
     snprintf(op_state.problem, sizeof op_state.problem, "%s: %s", err.where, err.text);
     return 0;
@@ -146,13 +152,20 @@ OP_UNUSED int kernel_check(const cnr_kernel *const *kernels, int32_t n_kernels,
         ok(0, "operator %s is there", name);
         return 0;
     }
-    const int built = kernel_case(&c, name, attrs, chain, n, inputs);
+    const cnr_kernel *of = NULL; /* whose case it is */
+    int built = kernel_case(&c, of, name, attrs, chain, n, inputs);
     cnri_case_text(&c, &what);
     if (!built) ok(0, "%s: %s", what.at, op_state.problem);
     for (int32_t i = 0; i < n_kernels && built; i++) {
         const cnr_kernel *k = kernels[i];
         int good = -1;
         if (strcmp(k->op, name) != 0 && strcmp(k->op, CNR_ANY_OP) != 0) continue;
+        if (kernel_stores(k) != kernel_stores(of)) {
+            cnri_case_free(&c);
+            built = kernel_case(&c, of = k, name, attrs, chain, n, inputs);
+            if (!built) ok(0, "%s: %s", what.at, op_state.problem);
+            if (!built) break;
+        }
         for (int32_t d = 0; d < n_devices && good != 0; d++) good = kernel_run(k, &devices[d], &c);
         if (good >= 0) ok(good, "%s%s %s", head, k->name, what.at);
         taken += good >= 0;

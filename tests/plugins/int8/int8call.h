@@ -80,7 +80,7 @@ OP_UNUSED int int8_run(const char *name, const char *attrs, int32_t n,
     static cnri_case c;
     cnr_device devices[3];
     int taken = 0;
-    *good = kernel_case(&c, name, attrs, "", n, inputs);
+    *good = kernel_case(&c, NULL, name, attrs, "", n, inputs);
     if (!*good) note("%s (%s): %s", name, attrs, op_state.problem);
     neon_devices(devices, 2);
     for (int32_t i = 0; i < neon_state.n_kernels && *good; i++) {

@@ -229,7 +229,7 @@ static int agrees(const char *op, const char *attrs, cnr_tensor *x, cnr_tensor *
     const cnr_tensor *in[3] = {x, w, b};
     if (!w) return 0;
     w->flags = CNR_TENSOR_CONST;
-    int good = kernel_case(&c, op, attrs, chain, 2 + with_bias, in), taken = 0;
+    int good = kernel_case(&c, NULL, op, attrs, chain, 2 + with_bias, in), taken = 0;
     c.encoded[1] = *coded; /* what the kernel reads in its place */
     c.encoded[1].flags = CNR_TENSOR_CONST;
     c.encoded[1].data = cnri_alloc((size_t)coded->bytes + 1);
