@@ -18,7 +18,9 @@ suite() {
     [ $# -gt 0 ] || return 0
     say "suite $name: $# programs and scripts"
     begin=$(date +%s)
-    { CNNRUN_BUILD=$PWD/$dir prove --exec '' -j "$jobs" --failures --directives "$@" || :; } |
+    # what could not be run at all is no passed suite
+    { CNNRUN_BUILD=$PWD/$dir prove --exec '' -j "$jobs" --failures --directives "$@" ||
+        echo "Result: exit status $?"; } |
         tee -a "$log"
     took=$(($(date +%s) - begin)) over=
     [ "$took" -le "$budget" ] || over=", OVER"
