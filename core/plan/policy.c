@@ -35,11 +35,21 @@ static bool better(const cnri_candidate *a, const cnri_candidate *b) {
     return a->n_chain > b->n_chain;
 }
 
-/* The best of those whose numbers are at least as sure as that. */
+/* As halves, and as it was asked for, or there were no such row; of weights as the net has them. */
+static bool as_asked(const cnri_candidate *c) {
+    return c->kernel && CNRI_HAS(c->kernel, flags) && !c->dense &&
+           c->kernel->flags & (CNR_KERNEL_F16 | CNR_KERNEL_BF16);
+}
+
+/* The best of those whose numbers are at least as sure as that; who stores weights as was asked goes
+ * before who does not. */
 static int32_t best(const cnri_rows *rows, cnri_source least) {
     int32_t found = -1;
+    bool asked = false;
+    for (int32_t i = 0; i < rows->n; i++) asked = asked || as_asked(&rows->at[i]);
     for (int32_t i = 0; i < rows->n; i++) {
         const cnri_candidate *c = &rows->at[i];
+        if (asked && !as_asked(c)) continue;
         if (least > CNRI_GUESSED && (c->cost.from < least || !c->kernel)) continue;
         if (found < 0 || better(c, &rows->at[found])) found = i;
     }

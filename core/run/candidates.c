@@ -16,6 +16,7 @@ cnr_status cnri_plan_to_look_at(const cnr_model *m, const cnr_tensor *const *typ
     cnr_status status = cnri_plan_make(m->graph, &m->rt->devices, &options, types, n, out, err);
     status = cnri_alloc_verdict(before, status, m->path ? m->path : "model", err);
     cnri_vec_free(&record.rows);
+    if (!status) cnri_plans_check_stores(m, &options, *out);
     if (!status) return CNR_OK;
     cnri_plan_free(*out);
     *out = NULL;

@@ -2,6 +2,7 @@
  * while somebody has them. The runtime's lock is held to look and to publish, never to plan. */
 #include "core/run/run.h"
 #include <pthread.h>
+#include <stdatomic.h>
 
 enum { MOST_CACHED = 8 }; /* plans kept though nobody has them */
 
@@ -19,6 +20,7 @@ struct cnri_plans {
     uint64_t clock;
     uint64_t version;    /* of the model's options */
     pthread_cond_t made; /* something that was being made is there, or failed */
+    atomic_bool told;    /* that nobody stores weights as was asked */
 };
 
 static cnr_status no_memory(cnr_error *err) {
@@ -122,6 +124,17 @@ static cnr_status make(cnr_model *m, const cnri_plan_options *options, const cnr
     return status;
 }
 
+void cnri_plans_check_stores(const cnr_model *m, const cnri_plan_options *o, const cnr_plan *plan) {
+    for (int32_t i = 0; i < plan->steps.n; i++) {
+        const cnr_kernel *k = plan->steps.at[i].kernel;
+        if (k && CNRI_HAS(k, flags) && k->flags & o->stores) return;
+    }
+    if (o->stores && !atomic_exchange(&m->plans->told, true))
+        cnri_graph_warn(m->graph, m->graph->name,
+                        "no kernel there stores weights of this net as %s: they stay as they are",
+                        o->stores & CNR_KERNEL_F16 ? "fp16" : "bf16");
+}
+
 /* One that was made by options of before is its caller's alone. */
 static void publish(kept_plan *k, cnr_plan *plan, uint64_t version) {
     struct cnri_plans *plans = k->model->plans;
@@ -158,6 +171,7 @@ static cnr_status find_or_make(cnr_model *m, const cnr_tensor *types, int32_t n,
     unlock(m);
     if (!found && !status) {
         status = make(m, &options, types, n, out, err);
+        if (!status) cnri_plans_check_stores(m, &options, *out);
         publish(k, status ? NULL : *out, version);
     }
     cnri_plan_options_free(&options);

@@ -18,6 +18,7 @@
 
 typedef struct blocked_conv {
     neon_ending end;
+    neon_stored as;
     cnr_window w;                 /* of 3 axes, the first of which is 1 */
     int64_t group, icg, ocg, cin, cout, in_plane, out_plane; /* planes: positions */
     int64_t in_block, out_block;
@@ -28,9 +29,9 @@ typedef struct blocked_conv {
     int64_t pitch, strip_plane;   /* positions of a padded strip */
     int64_t vectors, units, unit_k; /* of a group; floats of a whole unit's weights */
     int64_t strip, strips, chunks; /* rows of a strip, at most */
-    int64_t room;                 /* floats a thread */
+    int64_t wide_at, room;        /* a thread's: where weights are widened to; floats of all */
     int32_t ahead;                /* weights lie far away: they are asked for early */
-    int64_t k, runs, count;
+    int64_t k, runs, count, step; /* step: runs whose weights are used at a time */
     int64_t run[];
 } blocked_conv;
 
@@ -42,7 +43,8 @@ static int two_axes(const cnr_window *w) {
 
 static int64_t groups_of(const cnr_node *node) { return cnr_max(1, cnr_attr_int(node, "group")); }
 
-static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+static cnr_status accepts(neon_stored as, const cnr_device *device, const cnr_node *node,
+                          cnr_accept *out) {
     (void)device;
     cnr_window w;
     const cnr_tensor *x = cnr_own_input(node, 0), *weight = cnr_own_input(node, 1);
@@ -58,7 +60,7 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     if (group > 1 && ocg < neon_uk->vl) return cnr_refuse(out, "groups fill no vector");
     int32_t from = out->in_block[0];
     if (from > 1 && (icg % from || from % 4)) from = 0;
-    neon_blocked_take(node, out, 600, from, neon_block_of(x->rank, dim));
+    neon_blocked_take(node, out, as == NEON_F32 ? 600 : 610, from, neon_block_of(x->rank, dim));
     out->epilogue = neon_chain_accepts(node, x->rank, dim);
     out->prepared = 1 << 1;
     /* channels that lie far apart are read one by one */
@@ -75,30 +77,35 @@ static int64_t packed_group(const cnr_tensor *weight, int64_t ocg) {
     return vectors_of(ocg) * neon_uk->vl * cnr_span(weight, 1, weight->rank);
 }
 
-static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
-                               cnr_error *err) {
+static cnr_status prepare_size(neon_stored as, const cnr_device *device, const cnr_node *node,
+                               cnr_space *out, cnr_error *err) {
     (void)device;
     (void)err;
     const cnr_tensor *weight = node->inputs[1];
     const int64_t group = groups_of(node);
-    out->bytes = (uint64_t)(group * packed_group(weight, weight->dim[0] / group)) * sizeof(float);
+    out->bytes = neon_stored_bytes(as, group * packed_group(weight, weight->dim[0] / group));
     return CNR_OK;
 }
 
-/* Weights of output channels [first, first + n) as n columns, `width` wide. */
-static void pack_unit(const float *w, int64_t icg, int64_t taps, int64_t n, int64_t width,
-                      float *out) {
+/* Weights of output channels [first, first + n) as n columns, `width` wide; as element `at` of out. */
+static void pack_unit(neon_stored as, const float *w, int64_t icg, int64_t taps, int64_t n,
+                      int64_t width, void *out, int64_t at) {
+    float row[64];
     for (int64_t c0 = 0; c0 < icg; c0 += WEIGHT_RUN)
         for (int64_t t = 0; t < taps; t++)
-            for (int64_t c = c0; c < cnr_min(icg, c0 + WEIGHT_RUN); c++, out += width)
+            for (int64_t c = c0; c < cnr_min(icg, c0 + WEIGHT_RUN); c++, at += width) {
+                float *to = as == NEON_F32 ? (float *)out + at : row;
                 for (int64_t o = 0; o < width; o++)
-                    out[o] = o < n ? w[(o * icg + c) * taps + t] : 0.0f;
+                    to[o] = o < n ? w[(o * icg + c) * taps + t] : 0.0f;
+                if (as != NEON_F32) neon_uk->narrow[as](row, (uint16_t *)out + at, width);
+            }
 }
 
 typedef struct unit_packing {
+    neon_stored as;
     const cnr_tensor *weight;
     int64_t ocg, units; /* of a group */
-    float *to;
+    void *to;
 } unit_packing;
 
 static void one_unit(void *arg, int64_t i, int32_t thread) {
@@ -107,16 +114,16 @@ static void one_unit(void *arg, int64_t i, int32_t thread) {
     const int64_t o = i % p->units * unit, icg = p->weight->dim[1];
     const int64_t k = cnr_span(p->weight, 1, p->weight->rank);
     (void)thread;
-    pack_unit(neon_floats(p->weight) + (g * p->ocg + o) * k, icg, k / cnr_max(1, icg),
-              cnr_min(unit, p->ocg - o), cnr_min(unit, cnr_round_up(p->ocg - o, neon_uk->vl)),
-              p->to + g * packed_group(p->weight, p->ocg) + o * k);
+    pack_unit(p->as, neon_floats(p->weight) + (g * p->ocg + o) * k, icg, k / cnr_max(1, icg),
+              cnr_min(unit, p->ocg - o), cnr_min(unit, cnr_round_up(p->ocg - o, neon_uk->vl)), p->to,
+              g * packed_group(p->weight, p->ocg) + o * k);
 }
 
-static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
+static cnr_status prepare(neon_stored as, const cnr_device *device, const cnr_node *node, void *blob,
                           cnr_error *err) {
     const cnr_tensor *weight = node->inputs[1];
     const int64_t group = groups_of(node), ocg = weight->dim[0] / group;
-    unit_packing p = {weight, ocg, cnr_div_up(vectors_of(ocg), neon_uk->tile_vectors), blob};
+    unit_packing p = {as, weight, ocg, cnr_div_up(vectors_of(ocg), neon_uk->tile_vectors), blob};
     (void)err;
     neon_parallel(device, group * p.units, one_unit, &p);
     return CNR_OK;
@@ -207,8 +214,17 @@ static void plan_geometry(blocked_conv *s) {
     s->tile = cnr_max(1, cnr_div_up(s->columns, tiles));
 }
 
-static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
-                       void **state, cnr_error *err) {
+/* Halves become floats in as much of the first-level cache as they would else be read into. */
+static void plan_weights(blocked_conv *s) {
+    s->step = cnr_max(1, cnr_div_up(s->runs, cnr_max(1, cnr_div_up(s->k, MOST_K))));
+    s->wide_at = s->room;
+    if (s->as == NEON_F32) return;
+    const int64_t at_once = cnr_min(s->step, s->runs) * s->count * neon_uk->tile_vectors * neon_uk->vl;
+    s->room += cnr_round_up(at_once, 16);
+}
+
+static cnr_status plan(neon_stored as, const cnr_device *device, const cnr_node *node,
+                       cnr_space *workspace, void **state, cnr_error *err) {
     cnr_window w;
     const cnr_tensor *x = node->inputs[0], *weight = node->inputs[1];
     const char *why = neon_conv_window(node, x, weight, &w);
@@ -217,6 +233,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     blocked_conv *s = cnr_state(neon_host, node, sizeof *s + (size_t)k * sizeof s->run[0], err);
     if (!s) return CNR_E_MEMORY;
     neon_ending_plan(node, &s->end);
+    s->as = as;
     s->w = cnr_window_three(&w);
     s->group = groups_of(node);
     s->cin = x->dim[1];
@@ -246,6 +263,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     }
     if (s->gathered) plan_gather(s);
     else plan_runs(s);
+    plan_weights(s);
     workspace->bytes = (uint64_t)(s->room * device->concurrency) * sizeof(float);
     *state = s;
     return CNR_OK;
@@ -256,7 +274,8 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
 typedef struct blocked_job {
     const blocked_conv *s;
     const cnr_run *run;
-    const float *x, *weight, *bias, *operand;
+    const float *x, *bias, *operand;
+    const void *weight;
     float *y;
 } blocked_job;
 
@@ -334,12 +353,12 @@ static void begin_unit(const blocked_job *job, int64_t group, int64_t u, unit *o
         out->bias[i] = job->bias && first + i < s->ocg ? job->bias[group * s->ocg + first + i] : 0.0f;
 }
 
-/* Rows [row0, row1) of a unit; meanwhile the weights behind these come closer, `next` floats. */
+/* Rows [row0, row1) of a unit; meanwhile the weights behind these come closer, `next` bytes. */
 static void unit_rows(const blocked_job *job, neon_conv_tile *t, const float *x, int64_t y_at,
                       int64_t row0, int64_t row1, int64_t next) {
     const blocked_conv *s = job->s;
     const int64_t tiles = (row1 - row0) * cnr_div_up(s->columns, s->tile);
-    t->ahead_lines = cnr_min(MOST_AHEAD, cnr_div_up(cnr_div_up(next, 16), cnr_max(1, tiles * t->runs)));
+    t->ahead_lines = cnr_min(MOST_AHEAD, cnr_div_up(cnr_div_up(next, 64), cnr_max(1, tiles * t->runs)));
     const int64_t rows = s->flat ? row1 - row0 : 1; /* that follow one another */
     for (int64_t row = row0; row < row1; row += rows) {
         const float *from = x + (row - row0) * s->row_step;
@@ -373,13 +392,12 @@ static void end_unit(const blocked_job *job, const unit *u, int64_t y_at, int64_
     }
 }
 
+/* `wide`: room for weights that are stored as halves. */
 static void rows_of_chunk(const blocked_job *job, const float *x, int64_t group, int64_t y_at,
-                          int64_t chunk, int64_t row0, int64_t row1) {
+                          int64_t chunk, int64_t row0, int64_t row1, float *wide) {
     const blocked_conv *s = job->s;
     const int64_t u1 = (chunk + 1) * s->units / s->chunks;
-    const int64_t passes = cnr_max(1, cnr_div_up(s->k, MOST_K));
-    const int64_t step = cnr_max(1, cnr_div_up(s->runs, passes));
-    const float *weight = job->weight + group * s->vectors * neon_uk->vl * s->k;
+    const int64_t step = s->step, before = group * s->vectors * neon_uk->vl * s->k;
     static const int64_t one_run[1];
     for (int64_t r = 0; r < s->runs || r == 0; r += step)
         for (int64_t i = chunk * s->units / s->chunks; i < u1; i++) {
@@ -388,20 +406,22 @@ static void rows_of_chunk(const blocked_job *job, const float *x, int64_t group,
             u.tile.run = s->gathered ? one_run : s->run + r;
             u.tile.runs = cnr_min(step, s->runs - r);
             u.tile.more = r > 0;
-            u.tile.weight = weight + i * s->unit_k + r * s->count * u.tile.vectors * neon_uk->vl;
             const int last = r + step >= s->runs;
             u.tile.bound = last ? s->end.bound : (neon_bound){NEON_BOUND_NONE, 0, 0};
             if (last) u.tile.operand = job->operand;
             if (u.tile.bound.kind == NEON_BOUND_LEAKY) u.tile.straight = 0;
             const int64_t size = u.tile.runs * s->count * u.tile.vectors * neon_uk->vl;
-            u.tile.ahead = i + 1 < u1 ? u.tile.weight + s->unit_k : u.tile.weight + size;
+            const int64_t at = before + i * s->unit_k + r * s->count * u.tile.vectors * neon_uk->vl;
+            u.tile.weight = neon_widened(s->as, job->weight, at, size, wide);
+            u.tile.ahead = neon_stored_at(s->as, job->weight, at + (i + 1 < u1 ? s->unit_k : size));
+            const int64_t bytes = s->ahead ? (int64_t)neon_stored_bytes(s->as, size) : 0;
             const int64_t some = last && s->end.rest.first < s->end.rest.n
                                      ? cnr_max(1, NEON_STRETCH / (s->columns * s->out_block))
                                      : row1 - row0;
             for (int64_t row = row0; row < row1; row += some) {
                 const int64_t end = cnr_min(row1, row + some);
                 unit_rows(job, &u.tile, x + (s->copied ? row - row0 : row) * s->row_step, y_at, row,
-                          end, s->ahead ? size * (end - row) / (row1 - row0) : 0);
+                          end, bytes * (end - row) / (row1 - row0));
                 if (last) end_unit(job, &u, y_at, row, end);
             }
         }
@@ -417,8 +437,9 @@ static void one_task(void *arg, int64_t i, int32_t thread) {
     const int64_t row1 = (strip + 1) * s->rows / s->strips;
     const float *x = job->x + (image * s->cin + group * s->icg) * s->in_plane;
     if (cnr_cancelled(job->run->stream)) return;
+    float *room = job->run->workspace_data;
+    if (room) room += thread * s->room;
     if (s->copied) { /* the strip that this thread made last may be the one */
-        float *room = (float *)job->run->workspace_data + thread * s->room;
         const int64_t which = i / s->chunks;
         int64_t have;
         memcpy(&have, room, sizeof have);
@@ -427,7 +448,8 @@ static void one_task(void *arg, int64_t i, int32_t thread) {
         memcpy(room, &which, sizeof which);
         x = room + 16;
     }
-    rows_of_chunk(job, x, group, (image * s->cout + group * s->ocg) * s->out_plane, chunk, row0, row1);
+    rows_of_chunk(job, x, group, (image * s->cout + group * s->ocg) * s->out_plane, chunk, row0, row1,
+                  room ? room + s->wide_at : NULL);
 }
 
 static cnr_status run(const cnr_run *run, cnr_error *err) {
@@ -449,16 +471,4 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-const cnr_kernel neon_conv_blocked = {
-    .size = sizeof(cnr_kernel),
-    .version = 1,
-    .name = "conv_f32_blocked",
-    .op = "conv",
-    .device = "cpu-neon",
-    .accepts = accepts,
-    .prepare_size = prepare_size,
-    .prepare = prepare,
-    .plan = plan,
-    .unplan = neon_free_state,
-    .run = run,
-};
+NEON_WEIGHT_KERNELS(neon_conv_blocked, "conv", "_blocked", "conv", neon_free_state)

@@ -9,15 +9,18 @@ int64_t neon_block_room(int64_t n, int64_t k) {
     return panels * panel_room(cnr_min(k, NEON_KC));
 }
 
+enum { MOST_MR = 8, MOST_NR = 48, STORED_K = 64 }; /* of k: as much as is packed on the stack at a time */
+
 /* The multiply of one block of k: B's panels are in the second-level cache, A's in the first. */
 static void block_of_k(const neon_product *p, int64_t m0, int64_t m1, int64_t n0, int64_t n1,
                        int64_t k0, int64_t kn, const float *b, int64_t b_stride) {
     const neon_ukernels *uk = neon_uk;
     const int last = k0 + kn == p->k;
+    _Alignas(64) float room[NEON_KC * MOST_MR];
     for (int64_t i = m0; i < m1;) {
         const int64_t panel = i / uk->mr, skip = i % uk->mr;
         const int64_t rows = cnr_min(uk->mr - skip, m1 - i);
-        const float *a = p->a + (panel * p->k + k0) * uk->mr + skip;
+        const float *a = skip + neon_widened(p->a_as, p->a, (panel * p->k + k0) * uk->mr, kn * uk->mr, room);
         const float *bias = p->bias && k0 == 0 ? p->bias + i : NULL;
         for (int64_t j = n0, q = 0; j < n1; j += uk->nr, q++)
             uk->sgemm(kn, a, b + q * b_stride, p->c + i * p->ldc + j, p->ldc, rows,
@@ -46,7 +49,7 @@ void neon_block(const neon_product *p, int64_t m0, int64_t m1, int64_t n0, int64
         for (int64_t j = n0; j < n1; j += nr) {
             const int64_t width = cnr_min(nr, cnr_round_up(p->n - j, vl));
             block_of_k(p, m0, m1, j, cnr_min(n1, j + nr), k0, kn,
-                       p->b + j * p->k + k0 * width, 0);
+                       neon_widened(p->b_as, p->b, j * p->k + k0 * width, kn * width, room), 0);
         }
     }
 }
@@ -163,4 +166,36 @@ void neon_pack_b(const float *b, int64_t rs, int64_t cs, int64_t n, int64_t k, i
     const neon_strided s = {b, rs, cs};
     for (int64_t p = first; p < last; p++)
         neon_pack_strided(&s, 0, k, p * nr, cnr_min(nr, n - p * nr), out + p * nr * k);
+}
+
+void neon_store_a(neon_stored as, const float *a, int64_t rs, int64_t cs, int64_t m, int64_t k,
+                  int64_t panel, void *out) {
+    const int64_t mr = neon_uk->mr, rows = cnr_min(mr, m - panel * mr);
+    float some[STORED_K * MOST_MR];
+    if (as == NEON_F32) {
+        neon_pack_a(a, rs, cs, m, k, 1.0f, panel, panel + 1, out);
+        return;
+    }
+    for (int64_t k0 = 0; k0 < k; k0 += STORED_K) {
+        const int64_t kn = cnr_min(STORED_K, k - k0);
+        neon_pack_a(a + panel * mr * rs + k0 * cs, rs, cs, rows, kn, 1.0f, 0, 1, some);
+        neon_uk->narrow[as](some, (uint16_t *)out + (panel * k + k0) * mr, kn * mr);
+    }
+}
+
+void neon_store_b(neon_stored as, const float *b, int64_t rs, int64_t cs, int64_t n, int64_t k,
+                  int64_t panel, void *out) {
+    const int64_t nr = neon_uk->nr, columns = cnr_min(nr, n - panel * nr);
+    const int64_t width = cnr_round_up(columns, neon_uk->vl);
+    const neon_strided s = {b, rs, cs};
+    float some[STORED_K * MOST_NR];
+    if (as == NEON_F32) {
+        neon_pack_b(b, rs, cs, n, k, panel, panel + 1, out);
+        return;
+    }
+    for (int64_t k0 = 0; k0 < k; k0 += STORED_K) {
+        const int64_t kn = cnr_min(STORED_K, k - k0);
+        neon_pack_strided(&s, k0, kn, panel * nr, columns, some);
+        neon_uk->narrow[as](some, (uint16_t *)out + panel * nr * k + k0 * width, kn * width);
+    }
 }

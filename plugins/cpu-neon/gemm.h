@@ -8,8 +8,7 @@
 #ifndef NEON_GEMM_H
 #define NEON_GEMM_H
 
-#include "chain.h"
-#include "neon.h"
+#include "support.h"
 
 #define NEON_KC 256 /* of k: a block of B is NEON_KC * NEON_NC floats, a part of the L2 cache */
 #define NEON_NC 240 /* columns; a multiple of every nr */
@@ -20,8 +19,9 @@ typedef void (*neon_pack_fn)(const void *arg, int64_t k, int64_t kn, int64_t col
 
 typedef struct neon_product {
     int64_t m, n, k;
-    const float *a; /* panels [m / mr][k][mr] */
-    const float *b; /* packed as a whole by neon_pack_b, or NULL: */
+    neon_stored a_as, b_as; /* how a, and b if it is packed, lie */
+    const void *a; /* panels [m / mr][k][mr] */
+    const void *b; /* packed as a whole by neon_pack_b, or NULL: */
     neon_pack_fn pack;
     const void *pack_arg;
     const float *bias; /* one a row; NULL: 0 */
@@ -58,6 +58,11 @@ void neon_pack_a(const float *a, int64_t rs, int64_t cs, int64_t m, int64_t k, f
 int64_t neon_packed_b(int64_t n, int64_t k);
 void neon_pack_b(const float *b, int64_t rs, int64_t cs, int64_t n, int64_t k, int64_t first,
                  int64_t last, float *out);
+/* A panel of either, stored as asked; `out` is where the whole begins. */
+void neon_store_a(neon_stored as, const float *a, int64_t rs, int64_t cs, int64_t m, int64_t k,
+                  int64_t panel, void *out);
+void neon_store_b(neon_stored as, const float *b, int64_t rs, int64_t cs, int64_t n, int64_t k,
+                  int64_t panel, void *out);
 /* A neon_pack_fn on a strided matrix. */
 typedef struct neon_strided {
     const float *b;

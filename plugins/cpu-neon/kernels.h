@@ -9,9 +9,17 @@
     X(neon_conv_grad_weight)      \
     X(neon_conv_transpose)        \
     X(neon_dense)                 \
+    X(neon_dense_f16)             \
+    X(neon_dense_bf16)            \
     X(neon_gemm_dense)            \
+    X(neon_gemm_dense_f16)        \
+    X(neon_gemm_dense_bf16)       \
     X(neon_gemm_packed)           \
+    X(neon_gemm_packed_f16)       \
+    X(neon_gemm_packed_bf16)      \
     X(neon_matmul_packed)         \
+    X(neon_matmul_packed_f16)     \
+    X(neon_matmul_packed_bf16)    \
     X(neon_max_pool)              \
     X(neon_average_pool)          \
     X(neon_max_pool_grad)         \
@@ -19,7 +27,11 @@
     X(neon_softmax)               \
     X(neon_conv_depthwise)        \
     X(neon_conv_gemm)             \
+    X(neon_conv_gemm_f16)         \
+    X(neon_conv_gemm_bf16)        \
     X(neon_conv_blocked)          \
+    X(neon_conv_blocked_f16)      \
+    X(neon_conv_blocked_bf16)     \
     X(neon_conv_blocked_depthwise) \
     X(neon_max_pool_blocked)      \
     X(neon_average_pool_blocked)  \

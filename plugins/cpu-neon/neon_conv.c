@@ -8,6 +8,7 @@ typedef struct conv_state {
     int64_t cin, cout, group, n, k; /* n, k: of one group's product */
     int32_t pointwise, bare, by_image, packed, threads; /* bare: x is read where it lies */
     neon_grid grid;
+    neon_stored as; /* packed: how */
     /* floats: a thread's scratch, a padded image, packed weights; and where in the workspace */
     int64_t room, image_floats, a_floats;
     int64_t rooms_at, images_at, a_at, floats;
@@ -16,18 +17,22 @@ typedef struct conv_state {
 /* A padded image a thread, when there are many small ones; else threads share one image. */
 #define IMAGE_LIMIT ((int64_t)2 << 20)
 
-static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+static cnr_status accepts(neon_stored as, const cnr_device *device, const cnr_node *node,
+                          cnr_accept *out) {
     (void)device;
     cnr_window w;
     const cnr_tensor *x = cnr_own_input(node, 0), *weight = cnr_own_input(node, 1);
     if (!x || !weight || !neon_all_f32(node)) return cnr_refuse(out, NEON_WANTS_F32);
     if ((out->why = neon_conv_window(node, x, weight, &w))) return CNR_OK;
+    const int64_t group = cnr_max(1, cnr_attr_int(node, "group"));
+    if (as != NEON_F32 && (!cnr_is_constant(weight) || (group > 1 && weight->dim[0] / group < neon_uk->mr)))
+        return cnr_refuse(out, "constant weights are wanted, and groups that fill a panel");
     int64_t dim[CNR_MAX_RANK] = {x->dim[0], weight->dim[0]};
     memcpy(dim + 2, w.out, (size_t)w.spatial * sizeof dim[0]);
-    cnr_take(node, out, 500);
+    cnr_take(node, out, as == NEON_F32 ? 500 : 510);
     out->epilogue = neon_chain_accepts(node, x->rank, dim);
     /* rows of a group that fill no panel are worked on as if they did, and columns copied for them */
-    const double rows = (double)(weight->dim[0] / cnr_max(1, cnr_attr_int(node, "group")));
+    const double rows = (double)(weight->dim[0] / group);
     const double full = rows < neon_uk->mr ? rows / (2.0 * neon_uk->mr) : 1.0;
     out->cost_ns = neon_conv_cost(node, &w, 0.65 * full, 0.4 * full);
     out->ranges = 1 << 0 | 1 << 1 | 1 << 2;
@@ -42,35 +47,36 @@ static void product_shape(const cnr_node *node, int64_t *group, int64_t *m, int6
     *k = cnr_span(weight, 1, weight->rank);
 }
 
-static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
-                               cnr_error *err) {
+static cnr_status prepare_size(neon_stored as, const cnr_device *device, const cnr_node *node,
+                               cnr_space *out, cnr_error *err) {
     (void)device;
     (void)err;
     int64_t group, m, k;
     product_shape(node, &group, &m, &k);
     if (cnr_is_constant(node->inputs[1]))
-        out->bytes = (uint64_t)(group * neon_packed_a(m, k)) * sizeof(float);
+        out->bytes = neon_stored_bytes(as, group * neon_packed_a(m, k));
     return CNR_OK;
 }
 
 typedef struct packing {
+    neon_stored as;
     const float *weight;
     int64_t m, k, panels; /* of a group */
-    float *to;
+    void *to;
 } packing;
 
 static void pack_panel(void *arg, int64_t i, int32_t thread) {
     const packing *p = arg;
     const int64_t g = i / p->panels, panel = i % p->panels;
     (void)thread;
-    neon_pack_a(p->weight + g * p->m * p->k, p->k, 1, p->m, p->k, 1.0f, panel, panel + 1,
-                p->to + g * neon_packed_a(p->m, p->k));
+    const uint64_t before = neon_stored_bytes(p->as, g * neon_packed_a(p->m, p->k));
+    neon_store_a(p->as, p->weight + g * p->m * p->k, p->k, 1, p->m, p->k, panel, (char *)p->to + before);
 }
 
-static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
+static cnr_status prepare(neon_stored as, const cnr_device *device, const cnr_node *node, void *blob,
                           cnr_error *err) {
     int64_t group;
-    packing p = {.weight = neon_floats(node->inputs[1]), .to = blob};
+    packing p = {.as = as, .weight = neon_floats(node->inputs[1]), .to = blob};
     (void)err;
     product_shape(node, &group, &p.m, &p.k);
     p.panels = cnr_div_up(p.m, neon_uk->mr);
@@ -78,8 +84,8 @@ static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *
     return CNR_OK;
 }
 
-static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
-                       void **state, cnr_error *err) {
+static cnr_status plan(neon_stored as, const cnr_device *device, const cnr_node *node,
+                       cnr_space *workspace, void **state, cnr_error *err) {
     cnr_window w;
     const cnr_tensor *x = node->inputs[0], *weight = node->inputs[1];
     const char *why = neon_conv_window(node, x, weight, &w);
@@ -95,6 +101,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     s->pointwise = neon_pointwise(&w);
     s->bare = s->pointwise || neon_unpadded(s->pad);
     s->packed = cnr_is_constant(weight);
+    s->as = as;
     s->threads = device->concurrency;
     const int64_t batch = x->dim[0];
     s->image_floats = s->bare ? 0 : cnr_round_up(s->cin * s->pad->plane + NEON_SLACK, 16);
@@ -116,7 +123,8 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
 typedef struct conv_job {
     const conv_state *s;
     const cnr_run *run;
-    const float *x, *weight, *a, *bias;
+    const float *x, *weight, *bias;
+    const void *a;
     float *y, *rooms, *images;
     neon_part part;
     int64_t image; /* first of this round */
@@ -158,7 +166,7 @@ static void conv_block(const conv_job *job, const float *padded, int64_t image, 
     const int64_t first = (image * s->cout + group * m) * s->n;
     const neon_product p = {
         .m = m, .n = s->n, .k = s->k,
-        .a = job->a + group * s->a_floats,
+        .a_as = s->as, .a = neon_stored_at(s->as, job->a, group * s->a_floats),
         .pack = s->pointwise ? neon_pack_strided : pack_padded,
         .pack_arg = s->pointwise ? (const void *)&strided : (const void *)&source,
         .bias = job->bias ? job->bias + group * m : NULL,
@@ -216,7 +224,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     (void)err;
     job.a = run->blob_data;
     if (!s->packed) {
-        packing p = {job.weight, s->cout / s->group, s->k, 0, scratch + s->a_at};
+        packing p = {NEON_F32, job.weight, s->cout / s->group, s->k, 0, scratch + s->a_at};
         p.panels = cnr_div_up(p.m, neon_uk->mr);
         job.a = p.to;
         cnr_parallel(run->stream, s->group * p.panels, pack_panel, &p);
@@ -233,16 +241,4 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-const cnr_kernel neon_conv_gemm = {
-    .size = sizeof(cnr_kernel),
-    .version = 1,
-    .name = "conv_f32_gemm",
-    .op = "conv",
-    .device = "cpu-neon",
-    .accepts = accepts,
-    .prepare_size = prepare_size,
-    .prepare = prepare,
-    .plan = plan,
-    .unplan = neon_free_padded_state,
-    .run = run,
-};
+NEON_WEIGHT_KERNELS(neon_conv_gemm, "conv", "_gemm", "conv", neon_free_padded_state)

@@ -121,9 +121,9 @@ static void sum_tile(void *arg, int64_t i, int32_t thread) {
     (void)thread;
     for (int64_t at = 0; at < length; at += SUM_BLOCK)
         for (int64_t m = m0; m < m1; m += uk->dot_m)
-            uk->sdot(cnr_min(SUM_BLOCK, length - at), dy + m * length + at, length, cols + at,
-                     length, dw + m * k, k, cnr_min(uk->dot_m, m1 - m), n, NULL,
-                     job->image > 0 || at > 0);
+            uk->sdot[NEON_F32](cnr_min(SUM_BLOCK, length - at), dy + m * length + at, length,
+                               cols + at, length, dw + m * k, k, cnr_min(uk->dot_m, m1 - m), n, NULL,
+                               job->image > 0 || at > 0);
 }
 
 static cnr_status run(const cnr_run *run, cnr_error *err) {

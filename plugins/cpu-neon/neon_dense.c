@@ -1,16 +1,19 @@
-/* dense, and gemm in the form of a fully connected layer: rows of weights are read as they are
- * stored, once, so that one sample runs at the memory's speed and nothing is packed. */
+/* dense, and gemm in the form of a fully connected layer: rows of weights are read once, as they are
+ * stored or as halves, so that one sample runs at the memory's speed. */
 #include "support.h"
 
 typedef struct dense_state {
     neon_chain chain;
-    int64_t batch, k, n;
+    neon_stored as;
+    int64_t batch, k, n, pitch; /* pitch: weights from a row to the next */
 } dense_state;
 
 #define SUM_BLOCK 1024
 /* Floats of x that the second-level cache holds beside the weights that pass through it. */
 #define X_CACHED ((int64_t)192 << 10)
 #define OUTPUTS_A_TASK 48
+/* Rows of halves go on to a multiple of the longest vector, with zeros. */
+#define HALF_ROW 16
 
 /* gemm here is y = x * weight^T + bias. */
 static int fits(const cnr_node *node) {
@@ -26,26 +29,76 @@ static int fits(const cnr_node *node) {
                      (bias->rank == 1 || (bias->rank == 2 && bias->dim[0] == 1)));
 }
 
-static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+static cnr_status accepts(neon_stored as, const cnr_device *device, const cnr_node *node,
+                          cnr_accept *out) {
     (void)device;
     if (!fits(node)) return cnr_refuse(out, "dense f32 and a plain product are wanted");
+    if (as != NEON_F32 && !cnr_is_constant(node->inputs[1]))
+        return cnr_refuse(out, "constant weights are wanted");
     const int64_t dim[2] = {node->inputs[0]->dim[0], node->inputs[1]->dim[0]};
-    cnr_take(node, out, 600);
+    cnr_take(node, out, as == NEON_F32 ? 600 : 610);
     out->epilogue = neon_chain_accepts(node, 2, dim);
     out->ranges = 1 << 0 | 1 << 1;
+    if (as != NEON_F32) out->prepared = 1 << 1;
     return CNR_OK;
 }
 
-static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
-                       void **state, cnr_error *err) {
+/* ---- weights: as they are, or [n][pitch] of halves ---- */
+
+static int64_t pitch_of(neon_stored as, int64_t k) {
+    return as == NEON_F32 ? k : cnr_round_up(k, HALF_ROW);
+}
+
+static cnr_status prepare_size(neon_stored as, const cnr_device *device, const cnr_node *node,
+                               cnr_space *out, cnr_error *err) {
+    const cnr_tensor *weight = node->inputs[1];
+    (void)device, (void)err;
+    if (as != NEON_F32)
+        out->bytes = neon_stored_bytes(as, weight->dim[0] * pitch_of(as, weight->dim[1]));
+    return CNR_OK;
+}
+
+typedef struct dense_packing {
+    neon_stored as;
+    const cnr_tensor *weight;
+    uint16_t *to;
+} dense_packing;
+
+static void pack_rows(void *arg, int64_t i, int32_t thread) {
+    const dense_packing *p = arg;
+    const int64_t k = p->weight->dim[1], pitch = pitch_of(p->as, k);
+    const int64_t end = cnr_min(p->weight->dim[0], (i + 1) * OUTPUTS_A_TASK);
+    (void)thread;
+    for (int64_t row = i * OUTPUTS_A_TASK; row < end; row++) {
+        uint16_t *to = p->to + row * pitch;
+        neon_uk->narrow[p->as](neon_floats(p->weight) + row * k, to, k);
+        memset(to + k, 0, (size_t)(pitch - k) * sizeof *to);
+    }
+}
+
+static cnr_status prepare(neon_stored as, const cnr_device *device, const cnr_node *node, void *blob,
+                          cnr_error *err) {
+    dense_packing p = {as, node->inputs[1], blob};
+    (void)err;
+    if (as != NEON_F32)
+        neon_parallel(device, cnr_div_up(p.weight->dim[0], OUTPUTS_A_TASK), pack_rows, &p);
+    return CNR_OK;
+}
+
+/* ---- run ---- */
+
+static cnr_status plan(neon_stored as, const cnr_device *device, const cnr_node *node,
+                       cnr_space *workspace, void **state, cnr_error *err) {
     (void)device;
     (void)workspace;
     dense_state *s = cnr_state(neon_host, node, sizeof *s, err);
     if (!s) return CNR_E_MEMORY;
     neon_chain_plan(node, &s->chain);
+    s->as = as;
     s->batch = node->inputs[0]->dim[0];
     s->n = node->inputs[1]->dim[0];
     s->k = node->inputs[1]->dim[1];
+    s->pitch = pitch_of(as, s->k);
     *state = s;
     return CNR_OK;
 }
@@ -53,6 +106,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
 typedef struct dense_job {
     const dense_state *s;
     const cnr_run *run;
+    const void *weight;
     neon_part part;
 } dense_job;
 
@@ -61,7 +115,7 @@ static void some_outputs(void *arg, int64_t i, int32_t thread) {
     const dense_state *s = job->s;
     const neon_ukernels *uk = neon_uk;
     const cnr_node *node = job->run->node;
-    const float *x = neon_floats(node->inputs[0]), *weight = neon_floats(node->inputs[1]);
+    const float *x = neon_floats(node->inputs[0]);
     const float *bias = neon_floats(cnr_own_input(node, 2));
     float *y = job->run->outputs[0]->data;
     const int64_t n0 = job->part.channel0 + i * OUTPUTS_A_TASK;
@@ -77,17 +131,19 @@ static void some_outputs(void *arg, int64_t i, int32_t thread) {
         for (int64_t k = 0; k < s->k || k == 0; k += block)
             for (int64_t j = from; j < cnr_min(n1, from + step); j += uk->dot_n)
                 for (int64_t m = m0; m < m1; m += uk->dot_m)
-                    uk->sdot(cnr_min(block, s->k - k), x + m * s->k + k, s->k,
-                             weight + j * s->k + k, s->k, y + m * s->n + j, s->n,
-                             cnr_min(uk->dot_m, m1 - m), cnr_min(uk->dot_n, n1 - j),
-                             bias ? bias + j : NULL, k > 0);
+                    uk->sdot[s->as](cnr_min(block, s->k - k), x + m * s->k + k, s->k,
+                                    neon_stored_at(s->as, job->weight, j * s->pitch + k), s->pitch,
+                                    y + m * s->n + j, s->n, cnr_min(uk->dot_m, m1 - m),
+                                    cnr_min(uk->dot_n, n1 - j), bias ? bias + j : NULL, k > 0);
     if (s->chain.n)
         for (int64_t m = m0; m < m1; m++)
             neon_chain_run(&s->chain, node, y + m * s->n + n0, m * s->n + n0, n1 - n0);
 }
 
 static cnr_status run(const cnr_run *run, cnr_error *err) {
-    dense_job job = {run->state, run, neon_part_of(run)};
+    const dense_state *s = run->state;
+    dense_job job = {s, run, s->as == NEON_F32 ? run->node->inputs[1]->data : run->blob_data,
+                     neon_part_of(run)};
     (void)err;
     cnr_parallel(run->stream,
                   cnr_div_up(job.part.channel1 - job.part.channel0, OUTPUTS_A_TASK),
@@ -95,5 +151,5 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-NEON_KERNEL(neon_dense, "dense_f32_dot", "dense", plan, neon_free_state);
-NEON_KERNEL(neon_gemm_dense, "gemm_f32_dot", "gemm", plan, neon_free_state);
+NEON_WEIGHT_KERNELS(neon_dense, "dense", "_dot", "dense", neon_free_state)
+NEON_WEIGHT_KERNELS(neon_gemm_dense, "gemm", "_dot", "gemm", neon_free_state)

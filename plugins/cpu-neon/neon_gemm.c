@@ -9,6 +9,7 @@ typedef struct gemm_state {
     int64_t *offsets; /* of a and b, in floats, for each */
     float alpha, beta;
     int32_t packed;
+    neon_stored as; /* packed: how */
     int64_t room, rooms_at, a_at, floats;
 } gemm_state;
 
@@ -62,11 +63,13 @@ static int shape_of(const cnr_node *node, gemm_state *s) {
     return 1;
 }
 
-static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+static cnr_status accepts(neon_stored as, const cnr_device *device, const cnr_node *node,
+                          cnr_accept *out) {
     gemm_state s;
     (void)device;
     if (!shape_of(node, &s)) return cnr_refuse(out, "dense f32 matrices are wanted");
-    cnr_take(node, out, 500);
+    if (as != NEON_F32 && !s.packed) return cnr_refuse(out, "a constant right matrix is wanted");
+    cnr_take(node, out, as == NEON_F32 ? 500 : 510);
     /* the chain's shape is that of the product itself */
     const cnr_tensor *y = node->outputs[0];
     out->epilogue = s.outer == 1 ? neon_chain_accepts(node, y->rank, y->dim) : 0;
@@ -75,32 +78,33 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     return CNR_OK;
 }
 
-static cnr_status prepare_size(const cnr_device *device, const cnr_node *node, cnr_space *out,
-                               cnr_error *err) {
+static cnr_status prepare_size(neon_stored as, const cnr_device *device, const cnr_node *node,
+                               cnr_space *out, cnr_error *err) {
     gemm_state s;
     (void)device;
     (void)err;
     if (shape_of(node, &s) && s.packed)
-        out->bytes = (uint64_t)neon_packed_b(s.n, s.k) * sizeof(float);
+        out->bytes = neon_stored_bytes(as, neon_packed_b(s.n, s.k));
     return CNR_OK;
 }
 
 typedef struct packing {
+    neon_stored as;
     const gemm_state *s;
     const float *b;
-    float *to;
+    void *to;
 } packing;
 
 static void pack_right(void *arg, int64_t i, int32_t thread) {
     const packing *p = arg;
     (void)thread;
-    neon_pack_b(p->b, p->s->b_rs, p->s->b_cs, p->s->n, p->s->k, i, i + 1, p->to);
+    neon_store_b(p->as, p->b, p->s->b_rs, p->s->b_cs, p->s->n, p->s->k, i, p->to);
 }
 
-static cnr_status prepare(const cnr_device *device, const cnr_node *node, void *blob,
+static cnr_status prepare(neon_stored as, const cnr_device *device, const cnr_node *node, void *blob,
                           cnr_error *err) {
     gemm_state s;
-    packing p = {&s, neon_floats(node->inputs[1]), blob};
+    packing p = {as, &s, neon_floats(node->inputs[1]), blob};
     (void)err;
     if (shape_of(node, &s) && s.packed)
         neon_parallel(device, cnr_div_up(s.n, neon_uk->nr), pack_right, &p);
@@ -119,8 +123,8 @@ static int64_t outer_offset(const cnr_tensor *t, const cnr_tensor *y, int64_t i)
     return offset;
 }
 
-static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
-                       void **state, cnr_error *err) {
+static cnr_status plan(neon_stored as, const cnr_device *device, const cnr_node *node,
+                       cnr_space *workspace, void **state, cnr_error *err) {
     gemm_state shape;
     if (!shape_of(node, &shape))
         return neon_host->fail(err, CNR_E_SHAPE, node->name, "wants dense f32 matrices");
@@ -128,6 +132,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, cnr_space
     gemm_state *s = cnr_state(neon_host, node, sizeof *s + offsets, err);
     if (!s) return CNR_E_MEMORY;
     *s = shape;
+    s->as = as;
     s->offsets = (int64_t *)(s + 1);
     for (int64_t i = 0; i < s->outer; i++) {
         for (int port = 0; port < 2; port++)
@@ -188,7 +193,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
                                 s->b_cs};
         const neon_product p = {
             .m = s->m, .n = s->n, .k = s->k, .a = job.packed,
-            .b = s->packed ? run->blob_data : NULL, .pack = neon_pack_strided, .pack_arg = &b,
+            .b_as = s->as, .b = s->packed ? run->blob_data : NULL, .pack = neon_pack_strided, .pack_arg = &b,
             .add = s->beta != 0.0f, .c = job.y, .ldc = s->n,
             .chain = &s->chain, .node = run->node, .c_first = 0,
         };
@@ -199,14 +204,5 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-const cnr_kernel neon_gemm_packed = {
-    .size = sizeof(cnr_kernel), .version = 1, .name = "gemm_f32_packed", .op = "gemm",
-    .device = "cpu-neon", .accepts = accepts, .prepare_size = prepare_size, .prepare = prepare,
-    .plan = plan, .unplan = neon_free_state, .run = run,
-};
-
-const cnr_kernel neon_matmul_packed = {
-    .size = sizeof(cnr_kernel), .version = 1, .name = "matmul_f32_packed", .op = "matmul",
-    .device = "cpu-neon", .accepts = accepts, .prepare_size = prepare_size, .prepare = prepare,
-    .plan = plan, .unplan = neon_free_state, .run = run,
-};
+NEON_WEIGHT_KERNELS(neon_gemm_packed, "gemm", "_packed", "gemm", neon_free_state)
+NEON_WEIGHT_KERNELS(neon_matmul_packed, "matmul", "_packed", "matmul", neon_free_state)

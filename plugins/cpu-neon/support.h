@@ -42,6 +42,53 @@ neon_part neon_part_of(const cnr_run *run);
         .device = "cpu-neon", .accepts = accepts, .plan = plan_fn, .unplan = unplan_fn,          \
         .run = run}
 
+/* Three kernels that store the weights that they prepare as floats, as fp16 and as bf16: of the file's
+ * functions, whose first argument that is, and its run; "name" "_f32" "_way". */
+#define NEON_WEIGHT_KERNELS(variable, kernel_name, way, op_name, unplan_fn)                       \
+    NEON_WEIGHT_KERNEL(variable, NEON_F32, 0, kernel_name "_f32" way, op_name, unplan_fn)         \
+    NEON_WEIGHT_KERNEL(variable##_f16, NEON_F16, CNR_KERNEL_F16, kernel_name "_f16" way, op_name, \
+                       unplan_fn)                                                                 \
+    NEON_WEIGHT_KERNEL(variable##_bf16, NEON_BF16, CNR_KERNEL_BF16, kernel_name "_bf16" way,      \
+                       op_name, unplan_fn)
+#define NEON_WEIGHT_KERNEL(variable, as, as_flags, kernel_name, op_name, unplan_fn)               \
+    static cnr_status variable##_accepts(const cnr_device *device, const cnr_node *node,          \
+                                         cnr_accept *out) {                                       \
+        return accepts(as, device, node, out);                                                    \
+    }                                                                                             \
+    static cnr_status variable##_prepare_size(const cnr_device *device, const cnr_node *node,     \
+                                              cnr_space *out, cnr_error *err) {                   \
+        return prepare_size(as, device, node, out, err);                                          \
+    }                                                                                             \
+    static cnr_status variable##_prepare(const cnr_device *device, const cnr_node *node,          \
+                                         void *blob, cnr_error *err) {                            \
+        return prepare(as, device, node, blob, err);                                              \
+    }                                                                                             \
+    static cnr_status variable##_plan(const cnr_device *device, const cnr_node *node,             \
+                                      cnr_space *workspace, void **state, cnr_error *err) {       \
+        return plan(as, device, node, workspace, state, err);                                     \
+    }                                                                                             \
+    const cnr_kernel variable = {                                                                 \
+        .size = sizeof(cnr_kernel), .version = 1, .name = kernel_name, .op = op_name,             \
+        .device = "cpu-neon", .accepts = variable##_accepts,                                      \
+        .prepare_size = variable##_prepare_size, .prepare = variable##_prepare,                   \
+        .plan = variable##_plan, .unplan = unplan_fn, .run = run, .flags = as_flags};
+
+/* Bytes of so many weights. */
+static inline uint64_t neon_stored_bytes(neon_stored as, int64_t n) {
+    return (uint64_t)n * (as == NEON_F32 ? sizeof(float) : sizeof(uint16_t));
+}
+/* Weight `at` of a blob, to be looked at. */
+static inline const void *neon_stored_at(neon_stored as, const void *blob, int64_t at) {
+    return (const char *)blob + neon_stored_bytes(as, at);
+}
+/* n weights of a blob from `at` on, as floats: where they lie, or in `room`. */
+static inline const float *neon_widened(neon_stored as, const void *blob, int64_t at, int64_t n,
+                                        float *room) {
+    if (as == NEON_F32) return (const float *)blob + at;
+    neon_uk->widen[as]((const uint16_t *)blob + at, room, n);
+    return room;
+}
+
 /* An unplan that frees a single block. */
 void neon_free_state(const cnr_device *device, void *state);
 /* A state of zeros that begins with a neon_padded *, made for `w`; NULL, err filled, when out of

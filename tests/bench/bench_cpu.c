@@ -1,6 +1,6 @@
 /* Times kernels of cpu-neon: matrix products (beside OpenBLAS where it is installed) and layers.
  *
- *     bench_cpu [threads [part of a row's name]]
+ *     bench_cpu [threads [part of a row's name [fp16 or bf16]]]
  *
  * Each row is the least of many runs: machines that others use too are noisy. */
 #include "plugins/cpu-neon/neoncall.h"
@@ -36,6 +36,12 @@ typedef struct ready {
 
 static cnr_device device;
 static cnr_stream stream;
+static uint32_t stores; /* kernels that do are taken where there is one */
+
+static int32_t worth(const cnr_kernel *k, const cnr_accept *a) {
+    const uint32_t so = kernel_stores(k);
+    return so & ~stores ? 0 : a->score + (so ? 1000 : 0);
+}
 
 static int make_ready(ready *r, const cnr_node *node) {
     cnr_error err = CNR_ERROR_INIT;
@@ -46,8 +52,8 @@ static int make_ready(ready *r, const cnr_node *node) {
         cnr_accept a = {.size = sizeof a, .in_block = layout[0], .out_block = layout[1],
                         .in_class = layout[2], .out_class = layout[3]};
         if (strcmp(k->op, node->desc->name) != 0 && strcmp(k->op, CNR_ANY_OP) != 0) continue;
-        if (k->accepts(&device, node, &a) != CNR_OK || a.score <= best) continue;
-        best = a.score;
+        if (k->accepts(&device, node, &a) != CNR_OK || a.score <= 0 || worth(k, &a) <= best) continue;
+        best = worth(k, &a);
         r->kernel = k;
     }
     if (!best) return 0;
@@ -219,6 +225,8 @@ int main(int argc, char **argv) {
     cnr_error err = CNR_ERROR_INIT;
     const int threads = argc > 1 ? atoi(argv[1]) : 1;
     const char *only = argc > 2 ? argv[2] : NULL, *isa = getenv("CNNRUN_CPU_ISA");
+    const char *type = argc > 3 ? argv[3] : "";
+    stores = !strcmp(type, "fp16") ? CNR_KERNEL_F16 : !strcmp(type, "bf16") ? CNR_KERNEL_BF16 : 0;
     neon_open();
     if (!isa || !*isa || !neon_use_isa(isa[0] == 'g' ? 0 : strcmp(isa, "avx2") ? 2 : 1))
         if (!neon_use_isa(2) && !neon_use_isa(1)) neon_use_isa(0);

@@ -55,7 +55,7 @@ typedef struct cnr_run {
 enum {
     CNR_KERNEL_FORCED = 1 << 0, /* a baseline: never chosen, only taken when it is asked for by name */
     /* (since 1.2) prepare stores weights in that type: only chosen from where cnr_load_options.weights_type
-     * says so, and then worth a higher score than what stores them as they are; or asked for by name */
+     * says so, and then before what stores them as they are; or asked for by name */
     CNR_KERNEL_F16 = 1 << 1,
     CNR_KERNEL_BF16 = 1 << 2
 };

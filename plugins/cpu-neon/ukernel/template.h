@@ -63,6 +63,7 @@ INLINE void store(float *p, vec v) { *(vec_u *)p = v; }
 INLINE vec splat(float x) { return x - (vec){0}; }
 
 #include "peak.h"
+#include "half.h"
 INLINE vec choose(ivec mask, vec a, vec b) {
     return (vec)(((ivec)a & mask) | ((ivec)b & ~mask));
 }
@@ -191,10 +192,12 @@ static void sgemm(int64_t k, const float *a, const float *b, float *c, int64_t l
 #define DOT_AHEAD 128
 #define DOT_LONG 2048
 
-INLINE void dot_tile(int64_t k, const float *restrict a, int64_t lda, const float *restrict b,
-                     int64_t ldb, float *restrict c, int64_t ldc, const int m, const int n,
-                     const float *bias, int add) {
+INLINE void dot_tile(const neon_stored as, int64_t k, const float *restrict a, int64_t lda,
+                     const char *restrict b, int64_t ldb, float *restrict c, int64_t ldc, const int m,
+                     const int n, const float *bias, int add) {
     const int ahead = m == 1 && k >= DOT_LONG;
+    const int64_t size = as == NEON_F32 ? 4 : 2;
+    ldb *= size;
     vec acc[DOT_M][DOT_N];
     UNROLL(4)
     for (int i = 0; i < m; i++) {
@@ -207,13 +210,13 @@ INLINE void dot_tile(int64_t k, const float *restrict a, int64_t lda, const floa
         for (int i = 0; i < m; i++) x[i] = load(a + i * lda);
         UNROLL(6)
         for (int j = 0; j < n; j++) {
-            if (ahead) __builtin_prefetch(b + j * ldb + DOT_AHEAD);
-            const vec y = load(b + j * ldb);
+            if (ahead) __builtin_prefetch(b + j * ldb + DOT_AHEAD * 4);
+            const vec y = load_as(as, b + j * ldb);
             UNROLL(4)
             for (int i = 0; i < m; i++) acc[i][j] = fuse(x[i], y, acc[i][j]);
         }
         a += VL;
-        b += VL;
+        b += VL * size;
     }
     if (k) {
         vec x[DOT_M];
@@ -221,7 +224,8 @@ INLINE void dot_tile(int64_t k, const float *restrict a, int64_t lda, const floa
         for (int i = 0; i < m; i++) x[i] = load_part(a + i * lda, k);
         UNROLL(6)
         for (int j = 0; j < n; j++) {
-            const vec y = load_part(b + j * ldb, k);
+            const char *row = b + j * ldb;
+            const vec y = as == NEON_F32 ? load_part((const float *)(const void *)row, k) : load_as(as, row);
             UNROLL(4)
             for (int i = 0; i < m; i++) acc[i][j] = fuse(x[i], y, acc[i][j]);
         }
@@ -234,24 +238,26 @@ INLINE void dot_tile(int64_t k, const float *restrict a, int64_t lda, const floa
     }
 }
 
-#define DOT(m, n)                                                                            \
-    case (m) * 8 + (n): dot_tile(k, a, lda, b, ldb, c, ldc, m, n, bias, add); break;
+#define DOT(as, m, n)                                                                        \
+    case (m) * 8 + (n): dot_tile(as, k, a, lda, b, ldb, c, ldc, m, n, bias, add); break;
 #if DOT_N == 6
-#define DOTS(m) DOT(m, 1) DOT(m, 2) DOT(m, 3) DOT(m, 4) DOT(m, 5) DOT(m, 6)
+#define DOTS(as, m) DOT(as, m, 1) DOT(as, m, 2) DOT(as, m, 3) DOT(as, m, 4) DOT(as, m, 5) DOT(as, m, 6)
+#define ALL_DOTS(as) DOTS(as, 1) DOTS(as, 2) DOTS(as, 3) DOTS(as, 4)
 #else
-#define DOTS(m) DOT(m, 1) DOT(m, 2) DOT(m, 3) DOT(m, 4)
+#define DOTS(as, m) DOT(as, m, 1) DOT(as, m, 2) DOT(as, m, 3) DOT(as, m, 4)
+#define ALL_DOTS(as) DOTS(as, 1) DOTS(as, 2) DOTS(as, 3)
 #endif
-
-static void sdot(int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb, float *c,
-                 int64_t ldc, int64_t m, int64_t n, const float *bias, int add) {
-    switch (m * 8 + n) {
-        DOTS(1) DOTS(2) DOTS(3)
-#if DOT_M == 4
-        DOTS(4)
-#endif
-    default: break;
+#define DOT_OF(name, as)                                                                        \
+    static void name(int64_t k, const float *a, int64_t lda, const void *b, int64_t ldb, float *c, \
+                     int64_t ldc, int64_t m, int64_t n, const float *bias, int add) {            \
+        switch (m * 8 + n) {                                                                     \
+            ALL_DOTS(as)                                                                         \
+        default: break;                                                                          \
+        }                                                                                        \
     }
-}
+DOT_OF(dot_f32, NEON_F32)
+DOT_OF(dot_f16, NEON_F16)
+DOT_OF(dot_bf16, NEON_BF16)
 
 /* ---- packing ---- */
 
@@ -680,7 +686,9 @@ const neon_ukernels NEON_PASTE(neon_ukernels_, NEON_ISA) = {
     .wino_output = wino_output,
     .wino_weights = wino_weights,
     .sgemm = sgemm,
-    .sdot = sdot,
+    .sdot = {dot_f32, dot_f16, dot_bf16},
+    .narrow = {NULL, narrow_f16, narrow_bf16},
+    .widen = {NULL, widen_f16, widen_bf16},
     .pack_taps = pack_taps,
     .pack_rows = pack_rows,
     .pack_columns = pack_columns,

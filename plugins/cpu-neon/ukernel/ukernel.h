@@ -9,6 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* How weights lie in memory. Products are of floats, whatever they are. */
+typedef enum neon_stored { NEON_F32, NEON_F16, NEON_BF16, NEON_STORED } neon_stored;
+
 /* A run of consecutive columns of a packed B that come from consecutive floats of a source. */
 typedef struct neon_segment {
     int64_t from; /* floats from the source's base */
@@ -127,9 +130,12 @@ typedef struct neon_ukernels {
     void (*sgemm)(int64_t k, const float *a, const float *b, float *c, int64_t ldc, int64_t m,
                   int64_t n, const float *bias, int add);
     /* c[i][j] = (add ? c : bias ? bias[j] : 0) + sum over k of a[i][k] * b[j][k]; m <= dot_m,
-     * n <= dot_n. */
-    void (*sdot)(int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb, float *c,
-                 int64_t ldc, int64_t m, int64_t n, const float *bias, int add);
+     * n <= dot_n. By how b is stored: rows of halves go on, with zeros, to a multiple of vl. */
+    void (*sdot[NEON_STORED])(int64_t k, const float *a, int64_t lda, const void *b, int64_t ldb,
+                              float *c, int64_t ldc, int64_t m, int64_t n, const float *bias, int add);
+    /* Halves of n floats, rounded to the nearest, and floats of n halves. Of NEON_F32 there are none. */
+    void (*narrow[NEON_STORED])(const float *from, uint16_t *to, int64_t n);
+    void (*widen[NEON_STORED])(const uint16_t *from, float *to, int64_t n);
     /* A panel of B for rows (channel, tap) [k0, k1) of an im2col matrix: row k comes from
      * base + (k / taps) * plane + tap[k % taps]. May read vl floats past each segment, if that is
      * before `end`, and write vl past the panel. */

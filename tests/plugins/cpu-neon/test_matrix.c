@@ -27,6 +27,22 @@ static void dense(void) {
     }
 }
 
+/* Every half from 0 to the largest is itself again, and what lies between it and the next goes to the even
+ * one: a layer of one weight an output, x 1. */
+static void halves(void) {
+    enum { N = 0x7bff };
+    cnr_tensor *one = t_of(CNR_f32, "1x1", (double[]){1});
+    cnr_tensor *w = draw(1, "%dx1", 2 * N), *right = draw(1, "1x%d", 2 * N);
+    for (int i = 0; i < N; i++) {
+        const double half = cnr_f16_to_f32((uint16_t)i), next = cnr_f16_to_f32((uint16_t)(i + 1));
+        t_set(w, i, half);
+        t_set(w, N + i, -0.5 * (half + next));
+    }
+    memcpy(right->data, w->data, (size_t)w->bytes);
+    neon_check("dense", "", "", 2, one, w);
+    neon_check("gemm", "", "", 2, one, right);
+}
+
 static void gemm(void) {
     static const int sizes[][3] = {{1, 1, 1},    {5, 3, 7},     {8, 48, 96},  {9, 49, 300},
                                    {17, 241, 5}, {50, 500, 64}, {33, 97, 257}, {300, 10, 600}};
@@ -64,6 +80,7 @@ int main(void) {
     neon_open();
     NEON_EACH_ISA {
         dense();
+        halves();
         gemm();
         matmul();
     }
