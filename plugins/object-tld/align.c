@@ -37,13 +37,20 @@ static tld_box climb(const tld_view *v, tld_box box, const double *way, const tl
     return there;
 }
 
-tld_box tld_align(const tld_tracker *t, tld_box box) {
+tld_box tld_align(const tld_tracker *t, tld_box box, tld_box before) {
     enum { WAYS = 3 };
     static const double ways[WAYS][3] = {{0.02, 0, 0}, {0, 0.02, 0}, {0, 0, 0.02}}, least = 0.5;
     const tld_view *v = &t->views[t->now];
     const tld_shelf *known = &t->nearest.positive;
     double best = likeness(v, box, known);
     if (best < least) return box; /* there is nothing to go by */
+    /* the flow's growth errs more than its motion, and boxes that shrink see ever less that would tell */
+    const tld_box kept = {box.x + 0.5 * (box.w - before.w), box.y + 0.5 * (box.h - before.h), before.w, before.h};
+    const double as_before = likeness(v, kept, known);
+    if (as_before > best) {
+        best = as_before;
+        box = kept;
+    }
     for (int32_t i = 0; i < WAYS; i++) box = climb(v, box, ways[i], known, t->o.align, &best);
     return box;
 }

@@ -72,8 +72,9 @@ static int32_t follow_all(const tld_view *from, const tld_view *to, tld_box box,
     return n;
 }
 
-/* The median of how much farther apart pairs of points are now. */
-static float growth(const path *p, int32_t n, float *room, int32_t most) {
+/* The median of how much farther apart pairs of points are now. Nothing grows in a frame by more than `growth`: few
+ * points that went astray did. */
+static float growth(const path *p, int32_t n, float *room, int32_t most, const tld_options *o) {
     int32_t m = 0;
     for (int32_t gap = 1; gap < n && m + n <= most; gap++)
         for (int32_t i = 0; i + gap < n; i++) {
@@ -81,12 +82,13 @@ static float growth(const path *p, int32_t n, float *room, int32_t most) {
             const float was = hypotf(a->from[0] - b->from[0], a->from[1] - b->from[1]);
             if (was > 0) room[m++] = hypotf(a->to[0] - b->to[0], a->to[1] - b->to[1]) / was;
         }
-    return m ? median(room, m) : 1;
+    const float by = m ? median(room, m) : 1;
+    return by > o->growth || by * o->growth < 1 ? 1 : by;
 }
 
 /* The box by the better half of the points: those that came back nearest and look most alike. Returns
  * the median error of the way back; infinity: too few were found. */
-static float half_of(path *paths, int32_t n, tld_box box, tld_box *out, tld_quality *q) {
+static float half_of(path *paths, int32_t n, tld_box box, const tld_options *o, tld_box *out, tld_quality *q) {
     enum { PAIRS = 4096 };
     float room[PAIRS];
     if (n < 4) return INFINITY;
@@ -101,7 +103,7 @@ static float half_of(path *paths, int32_t n, tld_box box, tld_box *out, tld_qual
     for (int32_t i = 0; i < m; i++) room[i] = paths[i].to[0] - paths[i].from[0];
     const float dx = median(room, m);
     for (int32_t i = 0; i < m; i++) room[i] = paths[i].to[1] - paths[i].from[1];
-    const float dy = median(room, m), by = growth(paths, m, room, PAIRS);
+    const float dy = median(room, m), by = growth(paths, m, room, PAIRS, o);
     *out = (tld_box){box.x + dx - 0.5 * (by - 1) * box.w, box.y + dy - 0.5 * (by - 1) * box.h,
                      box.w * by, box.h * by};
     for (int32_t i = 0; i < m; i++)
@@ -115,7 +117,7 @@ bool tld_flow(const tld_view *from, const tld_view *to, tld_box box, const tld_o
     path paths[MOST];
     if (from->w != to->w || from->h != to->h) return false;
     const int32_t n = follow_all(from, to, box, (int32_t)o->points, paths);
-    if (!(half_of(paths, n, box, out, quality) <= o->flow_fails)) return false;
+    if (!(half_of(paths, n, box, o, out, quality) <= o->flow_fails)) return false;
     /* out of the picture: nothing is left that could be compared */
     return out->w >= 4 && out->h >= 4 && out->x + out->w > 2 && out->y + out->h > 2 &&
            out->x < to->w - 2 && out->y < to->h - 2 && out->w < 4 * to->w && out->h < 4 * to->h;

@@ -59,6 +59,7 @@ typedef struct tld_dice { uint64_t state; } tld_dice;
     X(candidates, 100, 1, 2000, "windows past the ferns that are compared (authors: 100)")            \
     X(points, 10, 2, 32, "points a side of the median flow's grid (authors: 10)")                     \
     X(flow_fails, 10, 0.1, 100, "median forward-backward error, in pixels, that ends a path (both)")  \
+    X(growth, 1.2, 1.01, 1e6, "ratio of a box's sides in two frames; beyond, they stay as they are (authors: any)") \
     X(closest, 10, 1, 50, "windows around the box that are learnt (authors: 10)")                     \
     X(warps_first, 20, 0, 200, "warped views of each, at the first frame (authors: 20)")              \
     X(warps, 10, 0, 200, "warped views of each, later (authors: 10)")                                 \
@@ -189,8 +190,9 @@ typedef struct tld_usual {
     double sum;     /* of what was unusual lately */
     int32_t frames; /* that it knows */
 } tld_usual;
-/* How much lately was worse than usual, in deviations: 0 mostly, `most` at most. NaN: not known. */
-double tld_unusual(tld_usual *u, const tld_quality *q, double confidence, double most);
+/* How much lately was worse than usual, in deviations: 0 mostly, `most` at most. Confidence NaN:
+ * not known; hidden: it says nothing of what is usual. */
+double tld_unusual(tld_usual *u, const tld_quality *q, double confidence, bool hidden, double most);
 
 /* ---- track.c ---- */
 typedef struct tld_found {
@@ -237,8 +239,10 @@ cnr_status tld_track(tld_tracker *t, const cnr_tensor *picture, cnr_error *err);
 cnr_status tld_prepare(tld_tracker *t, const cnr_tensor *picture, cnr_error *err);
 cnr_status tld_finish(tld_tracker *t, const float *votes, cnr_error *err);
 void tld_tracker_free(tld_tracker *t);
+
 /* ---- align.c ---- */
-tld_box tld_align(const tld_tracker *t, tld_box box);
+/* `before`: the box in the frame before, whose sides it may keep. */
+tld_box tld_align(const tld_tracker *t, tld_box box, tld_box before);
 
 cnr_status tld_make_room(tld_tracker *t, cnr_error *err);
 

@@ -174,17 +174,18 @@ static double shown(const tld_view *v, tld_box b) {
     return w > 0 && h > 0 ? w * h / (b.w * b.h) : 0;
 }
 
-/* A path that is followed much worse than usual is neither told nor learnt, until that is over and what it shows
- * is the object: something comes in front of it. */
+/* A path that is followed much worse than usual is neither told nor learnt, until that is over and it looks as it
+ * did: something comes in front of it. */
 static void doubt(tld_tracker *t, const tld_quality *q, double relative) {
     const bool whole = shown(&t->views[t->now], t->box) > 0.9; /* else it looks unlike itself anyway */
     const double most = 2 * t->o.surprise;
-    const double surprise = tld_unusual(&t->usual, q, whole ? t->confidence : NAN, most);
+    const bool hidden = t->doubted && relative <= t->nn_threshold;
+    const double surprise = tld_unusual(&t->usual, q, whole ? t->confidence : NAN, hidden, most);
     const bool sure = t->confidence > t->valid_threshold;
     if (surprise > t->o.surprise && !sure) {
         t->doubted = true;
         t->seen = 0;
-    } else if (sure || (surprise <= 0 && relative > t->nn_threshold)) {
+    } else if (sure || surprise <= 0) {
         t->doubted = false;
     }
     if (sure) t->valid = true;
@@ -217,7 +218,7 @@ static void follow_path(tld_tracker *t) {
     t->tracked =
         t->tracked && t->o.tracking != 0 && tld_flow(before, now, t->box, &t->o, &moved, &quality);
     if (!t->tracked) return;
-    t->box = t->o.align > 0 ? tld_align(t, moved) : moved;
+    t->box = t->o.align > 0 ? tld_align(t, moved, t->box) : moved;
     judge_path(t, &quality);
 }
 

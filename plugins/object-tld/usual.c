@@ -14,8 +14,9 @@ static void signs_of(const tld_quality *q, double confidence, double *out) {
     out[3] = 0.5 * log((1 - c) / c);
 }
 
-/* A sum of what goes beyond the usual (CUSUM): one bad frame is borne, some in a row are not. */
-double tld_unusual(tld_usual *u, const tld_quality *q, double confidence, double most) {
+/* A sum of what goes beyond the usual (CUSUM): one bad frame is borne, some in a row are not. How it looks is
+ * not learnt while it is hidden: what hides it would become the usual. */
+double tld_unusual(tld_usual *u, const tld_quality *q, double confidence, bool hidden, double most) {
     static const double least[TLD_SIGNS] = {0.35, 0.35, 0.35, 0.12}; /* deviations of steady paths */
     static const double allowed = 1.2, worst = 4;
     double now[TLD_SIGNS], z[TLD_SIGNS];
@@ -29,6 +30,7 @@ double tld_unusual(tld_usual *u, const tld_quality *q, double confidence, double
     for (int32_t i = 0; i < TLD_SIGNS; i++) {
         const double deviation = fmax(sqrt(u->variance[i]), least[i]);
         z[i] = (now[i] - u->mean[i]) / deviation;
+        if (i == 3 && hidden) continue;
         const double step = fmax(-3, fmin(3, z[i])) * deviation;
         u->mean[i] += rate * step;
         u->variance[i] += rate * (step * step - u->variance[i]);

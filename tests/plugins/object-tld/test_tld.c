@@ -151,6 +151,76 @@ static void occluded(const char *options) {
     cnr_object_free(o);
 }
 
+/* The square changes until it is no more sure to be what was learnt, then a veil covers it for some frames. */
+static void draw_veiled(int frame, double *box) {
+    enum { CHANGED = 60, PART = 10, COMES = 90, GOES = 93 };
+    const int part = PART * (frame < CHANGED ? frame : CHANGED) / CHANGED;
+    draw(0, box);
+    for (int i = 0; i < SIDE * SIDE; i++) {
+        const int ox = i % SIDE, oy = i / SIDE, x = (int)box[0] + ox, y = (int)box[1] + oy;
+        int v = (blotch(ox, oy, 99, 0, 255) * (50 - part) + blotch(ox, oy, 7, 0, 255) * part) / 50;
+        v = (9 * v + blotch(4 * x, 4 * y, (uint32_t)frame, 0, 255)) / 10;
+        if (frame >= COMES && frame < GOES) v = (3 * v + blotch(ox + 4 * frame, oy, 3, 0, 255)) / 4;
+        for (int c = 0; c < 3; c++) pixels[(y * W + x) * 3 + c] = (uint8_t)v;
+    }
+}
+
+static void doubted(void) {
+    enum { ALL = 130, COMES = 90, GOES = 93 };
+    cnr_error err = CNR_ERROR_INIT;
+    double truth[4], box[4], low = 1;
+    cnr_instance *o = make("learning=0 nn_threshold=0.99 valid_threshold=1");
+    int before = 0, doubts = 0, after = 0;
+    draw_veiled(0, truth);
+    begin(o, &picture, truth, &err);
+    for (int i = 1; i < ALL; i++) {
+        draw_veiled(i, truth);
+        const double sure = step(o, &picture, box, &err);
+        const bool there = sure >= 0 && overlap(box, truth) > 0.5;
+        if (i == COMES - 1) low = sure;
+        before += i < COMES && there;
+        doubts += i >= COMES && i < GOES && sure < 0;
+        after += i >= ALL - 10 && there;
+    }
+    note("told %d, as sure as %.2f, doubted %d, told again %d", before, low, doubts, after);
+    ok(before == COMES - 1 && low < 0.99 && doubts > 0, "what changed is doubted behind a veil");
+    ok(after == 10, "and told again when it is as it was before that");
+    cnr_object_free(o);
+}
+
+/* The square grows about its middle; its width as it was told last. */
+static double grown(const char *options, double *truth) {
+    enum { ALL = 20 };
+    cnr_error err = CNR_ERROR_INIT;
+    double box[4] = {0};
+    cnr_instance *o = make(options);
+    for (int i = 0; i < ALL; i++) {
+        const double by = pow(1.03, i), side = SIDE * by;
+        truth[0] = 80 - side / 2;
+        truth[1] = 60 - side / 2;
+        truth[2] = truth[3] = side;
+        for (int at = 0; at < W * H; at++) {
+            const int x = at % W, y = at / W;
+            const double ox = x + 0.5 - truth[0], oy = y + 0.5 - truth[1];
+            const bool in = ox >= 0 && oy >= 0 && ox < side && oy < side;
+            const uint8_t v = in ? blotch((int)(ox / by), (int)(oy / by), 99, 0, 255) : blotch(x, y, 5, 90, 150);
+            for (int c = 0; c < 3; c++) pixels[at * 3 + c] = v;
+        }
+        if (i == 0) begin(o, &picture, truth, &err);
+        else if (!(step(o, &picture, box, &err) >= 0)) note("%s: lost at %d", options, i);
+    }
+    cnr_object_free(o);
+    return box[2];
+}
+
+static void grows(void) {
+    double truth[4];
+    const double free = grown("", truth), bound = grown("align=0 pull=1e6 learning=0 growth=1.01", truth);
+    note("%.1f wide, told %.1f; bound %.1f", truth[2], free, bound);
+    ok(fabs(free / truth[2] - 1) < 0.1, "a box grows with what is in it");
+    ok(fabs(bound / SIDE - 1) < 0.02, "but not by more than it may");
+}
+
 static void detector_alone(void) {
     static run r;
     cnr_error err = CNR_ERROR_INIT;
@@ -291,6 +361,8 @@ int main(void) {
         snprintf(options, sizeof options, "seed=%d", i);
         occluded(options);
     }
+    doubted();
+    grows();
     detector_alone();
     models();
     bad_input();
