@@ -306,7 +306,8 @@ static void round_constants(cnri_case *c, int32_t dtype) {
 
 void cnri_case_round(cnri_case *c, const cnr_kernel *k) {
     const uint32_t flags = k && CNRI_HAS(k, flags) ? k->flags : 0;
-    if (flags & CNR_KERNEL_F16) round_constants(c, CNR_f16);
+    c->halves = (flags & CNR_KERNEL_F16_MATH) != 0;
+    if (flags & (CNR_KERNEL_F16 | CNR_KERNEL_F16_MATH)) round_constants(c, CNR_f16);
     if (flags & CNR_KERNEL_BF16) round_constants(c, CNR_bf16);
 }
 

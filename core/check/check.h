@@ -101,6 +101,7 @@ typedef struct cnri_case {
     int32_t n_chain; /* operators behind it */
     cnri_link chain[CNRI_CHECK_CHAIN];
     void *known[CNRI_CHECK_PORTS]; /* of outputs: data that infer gave, where that is wanted */
+    bool halves; /* whoever is judged by it multiplies in f16, as CNR_KERNEL_F16_MATH says */
     double *bound[CNRI_CHECK_PORTS]; /* by element of each output of the last link, or the node's */
     void *first; /* output 0 as kernel `first_by` gave it, the first time, with so many links */
     const cnr_kernel *first_by;
@@ -115,7 +116,7 @@ typedef struct cnri_case {
 cnr_status cnri_case_build(cnri_case *c, const cnri_draft *d, cnr_error *err);
 /* Operators behind it, as many as fit. */
 void cnri_case_chain(cnri_case *c, uint64_t seed);
-/* Weights as a kernel stores them; NULL: as they are. */
+/* Weights as a kernel stores them, and how it multiplies; NULL: as they are, in f32. */
 void cnri_case_round(cnri_case *c, const cnr_kernel *k);
 /* The same, and in the encodings that it reads. */
 cnr_status cnri_case_encode(cnri_case *c, const cnr_kernel *k, cnr_error *err);
@@ -240,6 +241,7 @@ cnr_status cnri_work_run(const cnri_work *w, cnr_error *err);
 /* ---- children.c: kernels and operators, each in a process of its own ---- */
 typedef struct cnri_check_options {
     const char *plugin, *op, *kernel, *device; /* (optional) only those */
+    const char *arithmetic; /* "fp16": only kernels that multiply in it, which are left out otherwise unless named */
     bool operators;                            /* no kernels */
     int64_t seed, cases, only, threads; /* as in cnri_work */
     double timeout;                     /* seconds a case */

@@ -224,8 +224,9 @@ static bool of_plugin(const cnri_check_options *o, const void *descriptor) {
 }
 
 static bool kernel_wanted(const cnri_check_options *o, const cnr_kernel *k) {
+    const bool halves = CNRI_HAS(k, flags) && k->flags & CNR_KERNEL_F16_MATH;
     if (o->operators || !of_plugin(o, k)) return false;
-    if (o->kernel && strcmp(k->name, o->kernel) != 0) return false;
+    if (o->kernel ? strcmp(k->name, o->kernel) != 0 : halves != (o->arithmetic != NULL)) return false;
     if (!o->op) return true;
     const cnr_op *op = cnri_op(o->op);
     return strcmp(k->op, CNR_ANY_OP) == 0 || strcmp(k->op, o->op) == 0 ||
@@ -234,7 +235,7 @@ static bool kernel_wanted(const cnri_check_options *o, const cnr_kernel *k) {
 
 /* An operator has no device: asking for one, or for a kernel, leaves operators out. */
 static bool operator_wanted(const cnri_check_options *o, const cnr_op *op) {
-    if (o->kernel || o->device || !of_plugin(o, op)) return false;
+    if (o->kernel || o->arithmetic || o->device || !of_plugin(o, op)) return false;
     return CNRI_HAS(op, reference) && CNRI_HAS(op, infer) && (!o->op || cnri_op(o->op) == op);
 }
 
@@ -339,6 +340,8 @@ static void check_operator(checker *k, int32_t index) {
 cnr_status cnri_check_all(const cnri_check_options *o, cnri_check_totals *sum, cnr_error *err) {
     checker k = {.o = o, .sum = sum};
     *sum = (cnri_check_totals){0};
+    if (o->arithmetic && strcmp(o->arithmetic, "fp16") != 0)
+        return cnri_fail(err, CNR_E_ARG, "arithmetic", "\"%s\": want fp16", o->arithmetic);
     const cnr_status status = list_devices(&k, err);
     for (int32_t i = 0; i < cnri_count(CNR_KIND_KERNEL) && !status && !cancelled(o); i++)
         if (kernel_wanted(o, cnri_at(CNR_KIND_KERNEL, i))) check_kernel(&k, i);

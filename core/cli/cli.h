@@ -127,7 +127,7 @@ typedef struct cnri_common {
     bool json;
     const char *device;
     int64_t threads;
-    const char *weights, *weights_type, *labels, *net;
+    const char *weights, *weights_type, *arithmetic, *labels, *net;
     cnri_words no_rewrite, symbols, settings, kernels; /* the last three: "name=value" */
     const char *policy, *devices, *fallback; /* the last two: "cpu,opencl:0" */
     cnri_words policy_options;    /* "name=value" */

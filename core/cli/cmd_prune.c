@@ -80,6 +80,7 @@ static void take_words(const cnri_call *call, const prune *p, const char *folder
     add_text(w, "--folder", folder);
     add_text(w, "--weights", c->weights);
     add_text(w, "--weights-type", c->weights_type);
+    add_text(w, "--arithmetic", c->arithmetic);
     add_text(w, "--device", c->device);
     add_text(w, "--devices", c->devices);
     add_words(w, "--kernel", &c->kernels);

@@ -60,6 +60,7 @@ const cnri_command cnri_cmd_show = {
         "With --json a line a node and one for the net. Weights are not needed.\n"
         "A copy between devices is told with its bytes and what it should take: by what tune --devices\n"
         "measured into the cache folder, or a guess (in JSON: transfer, from, to, bytes, ms, ms_from).\n"
+        "A kernel that never ran on the hardware that it is for is named below the net (in JSON: untried).\n"
         "--candidates --json has a line a row: node, op, kernel (reference: the operator's own), device,\n"
         "takes (nodes that it computes), layout_in, layout_out, encodings, ns and ns_from (measured,\n"
         "estimate, guess), joules and joules_from (null: not known), mhz, bytes, flops, score, splits,\n"

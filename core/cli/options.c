@@ -24,6 +24,8 @@ static const cnri_option net_options[] = {
         "weights from files (.cnr, .npz ...), random:SEED, or none (to look at)"),
     ROW(weights_type, "--weights-type", "TYPE",
         "fp16, bf16: kernels that can store weights so, and multiply in f32, take what they can (f32)"),
+    ROW(arithmetic, "--arithmetic", "TYPE",
+        "fp16: kernels that can multiply so take what they can, where the device does, too (f32)"),
     ROW(labels, "--labels", "FILE", "names of the classes, one a line (the net's own)"),
     ROW(net, "--net", "NAME", "which net of a script that holds several"),
     ROW(settings, "--option", "NAME=VALUE", "a setting of the importer (repeatable)"),

@@ -120,7 +120,7 @@ cnr_status cnri_call_loading(const cnri_call *call, cnri_loading *s, cnr_error *
     s->options = (cnr_load_options){
         .size = sizeof s->options, .n_symbols = c->symbols.n, .symbols = s->names,
         .symbol_values = s->values, .weights = c->weights,
-        .weights_type = c->weights_type, .labels = c->labels, .net = c->net,
+        .weights_type = c->weights_type, .arithmetic = c->arithmetic, .labels = c->labels, .net = c->net,
         .no_rewrite = c->no_rewrite.at, .import_options = c->settings.at,
         .kernels = c->kernels.at, .device = c->device, .memory_bound = c->memory,
         .memory_limit = c->memory_limit, .deterministic = c->deterministic,

@@ -79,6 +79,7 @@ const cnri_lua_key cnri_load_keys[] = {
     CNRI_OTHER("policy_options: its settings: { threshold = 1 }", "table<string, string|number>"),
     CNRI_OTHER("fallback: where the device fails, these in turn: { \"cpu\" }", "string[]"),
     CNRI_TEXT("weights_type: fp16, bf16: how kernels that can store weights", options, load.weights_type),
+    CNRI_TEXT("arithmetic: fp16: what kernels that can multiply in", options, load.arithmetic),
     CNRI_OTHER("devices: of which candidates are made: { \"cpu\", \"opencl:0\" }", "string[]"),
     CNRI_TEXT("placed: a folder that place keeps the net's placement in: by that, if it is for these devices", options, placed),
     {0}};

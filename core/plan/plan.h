@@ -208,7 +208,7 @@ typedef struct cnri_plan_options {
     bool candidates;                 /* the plan keeps its table */
     const char *const *fallback;     /* devices that are left for when this one fails; NULL-terminated */
     bool fell;                       /* `device` is one of those: the net's own wishes count no more */
-    uint32_t stores;                 /* CNR_KERNEL_F16 or _BF16: kernels that do are chosen from; 0 */
+    uint32_t stores;                 /* CNR_KERNEL_F16, _BF16, _F16_MATH: kernels that do are chosen from */
 } cnri_plan_options;
 
 typedef enum cnri_step_kind { CNRI_STEP_KERNEL, CNRI_STEP_COPY, CNRI_STEP_LAYOUT } cnri_step_kind;

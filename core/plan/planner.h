@@ -252,7 +252,7 @@ cnr_status cnri_tuning_begin(cnri_planner *p, const cnri_chain *chain, const cnr
 /* Nothing is done for the node, but that two values share their bytes. */
 bool cnri_only_shares(const cnri_planner *p, const cnr_node *node);
 bool cnri_kernel_only_forced(const cnr_kernel *k); /* never chosen by itself */
-/* It stores weights as they are, or as the options let it. */
+/* It stores weights as they are and multiplies in f32, or as the options let it. */
 bool cnri_kernel_stores_so(const cnri_question *q, const cnr_kernel *k);
 bool cnri_kernel_drives(const cnr_kernel *k, const cnr_device *device);
 /* residency.c */

@@ -7,7 +7,8 @@ bool cnri_kernel_only_forced(const cnr_kernel *k) {
 }
 
 bool cnri_kernel_stores_so(const cnri_question *q, const cnr_kernel *k) {
-    const uint32_t stores = CNRI_HAS(k, flags) ? k->flags & (CNR_KERNEL_F16 | CNR_KERNEL_BF16) : 0;
+    const uint32_t asked = CNR_KERNEL_F16 | CNR_KERNEL_BF16 | CNR_KERNEL_F16_MATH;
+    const uint32_t stores = CNRI_HAS(k, flags) ? k->flags & asked : 0;
     return (stores & ~q->stores) == 0;
 }
 
@@ -38,11 +39,11 @@ static bool better(const cnri_candidate *a, const cnri_candidate *b) {
 /* As halves, and as it was asked for, or there were no such row; of weights as the net has them. */
 static bool as_asked(const cnri_candidate *c) {
     return c->kernel && CNRI_HAS(c->kernel, flags) && !c->dense &&
-           c->kernel->flags & (CNR_KERNEL_F16 | CNR_KERNEL_BF16);
+           c->kernel->flags & (CNR_KERNEL_F16 | CNR_KERNEL_BF16 | CNR_KERNEL_F16_MATH);
 }
 
 /* The best of those whose numbers are at least as sure as that; who stores weights as was asked goes
- * before who does not. */
+ * before who does not, and so who multiplies so. */
 static int32_t best(const cnri_rows *rows, cnri_source least) {
     int32_t found = -1;
     bool asked = false;

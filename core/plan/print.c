@@ -141,6 +141,21 @@ static uint64_t memory_of(const cnr_plan *plan, const cnri_step *s) {
     return sum;
 }
 
+static bool untried(const cnri_step *s) {
+    return s && s->kernel && CNRI_HAS(s->kernel, flags) && s->kernel->flags & CNR_KERNEL_UNTRIED;
+}
+
+/* Once each. */
+static void print_untried(const cnr_plan *plan, cnri_text *out) {
+    for (int32_t i = 0; i < plan->steps.n; i++) {
+        const cnr_kernel *k = plan->steps.at[i].kernel;
+        int32_t before = 0;
+        while (before < i && plan->steps.at[before].kernel != k) before++;
+        if (before == i && untried(&plan->steps.at[i]))
+            cnri_text_say(out, "never run on the hardware that it is for: %s\n", k->name);
+    }
+}
+
 static void print_node(const cnr_plan *plan, const finder *f, int32_t node, const print_row *row,
                        bool json, cnri_text *out) {
     const cnri_node *n = plan->graph->nodes.at[node];
@@ -171,6 +186,7 @@ static void print_node(const cnr_plan *plan, const finder *f, int32_t node, cons
     cnri_text_json(out, kernel);
     cnri_text_add(out, ",\"device\":");
     cnri_text_json(out, device);
+    if (untried(row->step)) cnri_text_add(out, ",\"untried\":true");
     cnri_text_add(out, ",\"memory_bytes\":%llu}\n", (unsigned long long)row->memory);
 }
 
@@ -253,6 +269,7 @@ void cnri_plan_print(const cnr_plan *plan, bool json, cnri_text *out) {
                   (unsigned long long)plan->arena_bytes, (unsigned long long)plan->bound_bytes,
                   (unsigned long long)plan->weight_bytes);
     print_moves(plan, false, out);
+    print_untried(plan, out);
 }
 
 /* ---- the names of a step ---- */

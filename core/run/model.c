@@ -274,15 +274,14 @@ static void take_options(cnri_plan_options *to, const cnr_load_options *from) {
     to->fallback = from->fallback && from->fallback[0] ? from->fallback : NULL;
 }
 
-static cnr_status take_weights_type(cnri_plan_options *to, const char *type, cnr_error *err) {
-    static const struct { const char *name; uint32_t stores; } types[] = {
-        {"f32", 0}, {"fp16", CNR_KERNEL_F16}, {"bf16", CNR_KERNEL_BF16}};
-    for (size_t i = 0; type && i < CNRI_COUNT(types); i++)
-        if (strcmp(types[i].name, type) == 0) {
-            to->stores = types[i].stores;
-            return CNR_OK;
-        }
-    return type ? cnri_fail(err, CNR_E_ARG, "weights_type", "\"%s\": want f32, fp16 or bf16", type) : CNR_OK;
+/* Kernels that do so, with either type, may be chosen; bf16 0: none do. */
+static cnr_status take_type(cnri_plan_options *to, const char *option, const char *type, uint32_t f16,
+                            uint32_t bf16, cnr_error *err) {
+    if (!type || strcmp(type, "f32") == 0) return CNR_OK;
+    const uint32_t flag = strcmp(type, "fp16") == 0 ? f16 : strcmp(type, "bf16") == 0 ? bf16 : 0;
+    to->stores |= flag;
+    if (flag) return CNR_OK;
+    return cnri_fail(err, CNR_E_ARG, option, "\"%s\": want %s", type, bf16 ? "f32, fp16 or bf16" : "f32 or fp16");
 }
 
 /* The one that was asked for, else the net's own. */
@@ -304,7 +303,8 @@ static cnr_status fill(cnr_model *m, const cnr_load_options *o, cnr_error *err) 
     }
     if (o) {
         take_options(&options, o);
-        CNR_TRY(take_weights_type(&options, o->weights_type, err));
+        CNR_TRY(take_type(&options, "weights_type", o->weights_type, CNR_KERNEL_F16, CNR_KERNEL_BF16, err));
+        CNR_TRY(take_type(&options, "arithmetic", o->arithmetic, CNR_KERNEL_F16_MATH, 0, err));
         m->cache_bytes = o->cache_bytes;
         if (o->cache && !(m->cache = cnri_strdup(o->cache))) return no_memory(err);
         const cnr_status status = cnri_devices_keep(&m->rt->devices, o->cache, err);

@@ -20,7 +20,7 @@ struct cnri_plans {
     uint64_t clock;
     uint64_t version;    /* of the model's options */
     pthread_cond_t made; /* something that was being made is there, or failed */
-    atomic_bool told;    /* that nobody stores weights as was asked */
+    atomic_bool told;    /* that nobody stores weights, or multiplies, as was asked */
 };
 
 static cnr_status no_memory(cnr_error *err) {
@@ -125,14 +125,20 @@ static cnr_status make(cnr_model *m, const cnri_plan_options *options, const cnr
 }
 
 void cnri_plans_check_stores(const cnr_model *m, const cnri_plan_options *o, const cnr_plan *plan) {
+    uint32_t left = o->stores;
     for (int32_t i = 0; i < plan->steps.n; i++) {
         const cnr_kernel *k = plan->steps.at[i].kernel;
-        if (k && CNRI_HAS(k, flags) && k->flags & o->stores) return;
+        if (k && CNRI_HAS(k, flags)) left &= ~k->flags;
+        if (k && CNRI_HAS(k, flags) && k->flags & CNR_KERNEL_F16_MATH) left &= ~(uint32_t)CNR_KERNEL_F16;
     }
-    if (o->stores && !atomic_exchange(&m->plans->told, true))
+    if (!left || atomic_exchange(&m->plans->told, true)) return;
+    if (left & CNR_KERNEL_F16_MATH)
+        cnri_graph_warn(m->graph, m->graph->name,
+                        "no device there multiplies for this net in fp16: it is in f32");
+    if (left & (CNR_KERNEL_F16 | CNR_KERNEL_BF16))
         cnri_graph_warn(m->graph, m->graph->name,
                         "no kernel there stores weights of this net as %s: they stay as they are",
-                        o->stores & CNR_KERNEL_F16 ? "fp16" : "bf16");
+                        left & CNR_KERNEL_F16 ? "fp16" : "bf16");
 }
 
 /* One that was made by options of before is its caller's alone. */

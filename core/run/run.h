@@ -107,7 +107,7 @@ cnr_status cnri_plans_open(cnr_model *m, cnr_error *err);
 void cnri_plans_close(cnr_model *m);
 /* Plans to come are made anew: those that there are stay good for who has them. Lock held. */
 void cnri_plans_outdated(cnr_model *m);
-/* Nobody stores weights as was asked: no error, but it is told, once a model, or it would seem done. */
+/* Nobody stores weights, or multiplies, as was asked: no error, but it is told, once a model, or it would seem done. */
 void cnri_plans_check_stores(const cnr_model *m, const cnri_plan_options *o, const cnr_plan *plan);
 cnr_model *cnri_plan_model(const cnr_plan *plan); /* NULL: made without one */
 void cnri_plan_keep(cnr_plan *plan); /* one more holder; the runtime's lock is held */

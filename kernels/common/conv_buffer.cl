@@ -3,15 +3,6 @@
  * which is main memory on some GPUs.
  * Built with the window: KD KH KW, strides SD SH SW, dilations DD DH DW. */
 
-#ifdef HALF /* weights are; sums are not */
-#define STORED half
-#define STORED_AT(at) (2 * (at))
-#define WEIGHT4(p, i) vload_half4(i, p)
-#else
-#define STORED float
-#define STORED_AT(at) (at)
-#define WEIGHT4(p, i) (((__global const float4 *)(p))[i])
-#endif
 #define LOAD(row, i) ((uint)(i) < (uint)W ? (row)[i] : 0.0f)
 #define STORE(p, q, value)                                                              \
     if (ow + p < w1 && m + q >= c0 && m + q < m1) {                                     \
@@ -46,6 +37,8 @@ __kernel void conv_buffer(__global const float *x, int x_at, __global const STOR
     __global const float *plane = x + x_at + (n * C + group * CG) * D * H * W;
     __global const STORED *taps = weight + STORED_AT(weight_at) + block * CG * (KD * KH * KW) * 4;
     const int id0 = od * SD - shape.sb, ih0 = oh * SH - shape.sc, iw0 = ow * SW - shape.sd;
+    TERMS
+    BEGIN(0) BEGIN(1) BEGIN(2) BEGIN(3)
     for (int c = 0; c < CG; c++) {
         for (int kd = 0; kd < KD; kd++) {
             const int id = id0 + kd * DD;
@@ -57,17 +50,21 @@ __kernel void conv_buffer(__global const float *x, int x_at, __global const STOR
                 __global const STORED *tap = taps + (kd * KH + kh) * KW * 4;
                 for (int kw = 0; kw < KW; kw++) {
                     const int i = iw0 + kw * DW;
-                    const float4 k = WEIGHT4(tap, kw);
-                    a0 = MAD(k, (float4)(LOAD(row, i)), a0);
-                    a1 = MAD(k, (float4)(LOAD(row, i + SW)), a1);
-                    a2 = MAD(k, (float4)(LOAD(row, i + 2 * SW)), a2);
-                    a3 = MAD(k, (float4)(LOAD(row, i + 3 * SW)), a3);
+                    const real4 k = WEIGHT4(tap, kw);
+                    TERM(0, k, LOAD(row, i))
+                    TERM(1, k, LOAD(row, i + SW))
+                    TERM(2, k, LOAD(row, i + 2 * SW))
+                    TERM(3, k, LOAD(row, i + 3 * SW))
+                }
+                if (FULL(KW)) {
+                    END(0) END(1) END(2) END(3)
                 }
             }
         }
         plane += D * H * W;
         taps += KD * KH * KW * 4;
     }
+    END(0) END(1) END(2) END(3)
     STORE4(0, a0)
     STORE4(1, a1)
     STORE4(2, a2)

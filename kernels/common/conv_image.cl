@@ -39,6 +39,8 @@ __kernel void conv_image(__global const float *x, int x_at, __read_only image2d_
     const int id0 = od * SD - shape.sb, ih0 = oh * SH - shape.sc;
     const int iw0 = ow * SW - shape.sd, apart = NW * SW;
     int tap = 0;
+    TERMS
+    BEGIN(0) BEGIN(1)
     for (int c = 0; c < CG; c++, plane += D * H * W, tap += KD * KH * KW) {
         for (int kd = 0; kd < KD; kd++) {
             const int id = id0 + kd * DD;
@@ -50,13 +52,17 @@ __kernel void conv_image(__global const float *x, int x_at, __read_only image2d_
                 const int first = tap + (kd * KH + kh) * KW;
                 for (int kw = 0; kw < KW; kw++) {
                     const int i = iw0 + kw * DW;
-                    const float4 k = read_imagef(weight, nearest, (int2)(first + kw, block));
-                    a0 = MAD(k, (float4)(LOAD(row, i)), a0);
-                    a1 = MAD(k, (float4)(LOAD(row, i + apart)), a1);
+                    const real4 k = READ4(weight, nearest, (int2)(first + kw, block));
+                    TERM(0, k, LOAD(row, i))
+                    TERM(1, k, LOAD(row, i + apart))
+                }
+                if (FULL(KW)) {
+                    END(0) END(1)
                 }
             }
         }
     }
+    END(0) END(1)
     STORE4(ow, a0)
     STORE4(second, a1)
 }

@@ -25,13 +25,37 @@ typedef half stored;
 typedef float stored;
 #define STORED_AT(at) (at)
 #endif
-#if defined HALF && VW == 16 /* a processor turns 16 at a time */
+#ifdef HALF_MATH
+#define WEIGHT(tap, i) WEIGHT1(w, (tap) * MT + (i))
+#elif defined HALF && VW == 16 /* a processor turns 16 at a time */
 #define TAPS ((KH * KW * MT + 15) / 16 * 16)
 #define WEIGHT(tap, i) near[(tap) * MT + (i)]
 #elif defined HALF
 #define WEIGHT(tap, i) vload_half((tap) * MT + (i), w)
 #else
 #define WEIGHT(tap, i) w[(tap) * MT + (i)]
+#endif
+
+#ifdef HALF_MATH /* short sums are halves: terms.cl stands before this */
+#define NAMED_(a, b) a##b
+#define NAMED(a, b) NAMED_(a, b)
+typedef NAMED(real, VW) term;
+#define NEAR(v) rounded(v)
+#define MULTIPLY multiply_add
+#define SUM part
+#define FLUSH                                                                                       \
+    _Pragma("unroll") for (int i = 0; i < MT; i++)                                                  \
+        _Pragma("unroll") for (int j = 0; j < NV; j++) {                                            \
+            sum[i][j] += widened(part[i][j]);                                                       \
+            part[i][j] = (term)(0);                                                                 \
+        }
+#else
+typedef vec term;
+#define NEAR(v) (v)
+#define MULTIPLY MAD
+#define SUM sum
+#define FLUSH
+#define FULL(n) 0
 #endif
 
 /* A product of matrices has what is added by steps, in place of a number for each channel. */
@@ -100,6 +124,14 @@ __kernel void conv_panel(__global const float *x, int x_at, __global const store
     for (int i = 0; i < MT; i++)
 #pragma unroll
         for (int j = 0; j < NV; j++) sum[i][j] = 0.0f;
+#ifdef HALF_MATH
+    term part[MT][NV];
+    TERMS
+#pragma unroll
+    for (int i = 0; i < MT; i++)
+#pragma unroll
+        for (int j = 0; j < NV; j++) part[i][j] = (term)(0);
+#endif
     for (int c = 0; c < shape.s3; c++, from += plane, w += KH * KW * MT) {
 #ifdef TAPS
         float near[TAPS];
@@ -112,16 +144,20 @@ __kernel void conv_panel(__global const float *x, int x_at, __global const store
                 const int phase = kh * DH % SH * PW + kw * DW % SW;
                 __global const float *at =
                     from + phase * shape.se + kh * DH / SH * wide + kw * DW / SW;
-                vec b[NV];
+                term b[NV];
 #pragma unroll
-                for (int j = 0; j < NV; j++) b[j] = LOAD(at + j * VW);
+                for (int j = 0; j < NV; j++) b[j] = NEAR(LOAD(at + j * VW));
 #pragma unroll
                 for (int i = 0; i < MT; i++)
 #pragma unroll
-                    for (int j = 0; j < NV; j++) sum[i][j] =
-                            MAD((vec)(WEIGHT(kh * KW + kw, i)), b[j], sum[i][j]);
+                    for (int j = 0; j < NV; j++) SUM[i][j] =
+                            MULTIPLY((term)(WEIGHT(kh * KW + kw, i)), b[j], SUM[i][j]);
+                if (kw == KW - 1 && FULL(KW)) {
+                    FLUSH
+                }
             }
     }
+    FLUSH
 #pragma unroll
     for (int i = 0; i < MT; i++) {
         const int m = m0 + i;

@@ -1,15 +1,6 @@
 /* Products with a constant matrix, packed in a buffer [row of k][block of 4 outputs][4], so that
  * neighbouring work-items read neighbouring weights: four outputs of ROWS samples a work-item. */
 
-#ifdef HALF /* weights are; sums are not */
-#define STORED half
-#define STORED_AT(at) (2 * (at))
-#define WEIGHT4(p, i) vload_half4(i, p)
-#else
-#define STORED float
-#define STORED_AT(at) (at)
-#define WEIGHT4(p, i) (((__global const float4 *)(p))[i])
-#endif
 #define WEIGHT(k) WEIGHT4(weight + STORED_AT(weight_at), (k) * BLOCKS + block)
 #define STORE(i, q, value)                                          \
     if (row + i < range.s1 && j + q >= range.s2 && j + q < range.s3) { \
@@ -17,6 +8,11 @@
         y[y_at + to] = chain(value, to CHAIN_PASS);                 \
     }
 #define STORE4(i, a) STORE(i, 0, a.s0) STORE(i, 1, a.s1) STORE(i, 2, a.s2) STORE(i, 3, a.s3)
+#if ROWS == 4
+#define ALL(what) what(0) what(1) what(2) what(3)
+#else
+#define ALL(what) what(0)
+#endif
 #define ROW(i) from[min(row + i, range.s1 - 1) * K + k]
 
 __kernel void dense_buffer(__global const float *x, int x_at, __global const STORED *weight,
@@ -38,15 +34,21 @@ __kernel void dense_buffer(__global const float *x, int x_at, __global const STO
 #if ROWS == 4
     float4 a1 = a0, a2 = a0, a3 = a0;
 #endif
+    TERMS
+    ALL(BEGIN)
     for (int k = 0; k < K; k++) {
-        const float4 w = WEIGHT(k);
-        a0 = MAD(w, (float4)(ROW(0)), a0);
+        const real4 w = WEIGHT(k);
+        TERM(0, w, ROW(0))
 #if ROWS == 4
-        a1 = MAD(w, (float4)(ROW(1)), a1);
-        a2 = MAD(w, (float4)(ROW(2)), a2);
-        a3 = MAD(w, (float4)(ROW(3)), a3);
+        TERM(1, w, ROW(1))
+        TERM(2, w, ROW(2))
+        TERM(3, w, ROW(3))
 #endif
+        if (FULL(1)) {
+            ALL(END)
+        }
     }
+    ALL(END)
     STORE4(0, a0)
 #if ROWS == 4
     STORE4(1, a1)

@@ -3,13 +3,18 @@
 
 __constant sampler_t nearest = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_NONE | CLK_FILTER_NEAREST;
 
-#define WEIGHT(k) read_imagef(weight, nearest, (int2)(block, (k)))
+#define WEIGHT(k) READ4(weight, nearest, (int2)(block, (k)))
 #define STORE(i, q, value)                                          \
     if (row + i < range.s1 && j + q >= range.s2 && j + q < range.s3) { \
         const int to = (row + i) * N + j + q;                       \
         y[y_at + to] = chain(value, to CHAIN_PASS);                 \
     }
 #define STORE4(i, a) STORE(i, 0, a.s0) STORE(i, 1, a.s1) STORE(i, 2, a.s2) STORE(i, 3, a.s3)
+#if ROWS == 4
+#define ALL(what) what(0) what(1) what(2) what(3)
+#else
+#define ALL(what) what(0)
+#endif
 #define ROW(i) from[min(row + i, range.s1 - 1) * K + k]
 
 __kernel void dense_image(__global const float *x, int x_at, __read_only image2d_t weight,
@@ -30,15 +35,21 @@ __kernel void dense_image(__global const float *x, int x_at, __read_only image2d
 #if ROWS == 4
     float4 a1 = a0, a2 = a0, a3 = a0;
 #endif
+    TERMS
+    ALL(BEGIN)
     for (int k = 0; k < K; k++) {
-        const float4 w = WEIGHT(k);
-        a0 = MAD(w, (float4)(ROW(0)), a0);
+        const real4 w = WEIGHT(k);
+        TERM(0, w, ROW(0))
 #if ROWS == 4
-        a1 = MAD(w, (float4)(ROW(1)), a1);
-        a2 = MAD(w, (float4)(ROW(2)), a2);
-        a3 = MAD(w, (float4)(ROW(3)), a3);
+        TERM(1, w, ROW(1))
+        TERM(2, w, ROW(2))
+        TERM(3, w, ROW(3))
 #endif
+        if (FULL(1)) {
+            ALL(END)
+        }
     }
+    ALL(END)
     STORE4(0, a0)
 #if ROWS == 4
     STORE4(1, a1)

@@ -29,7 +29,7 @@ static double number(const ocl_found *f, cl_device_info what, size_t bytes) {
     return bytes == sizeof(cl_uint) ? (double)v.narrow : (double)v.wide;
 }
 
-static int has_extension(const ocl_found *f, const char *name) {
+int ocl_has_extension(const ocl_found *f, const char *name) {
     char text[8192] = "";
     return ocl_cl.clGetDeviceInfo(f->device, CL_DEVICE_EXTENSIONS, sizeof text - 1, text, NULL) ==
                CL_SUCCESS &&
@@ -37,10 +37,13 @@ static int has_extension(const ocl_found *f, const char *name) {
 }
 
 static void tell_known(const ocl_found *f, cnr_fact_fn tell, void *arg) {
+    const int half = ocl_has_extension(f, "cl_khr_fp16");
     tell(arg, "version", f->version, 0);
     tell(arg, "units", NULL, f->units);
     tell(arg, "max_clock_mhz", NULL, number(f, CL_DEVICE_MAX_CLOCK_FREQUENCY, sizeof(cl_uint)));
-    tell(arg, "fp16", NULL, has_extension(f, "cl_khr_fp16"));
+    tell(arg, "fp16", NULL, half);
+    tell(arg, "fp16_arithmetic",
+         half ? "its kernels never ran on real fp16 hardware" : "no (cl_khr_fp16)", 0);
     tell(arg, "images", NULL, number(f, CL_DEVICE_IMAGE_SUPPORT, sizeof(cl_uint)));
     tell(arg, "local_bytes", NULL, (double)f->local_bytes);
     tell(arg, "local_own", NULL, f->local_real);

@@ -149,7 +149,8 @@ const ocl_found *ocl_describe(int32_t index, cnr_device_info *out) {
     const ocl_found *f = &all.at[index];
     snprintf(out->key, sizeof out->key, "%s", f->key);
     snprintf(out->name, sizeof out->name, "%s", f->name);
-    snprintf(out->driver, sizeof out->driver, "%.60s %.60s", f->platform_name, f->driver);
+    snprintf(out->driver, sizeof out->driver, "%.60s %.40s%s", f->platform_name, f->driver,
+             ocl_half_emulated() ? ", halves emulated" : ""); /* plans and times are kept by it */
     if (f->refused) snprintf(out->why, sizeof out->why, "%s", f->refused);
     out->concurrency = (int32_t)f->units;
     out->memory_bytes = f->memory;

@@ -1,8 +1,12 @@
 /* Kernels whose weights are stored as halves: those of whole floats, but for what prepare makes. Arithmetic
- * stays in f32 (vload_half needs no extension); a weight past 65504 would become infinite. */
+ * stays in f32 (vload_half needs no extension), or is in halves where the device has that, too; a weight past
+ * 65504 would become infinite. */
+#define _GNU_SOURCE
 #include "support.h"
 
-#include <math.h>
+#include "terms.cl.h"
+
+#include <stdlib.h>
 
 cnr_status ocl_half_accepts(const cnr_kernel *full, const cnr_device *device, const cnr_node *node,
                             cnr_accept *out) {
@@ -40,4 +44,79 @@ cnr_status ocl_half_pack(const cnr_kernel *full, const cnr_device *device, const
     }
     ocl_host->free(from);
     return status;
+}
+
+/* ---- arithmetic ---- */
+
+enum { ASKED_NOT, NONE, REAL, EMULATED };
+
+/* What a driver says that it has it may still not compile. */
+static int compiles(const ocl_device *d) {
+    const char *text = (const char *)terms_cl_data;
+    cl_int code;
+    cl_program program = ocl_cl.clCreateProgramWithSource(d->context, 1, &text, NULL, &code);
+    if (!program) return 0;
+    code = ocl_cl.clBuildProgram(program, 1, &d->found->device,
+                                 d->found->level < 12 ? "-cl-std=CL1.1 -DMAD=mad -DHALF -DHALF_MATH -DPROBE"
+                                                      : "-cl-std=CL1.2 -DMAD=mad -DHALF -DHALF_MATH -DPROBE",
+                                 NULL, NULL);
+    ocl_cl.clReleaseProgram(program);
+    return code == CL_SUCCESS;
+}
+
+int ocl_half_emulated(void) {
+    const char *forced = secure_getenv("CNNRUN_OPENCL_HALF");
+    return forced && strcmp(forced, "emulated") == 0;
+}
+
+static int32_t ask(const ocl_device *d) {
+    const char *name = d->device ? d->device->name : d->found->name;
+    if (ocl_half_emulated()) return EMULATED;
+    const int says = ocl_has_extension(d->found, "cl_khr_fp16");
+    if (says && compiles(d)) return REAL;
+    ocl_host->log(CNR_LOG_INFO, name, "no arithmetic in halves: %s",
+                  says ? "a program with cl_khr_fp16 does not build" : "it has no cl_khr_fp16");
+    return NONE;
+}
+
+static int32_t half_of(const cnr_device *device) {
+    ocl_device *d = device->state;
+    pthread_mutex_lock(&d->lock);
+    if (d->half == ASKED_NOT) d->half = ask(d);
+    const int32_t half = d->half;
+    pthread_mutex_unlock(&d->lock);
+    return half;
+}
+
+/* Sums are begun anew at the end of a row of the window. */
+static int row_fits(const cnr_node *node) {
+    const cnr_tensor *weight = cnr_own_input(node, 1);
+    return !weight || weight->rank < 3 || weight->dim[weight->rank - 1] <= CNR_F16_TERMS;
+}
+
+/* Twice as many products a cycle: before all that multiply in f32, in the same order. */
+cnr_status ocl_math_accepts(const cnr_kernel *full, const cnr_device *device, const cnr_node *node,
+                            cnr_accept *out) {
+    if (half_of(device) == NONE) return cnr_refuse(out, "the device has no arithmetic in halves");
+    if (!row_fits(node)) return cnr_refuse(out, "a row of its window is longer than sums of halves");
+    const cnr_status status = full->accepts(device, node, out);
+    if (out->score > 0) out->score += (1000 - out->score) / 2;
+    return status;
+}
+
+cnr_status ocl_terms(const cnr_device *device, const cnr_node *node, int how, char *options, size_t room,
+                     char head[OCL_HEAD_BYTES], cnr_error *err) {
+    const char *text = (const char *)terms_cl_data;
+    const size_t n = strlen(text), m = strlen(head) + 1;
+    const int32_t half = how == OCL_F16_MATH ? half_of(device) : NONE;
+    const char *more = how == OCL_F32 ? "" : how == OCL_F16 ? " -DHALF"
+                       : half == EMULATED ? " -DHALF -DHALF_MATH -DHALF_EMULATED" : " -DHALF -DHALF_MATH";
+    if (how == OCL_F16_MATH && half == NONE)
+        return ocl_host->fail(err, CNR_E_STATE, node->name, "the device has no arithmetic in halves");
+    if (n + m > OCL_HEAD_BYTES || strlen(options) + strlen(more) >= room)
+        return ocl_host->fail(err, CNR_E_LIMIT, node->name, "its epilogue is too long a source");
+    memmove(head + n, head, m);
+    memcpy(head, text, n);
+    strcat(options, more);
+    return CNR_OK;
 }

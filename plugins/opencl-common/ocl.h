@@ -6,6 +6,7 @@
  *   builds.c   programs built at once    chain.c    epilogues as source
  *   launch.c   arguments and launches    batch.c    batches that are one command
  *   probe.c    drivers that crash        facts.c    what `cnnrun devices` tells
+ *   half.c     weights, products in halves
  *   support.c  shapes, ranges            op_NAME.c  host side of an operator's kernels
  *
  * A plugin of a vendor adds its description, its scores and its tuning numbers. Each plugin has
@@ -123,6 +124,7 @@ typedef struct ocl_device {
     int32_t n_codes;
     int32_t hits, misses;
     uint32_t frees; /* of memory, so far */
+    int32_t half; /* its arithmetic in halves, as half.c found it; 0: not asked yet */
     ocl_buffers buffers; /* all or none */
     int lost;       /* something on it does not end: nothing there is waited for, or given back */
 } ocl_device;
@@ -174,7 +176,11 @@ void ocl_event_free(const cnr_device *device, void *event);
 int64_t ocl_elapsed(const cnr_device *device, void *from, void *to);
 void ocl_flush(cnr_stream *stream);
 
+/* ---- half.c ---- */
+int ocl_half_emulated(void); /* $CNNRUN_OPENCL_HALF says so */
+
 /* ---- facts.c ---- */
+int ocl_has_extension(const ocl_found *f, const char *name);
 cnr_status ocl_facts(int32_t index, cnr_stream *stream, cnr_fact_fn tell, void *arg, cnr_error *err);
 
 #define OCL_CLASS_HOOKS                                                                       \

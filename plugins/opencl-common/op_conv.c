@@ -96,7 +96,7 @@ static cnr_status pack(const cnr_device *device, const cnr_node *node, void *blo
 /* ---- planning and running ---- */
 
 static cnr_status plan_with(const cnr_device *device, const cnr_node *node,
-                            const ocl_source *source, const char *kernel, int windowed, int flat, int half,
+                            const ocl_source *source, const char *kernel, int windowed, int flat, int how,
                             void **out, cnr_error *err) {
     cnr_window w;
     char head[OCL_HEAD_BYTES], options[512] = "";
@@ -108,9 +108,9 @@ static cnr_status plan_with(const cnr_device *device, const cnr_node *node,
     s->blocks = blocks_of(node);
     s->line = ocl_of(device)->tune->line;
     s->has_bias = cnr_own_input(node, 2) != NULL;
-    if (windowed) ocl_window_options(&s->shape, options, sizeof options - 16);
-    if (half) strcat(options, " -DHALF");
+    if (windowed) ocl_window_options(&s->shape, options, sizeof options);
     cnr_status status = ocl_chain_plan(node, &s->chain, head, err);
+    if (status == CNR_OK) status = ocl_terms(device, node, how, options, sizeof options, head, err);
     if (status == CNR_OK)
         status = ocl_code_get(device, source, head, options, kernel, &s->code, err);
     if (status == CNR_OK) *out = s;
@@ -168,18 +168,20 @@ static cnr_status run_stored(const cnr_run *run, int windowed, int64_t wide, cnr
                       box.end[1] - box.begin[1], box.end[0] - box.begin[0], s->line, err);
 }
 
-#define PLAN(name, path, text, kernel, windowed, flat, half)                                     \
+#define PLAN(name, path, text, kernel, windowed, flat, how)                                      \
     static cnr_status name(const cnr_device *device, const cnr_node *node, cnr_space *workspace, \
                            void **state, cnr_error *err) {                                       \
         static const ocl_source source = OCL_SOURCE(path, text);                                 \
         (void)workspace;                                                                         \
-        return plan_with(device, node, &source, kernel, windowed, flat, half, state, err);       \
+        return plan_with(device, node, &source, kernel, windowed, flat, how, state, err);        \
     }
-PLAN(plan_buffer, "common/conv_buffer.cl", conv_buffer_cl, "conv_buffer", 1, 1, 0)
-PLAN(plan_buffer_half, "common/conv_buffer.cl", conv_buffer_cl, "conv_buffer", 1, 1, 1)
-PLAN(plan_image, "common/conv_image.cl", conv_image_cl, "conv_image", 1, 1, 0)
-PLAN(plan_depthwise, "common/depthwise.cl", depthwise_cl, "depthwise", 1, 0, 0)
-PLAN(plan_plain, "common/conv_plain.cl", conv_plain_cl, "conv_plain", 0, 1, 0)
+PLAN(plan_buffer, "common/conv_buffer.cl", conv_buffer_cl, "conv_buffer", 1, 1, OCL_F32)
+PLAN(plan_buffer_half, "common/conv_buffer.cl", conv_buffer_cl, "conv_buffer", 1, 1, OCL_F16)
+PLAN(plan_buffer_math, "common/conv_buffer.cl", conv_buffer_cl, "conv_buffer", 1, 1, OCL_F16_MATH)
+PLAN(plan_image, "common/conv_image.cl", conv_image_cl, "conv_image", 1, 1, OCL_F32)
+PLAN(plan_image_math, "common/conv_image.cl", conv_image_cl, "conv_image", 1, 1, OCL_F16_MATH)
+PLAN(plan_depthwise, "common/depthwise.cl", depthwise_cl, "depthwise", 1, 0, OCL_F32)
+PLAN(plan_plain, "common/conv_plain.cl", conv_plain_cl, "conv_plain", 0, 1, OCL_F32)
 
 static cnr_status run_buffer(const cnr_run *run, cnr_error *err) {
     return run_packed(run, 0, 4, err);
@@ -225,3 +227,7 @@ const cnr_kernel ocl_conv_plain = {
     .accepts = accepts_plain, .plan = plan_plain, .unplan = ocl_free_state, .run = run_plain};
 OCL_HALF_KERNEL(ocl_conv_buffer_half, ocl_conv_buffer, "conv_f16_buffer", "conv", plan_buffer_half, run_buffer)
 OCL_HALF_KERNEL(ocl_conv_image_half, ocl_conv_image, "conv_f16_image", "conv", plan_image, run_image)
+OCL_MATH_KERNEL(ocl_conv_buffer_math, ocl_conv_buffer_half, ocl_conv_buffer, "conv_half_buffer", "conv",
+                plan_buffer_math, run_buffer)
+OCL_MATH_KERNEL(ocl_conv_image_math, ocl_conv_image_half, ocl_conv_image, "conv_half_image", "conv",
+                plan_image_math, run_image)

@@ -165,18 +165,18 @@ static cnr_status pack_row(const cnr_device *device, const cnr_node *node, void 
 
 /* ---- planning and running ---- */
 
-static void options_of(const panelling *p, int half, char *text, size_t room) {
+static void options_of(const panelling *p, char *text, size_t room) {
     const ocl_shape *s = &p->shape;
     const int one = p->how != PADDED;
 #define OF(list, i) one ? 1 : (int)s->list[i]
-    snprintf(text, room, "-DMT=%d -DNV=%d -DVW=%d -DKH=%d -DKW=%d -DSH=%d -DSW=%d -DDH=%d -DDW=%d -DPW=%d%s",
+    snprintf(text, room, "-DMT=%d -DNV=%d -DVW=%d -DKH=%d -DKW=%d -DSH=%d -DSW=%d -DDH=%d -DDW=%d -DPW=%d",
              p->panel->mt, p->panel->nv, p->panel->vw, OF(k, 1), OF(k, 2), OF(stride, 1),
-             OF(stride, 2), OF(dilation, 1), OF(dilation, 2), (int)p->phases[1], half ? " -DHALF" : "");
+             OF(stride, 2), OF(dilation, 1), OF(dilation, 2), (int)p->phases[1]);
 #undef OF
 }
 
 static cnr_status plan_row(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
-                           void **out, cnr_error *err, int32_t row, int half) {
+                           void **out, cnr_error *err, int32_t row, int how) {
     static const ocl_source source = OCL_SOURCE("common/conv_panel.cl", conv_panel_cl);
     char head[OCL_HEAD_BYTES], options[256];
     panel_state *s = cnr_state(ocl_host, node, sizeof *s, err);
@@ -186,7 +186,8 @@ static cnr_status plan_row(const cnr_device *device, const cnr_node *node, cnr_s
     s->line = s->p.panel->line;
     s->has_bias = cnr_own_input(node, 2) != NULL;
     if (status == CNR_OK) status = ocl_chain_plan(node, &s->chain, head, err);
-    options_of(&s->p, half, options, sizeof options);
+    options_of(&s->p, options, sizeof options);
+    if (status == CNR_OK) status = ocl_terms(device, node, how, options, sizeof options, head, err);
     if (status == CNR_OK)
         status = ocl_code_get(device, &source, head, options, "conv_panel", &s->code, err);
     if (status == CNR_OK && s->p.how != AS_IS)
@@ -265,22 +266,30 @@ static cnr_status run_panel(const cnr_run *run, cnr_error *err) {
     }                                                                                                \
     static cnr_status plan_##i(const cnr_device *d, const cnr_node *n, cnr_space *workspace,         \
                                void **state, cnr_error *err) {                                       \
-        return plan_row(d, n, workspace, state, err, i, 0);                                             \
+        return plan_row(d, n, workspace, state, err, i, OCL_F32);                                    \
     }                                                                                                \
     static cnr_status plan_half_##i(const cnr_device *d, const cnr_node *n, cnr_space *workspace,    \
                                     void **state, cnr_error *err) {                                  \
-        return plan_row(d, n, workspace, state, err, i, 1);                                          \
+        return plan_row(d, n, workspace, state, err, i, OCL_F16);                                    \
+    }                                                                                                \
+    static cnr_status plan_math_##i(const cnr_device *d, const cnr_node *n, cnr_space *workspace,    \
+                                    void **state, cnr_error *err) {                                  \
+        return plan_row(d, n, workspace, state, err, i, OCL_F16_MATH);                               \
     }                                                                                                \
     const cnr_kernel ocl_conv_panel_##i = {                                                          \
         .size = sizeof(cnr_kernel), .version = 1, .name = "conv_f32_panel" #i, .op = "conv",         \
         .accepts = accepts_##i, .prepare_size = size_##i, .prepare = pack_##i, .plan = plan_##i,     \
         .unplan = ocl_free_state, .run = run_panel};                                                 \
     OCL_HALF_KERNEL(ocl_conv_panel_##i##_half, ocl_conv_panel_##i, "conv_f16_panel" #i, "conv",      \
-                    plan_half_##i, run_panel)
+                    plan_half_##i, run_panel)                                                        \
+    OCL_MATH_KERNEL(ocl_conv_panel_##i##_math, ocl_conv_panel_##i##_half, ocl_conv_panel_##i,        \
+                    "conv_half_panel" #i, "conv", plan_math_##i, run_panel)
 ROW(0) ROW(1) ROW(2) ROW(3) ROW(4) ROW(5)
 
-const cnr_kernel *const ocl_panel_rows[2][OCL_MOST_PANELS] = {
+const cnr_kernel *const ocl_panel_rows[3][OCL_MOST_PANELS] = {
     {&ocl_conv_panel_0, &ocl_conv_panel_1, &ocl_conv_panel_2, &ocl_conv_panel_3, &ocl_conv_panel_4,
      &ocl_conv_panel_5},
     {&ocl_conv_panel_0_half, &ocl_conv_panel_1_half, &ocl_conv_panel_2_half, &ocl_conv_panel_3_half,
-     &ocl_conv_panel_4_half, &ocl_conv_panel_5_half}};
+     &ocl_conv_panel_4_half, &ocl_conv_panel_5_half},
+    {&ocl_conv_panel_0_math, &ocl_conv_panel_1_math, &ocl_conv_panel_2_math, &ocl_conv_panel_3_math,
+     &ocl_conv_panel_4_math, &ocl_conv_panel_5_math}};

@@ -158,9 +158,9 @@ static cnr_status pack(const cnr_device *device, const cnr_node *node, void *blo
 }
 
 static cnr_status plan_packed(const cnr_device *device, const cnr_node *node,
-                              const ocl_source *source, const char *kernel, int half, void **out,
+                              const ocl_source *source, const char *kernel, int how, void **out,
                               cnr_error *err) {
-    char head[OCL_HEAD_BYTES], options[64];
+    char head[OCL_HEAD_BYTES], options[96];
     dense_state *s = cnr_state(ocl_host, node, sizeof *s, err);
     if (!s) return CNR_E_MEMORY;
     cnr_status status = CNR_OK;
@@ -168,8 +168,9 @@ static cnr_status plan_packed(const cnr_device *device, const cnr_node *node,
         status = ocl_host->fail(err, CNR_E_STATE, node->name, "not for this kernel");
     s->rows = s->p.m > 1 ? 4 : 1;
     s->line = ocl_of(device)->tune->dense_line;
-    snprintf(options, sizeof options, "-DROWS=%d%s", (int)s->rows, half ? " -DHALF" : "");
+    snprintf(options, sizeof options, "-DROWS=%d", (int)s->rows);
     if (status == CNR_OK) status = ocl_chain_plan(node, &s->chain, head, err);
+    if (status == CNR_OK) status = ocl_terms(device, node, how, options, sizeof options, head, err);
     if (status == CNR_OK)
         status = ocl_code_get(device, source, head, options, kernel, &s->code, err);
     if (status == CNR_OK) *out = s;
@@ -177,26 +178,18 @@ static cnr_status plan_packed(const cnr_device *device, const cnr_node *node,
     return status;
 }
 
-static cnr_status plan_buffer(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
-                              void **state, cnr_error *err) {
-    static const ocl_source source = OCL_SOURCE("common/dense_buffer.cl", dense_buffer_cl);
-    (void)workspace;
-    return plan_packed(device, node, &source, "dense_buffer", 0, state, err);
-}
-
-static cnr_status plan_buffer_half(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
-                                   void **state, cnr_error *err) {
-    static const ocl_source source = OCL_SOURCE("common/dense_buffer.cl", dense_buffer_cl);
-    (void)workspace;
-    return plan_packed(device, node, &source, "dense_buffer", 1, state, err);
-}
-
-static cnr_status plan_image(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
-                             void **state, cnr_error *err) {
-    static const ocl_source source = OCL_SOURCE("common/dense_image.cl", dense_image_cl);
-    (void)workspace;
-    return plan_packed(device, node, &source, "dense_image", 0, state, err);
-}
+#define PLAN(name, path, text, kernel, how)                                                          \
+    static cnr_status name(const cnr_device *device, const cnr_node *node, cnr_space *workspace,     \
+                           void **state, cnr_error *err) {                                           \
+        static const ocl_source source = OCL_SOURCE(path, text);                                     \
+        (void)workspace;                                                                             \
+        return plan_packed(device, node, &source, kernel, how, state, err);                          \
+    }
+PLAN(plan_buffer, "common/dense_buffer.cl", dense_buffer_cl, "dense_buffer", OCL_F32)
+PLAN(plan_buffer_half, "common/dense_buffer.cl", dense_buffer_cl, "dense_buffer", OCL_F16)
+PLAN(plan_buffer_math, "common/dense_buffer.cl", dense_buffer_cl, "dense_buffer", OCL_F16_MATH)
+PLAN(plan_image, "common/dense_image.cl", dense_image_cl, "dense_image", OCL_F32)
+PLAN(plan_image_math, "common/dense_image.cl", dense_image_cl, "dense_image", OCL_F16_MATH)
 
 void ocl_product_range(const cnr_run *run, const ocl_product *p, int64_t *row, int64_t *column) {
     row[0] = column[0] = 0;
@@ -309,6 +302,12 @@ ROWS(matmul)
     OCL_HALF_KERNEL(ocl_##op_name##_buffer_half, ocl_##op_name##_buffer, #op_name "_f16_buffer", \
                     #op_name, plan_buffer_half, run_buffer)                                      \
     OCL_HALF_KERNEL(ocl_##op_name##_image_half, ocl_##op_name##_image, #op_name "_f16_image",    \
-                    #op_name, plan_image, run_image)
+                    #op_name, plan_image, run_image)                                             \
+    OCL_MATH_KERNEL(ocl_##op_name##_buffer_math, ocl_##op_name##_buffer_half,                    \
+                    ocl_##op_name##_buffer, #op_name "_half_buffer", #op_name, plan_buffer_math, \
+                    run_buffer)                                                                  \
+    OCL_MATH_KERNEL(ocl_##op_name##_image_math, ocl_##op_name##_image_half,                      \
+                    ocl_##op_name##_image, #op_name "_half_image", #op_name, plan_image_math,    \
+                    run_image)
 HALVES(dense)
 HALVES(gemm)

@@ -19,14 +19,16 @@ static int has_row(const cnr_kernel *k, const ocl_tune *tunes, int32_t n) {
     static const struct {
         const cnr_kernel *const *rows;
         int32_t n;
-    } lists[] = {{ocl_tile_rows[0], OCL_MOST_TILES}, {ocl_panel_rows[0], OCL_MOST_PANELS},
-                 {ocl_tile_rows[1], OCL_MOST_TILES}, {ocl_panel_rows[1], OCL_MOST_PANELS}};
-    for (int32_t list = 0; list < 4; list++)
+        int tiles;
+    } lists[] = {{ocl_tile_rows[0], OCL_MOST_TILES, 1},   {ocl_tile_rows[1], OCL_MOST_TILES, 1},
+                 {ocl_panel_rows[0], OCL_MOST_PANELS, 0}, {ocl_panel_rows[1], OCL_MOST_PANELS, 0},
+                 {ocl_panel_rows[2], OCL_MOST_PANELS, 0}};
+    for (size_t list = 0; list < sizeof lists / sizeof lists[0]; list++)
         for (int32_t row = 0; row < lists[list].n; row++) {
             if (lists[list].rows[row] != k) continue;
             int32_t most = 0;
             for (int32_t i = 0; i < n; i++)
-                most = list % 2 == 0 ? (int32_t)cnr_max(most, tunes[i].n_tiles)
+                most = lists[list].tiles ? (int32_t)cnr_max(most, tunes[i].n_tiles)
                                  : (int32_t)cnr_max(most, tunes[i].n_panels);
             return row < most;
         }

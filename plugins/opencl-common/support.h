@@ -19,6 +19,8 @@ static inline int ocl_weight(const cnr_tensor *t) {
 }
 void ocl_free_state(const cnr_device *device, void *state);
 
+#define OCL_HEAD_BYTES 12288 /* of generated source */
+
 /* ---- half.c: kernels whose weights are stored in half of the bytes, and multiplied as f32 ---- */
 
 cnr_status ocl_half_accepts(const cnr_kernel *full, const cnr_device *device, const cnr_node *node,
@@ -27,7 +29,16 @@ cnr_status ocl_half_size(const cnr_kernel *full, const cnr_device *device, const
                          cnr_space *out, cnr_error *err);
 cnr_status ocl_half_pack(const cnr_kernel *full, const cnr_device *device, const cnr_node *node, void *blob,
                          cnr_error *err);
-/* `symbol`: the kernel `full` but for the weights, named `text`; `plan_half` builds it with -DHALF. */
+/* And those that multiply so, too: where the device can, which is asked once (CNNRUN_OPENCL_HALF=emulated:
+ * anywhere, in floats that are rounded). */
+cnr_status ocl_math_accepts(const cnr_kernel *full, const cnr_device *device, const cnr_node *node,
+                            cnr_accept *out);
+enum { OCL_F32, OCL_F16, OCL_F16_MATH }; /* weights and products are; weights are; weights and products are */
+/* Puts how sums are made (kernels/common/terms.cl) before `head`, and what it wants to be built with behind
+ * `options`. */
+cnr_status ocl_terms(const cnr_device *device, const cnr_node *node, int how, char *options, size_t room,
+                     char head[OCL_HEAD_BYTES], cnr_error *err);
+/* `symbol`: the kernel `full` but for the weights, named `text`; `plan_half` builds it with OCL_F16. */
 #define OCL_HALF_KERNEL(symbol, full, text, op_name, plan_half, run_full)                                   \
     static cnr_status symbol##_accepts(const cnr_device *d, const cnr_node *n, cnr_accept *out) {            \
         return ocl_half_accepts(&full, d, n, out);                                                           \
@@ -43,11 +54,20 @@ cnr_status ocl_half_pack(const cnr_kernel *full, const cnr_device *device, const
         .size = sizeof(cnr_kernel), .version = 1, .name = text, .op = op_name,                               \
         .accepts = symbol##_accepts, .prepare_size = symbol##_size, .prepare = symbol##_pack,                \
         .plan = plan_half, .unplan = ocl_free_state, .run = run_full, .flags = CNR_KERNEL_F16};
+/* The same for products, behind OCL_HALF_KERNEL(half, full ...), whose weights it has. */
+#define OCL_MATH_KERNEL(symbol, half, full, text, op_name, plan_math, run_full)                             \
+    static cnr_status symbol##_accepts(const cnr_device *d, const cnr_node *n, cnr_accept *out) {            \
+        return ocl_math_accepts(&full, d, n, out);                                                           \
+    }                                                                                                        \
+    const cnr_kernel symbol = {                                                                              \
+        .size = sizeof(cnr_kernel), .version = 1, .name = text, .op = op_name,                               \
+        .accepts = symbol##_accepts, .prepare_size = half##_size, .prepare = half##_pack,                    \
+        .plan = plan_math, .unplan = ocl_free_state, .run = run_full,                                        \
+        .flags = CNR_KERNEL_F16_MATH | CNR_KERNEL_UNTRIED};
 
 /* ---- chain.c: epilogues ---- */
 
 #define OCL_MAX_CHAIN 8
-#define OCL_HEAD_BYTES 8192
 
 typedef struct ocl_chain {
     int32_t n;                      /* operands */
@@ -111,6 +131,11 @@ void ocl_window_args(ocl_call *call, const ocl_shape *s);
     X(ocl_conv_tile_3_half) X(ocl_conv_tile_4_half) X(ocl_conv_tile_5_half)                    \
     X(ocl_conv_tile_6_half) X(ocl_conv_tile_7_half)                                            \
     X(ocl_dense_panel) X(ocl_gemm_panel) X(ocl_matmul_panel)                                   \
+    X(ocl_conv_buffer_math) X(ocl_conv_image_math)                                             \
+    X(ocl_dense_buffer_math) X(ocl_dense_image_math) X(ocl_gemm_buffer_math)                   \
+    X(ocl_gemm_image_math)                                                                     \
+    X(ocl_conv_panel_0_math) X(ocl_conv_panel_1_math) X(ocl_conv_panel_2_math)                 \
+    X(ocl_conv_panel_3_math) X(ocl_conv_panel_4_math) X(ocl_conv_panel_5_math)                 \
     X(ocl_window_variance) X(ocl_random_ferns) X(ocl_correlation)                             \
     X(ocl_move) X(ocl_concat) X(ocl_channel_affine) X(ocl_elementwise) X(ocl_view)
 
@@ -118,9 +143,9 @@ void ocl_window_args(ocl_call *call, const ocl_shape *s);
 OCL_KERNEL_LIST(X)
 #undef X
 
-/* By their row of a table: weights as they are, and as halves. */
+/* By their row of a table: weights as they are, and as halves; panels that multiply those, too. */
 extern const cnr_kernel *const ocl_tile_rows[2][OCL_MOST_TILES];
-extern const cnr_kernel *const ocl_panel_rows[2][OCL_MOST_PANELS];
+extern const cnr_kernel *const ocl_panel_rows[3][OCL_MOST_PANELS];
 
 /* A plugin's init: the device class, and all kernels for it whose rows its tables have. */
 cnr_status ocl_register(const cnr_host *host, struct cnr_registrar *registrar,

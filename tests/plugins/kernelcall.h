@@ -86,7 +86,7 @@ static int kernel_link(cnri_case *c, const char *name, const char *attrs, int se
 }
 
 static uint32_t kernel_stores(const cnr_kernel *k) {
-    return k && CNRI_HAS(k, flags) ? k->flags & (CNR_KERNEL_F16 | CNR_KERNEL_BF16) : 0;
+    return k && CNRI_HAS(k, flags) ? k->flags & (CNR_KERNEL_F16 | CNR_KERNEL_BF16 | CNR_KERNEL_F16_MATH) : 0;
 }
 
 /* The case of kernels that store weights as this one, with what the reference says of it; to be freed

@@ -84,6 +84,9 @@ typedef struct cnr_load_options {
     /* (since 1.2) "fp16", "bf16": what kernels that can may store prepared weights in; they multiply in
      * f32. NULL, "f32": as they are */
     const char *weights_type;
+    /* (since 1.2) "fp16": where a device can and a kernel does, operands are multiplied in f16
+     * (CNR_KERNEL_F16_MATH); elsewhere in f32, and a device that can't says so. NULL, "f32": in f32 */
+    const char *arithmetic;
 } cnr_load_options;
 
 typedef struct cnr_top {

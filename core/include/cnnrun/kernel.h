@@ -57,8 +57,15 @@ enum {
     /* (since 1.2) prepare stores weights in that type: only chosen from where cnr_load_options.weights_type
      * says so, and then before what stores them as they are; or asked for by name */
     CNR_KERNEL_F16 = 1 << 1,
-    CNR_KERNEL_BF16 = 1 << 2
+    CNR_KERNEL_BF16 = 1 << 2,
+    /* (since 1.2) weights are stored in f16, and operands multiplied so: sums of at most CNR_F16_TERMS
+     * products are of f16, sums of those of f32, so that a result lies within (CNR_F16_TERMS + 2) * 2^-11 of
+     * the sum of the products' sizes, however many they are. Only chosen from where
+     * cnr_load_options.arithmetic says so, as above */
+    CNR_KERNEL_F16_MATH = 1 << 3,
+    CNR_KERNEL_UNTRIED = 1 << 4 /* (since 1.2) never run on the hardware that it is for: whoever shows plans says so */
 };
+enum { CNR_F16_TERMS = 16 };
 
 /* A kernel. Constant, owned by the plugin, valid until exit. It is found by (operator, device,
  * encodings) and may be asked for any node of that operator. */

@@ -17,7 +17,7 @@
 static struct {
     const cnr_plugin *plugin;
     const cnr_device_class *cls;
-    const cnr_kernel *kernels[64];
+    const cnr_kernel *kernels[128];
     int32_t n_kernels, n_devices;
     cnr_device device; /* the open one */
     cnr_stream stream;

@@ -1,0 +1,95 @@
+/* How sums of products are made: what stands before the kernels that say TERM, and before conv_panel's
+ * -DHALF_MATH. Sums are of floats, a0, a1 ...; weights are floats, or with -DHALF halves.
+ * HALF_MATH: operands are halves, and so are products and sums of at most 16 of them, p0, p1 ..., which are
+ * then added to those of floats, so that rounding grows with 16 terms and not with all.
+ * HALF_EMULATED, where the device has no cl_khr_fp16: floats, each result rounded to a half, and products on
+ * their own, as the worst of mad() does. */
+
+#ifdef HALF
+#define STORED half
+#define STORED_AT(at) (2 * (at))
+#else
+#define STORED float
+#define STORED_AT(at) (at)
+#endif
+
+#ifndef HALF_MATH
+#define real4 float4
+#ifdef HALF
+#define WEIGHT4(p, i) vload_half4(i, p)
+#else
+#define WEIGHT4(p, i) (((__global const float4 *)(p))[i])
+#endif
+#define READ4 read_imagef
+#define TERMS
+#define BEGIN(i)
+#define TERM(i, k, v) a##i = MAD(k, (float4)(v), a##i);
+#define FULL(n) 0
+#define END(i)
+#else
+
+#define MOST_TERMS 16 /* as cnnrun/kernel.h promises: CNR_F16_TERMS */
+
+#ifdef HALF_EMULATED
+#define OF(n)                                                                                       \
+    typedef float##n real##n;                                                                       \
+    float##n __attribute__((overloadable)) rounded(float##n v) {                                    \
+        ushort##n bits;                                                                             \
+        vstore_half##n##_rte(v, 0, (half *)&bits);                                                  \
+        return vload_half##n(0, (const half *)&bits);                                               \
+    }                                                                                               \
+    float##n __attribute__((overloadable)) widened(float##n v) { return v; }                        \
+    float##n __attribute__((overloadable)) multiply_add(float##n a, float##n b, float##n c) {       \
+        return rounded(rounded(a * b) + c);                                                         \
+    }
+#define WEIGHT1(p, i) vload_half(i, p)
+#define WEIGHT4(p, i) vload_half4(i, p)
+#define READ4 read_imagef
+#else
+#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+#define OF(n)                                                                                       \
+    typedef half##n real##n;                                                                        \
+    half##n __attribute__((overloadable)) rounded(float##n v) { return convert_half##n(v); }        \
+    float##n __attribute__((overloadable)) widened(half##n v) { return convert_float##n(v); }       \
+    half##n __attribute__((overloadable)) multiply_add(half##n a, half##n b, half##n c) {           \
+        return MAD(a, b, c);                                                                        \
+    }
+#define WEIGHT1(p, i) (p)[i]
+#define WEIGHT4(p, i) vload4(i, p)
+#define READ4 read_imageh
+#endif
+OF()
+OF(4)
+OF(8)
+OF(16)
+#undef OF
+
+/* Four at once: of sum i; whether there may not be room for n more; what they come to. */
+#define TERMS int terms = 0;
+#define BEGIN(i) real4 p##i = (real4)(0);
+#define TERM(i, k, v) p##i = multiply_add(k, (real4)(rounded(v)), p##i);
+#define FULL(n) ((terms += (n)) > MOST_TERMS - (n) && ((terms = 0), 1))
+#define END(i)                                                                                      \
+    a##i += widened(p##i);                                                                          \
+    p##i = (real4)(0);
+#endif
+
+#ifdef PROBE /* whether a device has what it says */
+__kernel void probe(__global const half *k, __global float4 *a) {
+    float4 a0 = a[0];
+    BEGIN(0)
+    TERM(0, WEIGHT4(k, 0), a0.s0)
+    END(0)
+    a[0] = a0;
+}
+#ifdef __IMAGE_SUPPORT__
+__constant sampler_t plain = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_NONE | CLK_FILTER_NEAREST;
+__kernel void probe_image(__read_only image2d_t image, __global float4 *a) {
+    float4 a0 = a[0];
+    BEGIN(0)
+    TERM(0, READ4(image, plain, (int2)(0, 0)), a0.s0)
+    END(0)
+    a[0] = a0;
+}
+#endif
+#endif
