@@ -43,7 +43,11 @@
     X(neon_slice_blocked)         \
     X(neon_channelwise_blocked)   \
     X(neon_conv_winograd)         \
+    X(neon_conv_winograd_f16)     \
+    X(neon_conv_winograd_bf16)    \
     X(neon_conv_winograd_2)       \
+    X(neon_conv_winograd_2_f16)   \
+    X(neon_conv_winograd_2_bf16)  \
     X(neon_global_average_pool)   \
     X(neon_global_max_pool)       \
     X(neon_batch_normalization)   \

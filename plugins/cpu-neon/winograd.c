@@ -9,16 +9,24 @@
  * Error: F(2x2)'s is that of a direct sum. The points of F(4x4) are 0, +-1/sqrt(2), +-sqrt(2) and infinity. Of 64000 outputs from numbers
  * within +-1 the largest error is 2.2 times the direct sum's with 8 channels, 1.7 with 64, 2.0 with
  * 512 (root mean square: 3.2, 2.0, 1.8), within what kernelcheck allows a sum of that length; the
- * usual points 0, +-1, +-2 would make it four times as large again. */
+ * usual points 0, +-1, +-2 would make it four times as large again.
+ *
+ * Weights that are stored as halves are so before their transform, nine to a filter, so that they are
+ * rounded once; a unit's are transformed for each block of tiles, some channels at a time. */
 #include "blocked.h"
 
 /* Tiles of a block: weights are read once for each, and are then worth it; V's bytes are alike. */
 static int64_t most_tiles(int64_t side) { return side == 2 ? 112 : 56; }
 /* Floats of a chunk's products: a part of the second-level cache. */
 #define M_LIMIT ((int64_t)256 << 10)
+/* Channels whose halves are transformed at a time: more would leave that cache, fewer would have M read
+ * and written oftener. A line more keeps components out of each other's sets. */
+#define SLAB 64
+static int64_t slab_component(void) { return SLAB * neon_uk->tile_vectors * neon_uk->vl + 16; }
 
 typedef struct wino_state {
     neon_ending end;
+    neon_stored as;
     cnr_window w; /* of 3 axes, the first of which is 1 */
     int64_t side, components; /* of a tile: outputs each way, (side + 2)^2 */
     int64_t group, cin, cout; /* cin, cout: a group's, which is as an image of its own */
@@ -28,7 +36,7 @@ typedef struct wino_state {
     int64_t wide, tiles, block, blocks;
     int64_t chunk, chunks;  /* units */
     int32_t shared;         /* few blocks: threads work on one V by turns */
-    int64_t v_component, v_floats, m_component, m_floats, m_at;
+    int64_t v_component, v_floats, m_component, m_floats, m_at, wide_floats, wide_at;
     int64_t run[];
 } wino_state;
 
@@ -51,18 +59,22 @@ static int64_t width_of(int64_t cout) { return cnr_round_up(cout, neon_uk->vl); 
 static int64_t components_of(int64_t side) { return (side + 2) * (side + 2); }
 
 /* Transforms take some 400 (or 100) operations a channel and tile; weights are read once a block of
- * tiles, at 20 bytes a ns. cin, cout: a group's. */
-static double cost_of(const cnr_window *w, int64_t side, int64_t images, int64_t group, int64_t cin,
-                      int64_t cout) {
+ * tiles, at 20 bytes a ns, halves as much sooner as they are fewer, but transformed then. cin, cout: a
+ * group's. */
+static double cost_of(neon_stored as, const cnr_window *w, int64_t side, int64_t images, int64_t group,
+                      int64_t cin, int64_t cout) {
     const double tiles =
         (double)(cnr_div_up(w->out[0], side) * cnr_div_up(w->out[1], side) * images);
     const double weights = (double)components_of(side) * (double)cin * (double)width_of(cout);
     const double flops = tiles * (2.0 * weights + (side == 2 ? 100.0 : 400.0) * (double)(cin + cout));
     const double blocks = cnr_max(1.0, tiles / (double)most_tiles(side));
-    return (double)group * (neon_cost_ns(flops, 0.8) + 4.0 * weights * blocks / 20.0);
+    if (as == NEON_F32) return (double)group * (neon_cost_ns(flops, 0.8) + 4.0 * weights * blocks / 20.0);
+    const double filters = (double)cin * (double)width_of(cout) * blocks;
+    return (double)group * (neon_cost_ns(flops + filters * (side == 2 ? 140.0 : 360.0), 0.8) +
+                            18.0 * filters / 20.0);
 }
 
-static cnr_status accepts(const cnr_node *node, int64_t side, cnr_accept *out) {
+static cnr_status accepts(neon_stored as, const cnr_node *node, int64_t side, cnr_accept *out) {
     cnr_window w;
     const cnr_tensor *x = cnr_own_input(node, 0), *weight = cnr_own_input(node, 1);
     if (!x || !weight || !neon_all_f32(node)) return cnr_refuse(out, NEON_WANTS_F32);
@@ -75,7 +87,7 @@ static cnr_status accepts(const cnr_node *node, int64_t side, cnr_accept *out) {
     const int32_t from = out->in_block[0] > 1 ? out->in_block[0] : neon_block_of(4, x->dim);
     if (!to || from < cnr_min(8, neon_uk->vl) || cin % from || cout % to)
         return cnr_refuse(out, "no block divides the channels");
-    const double cost = cost_of(&w, side, x->dim[0], group, cin, cout);
+    const double cost = cost_of(as, &w, side, x->dim[0], group, cin, cout);
     const double direct = neon_cost_ns(18.0 * (double)(x->dim[0] * group * cin * cout) *
                                        (double)(w.out[0] * w.out[1]), 0.75);
     neon_blocked_take(node, out, cost < direct ? 620 : 580, from, to);
@@ -85,47 +97,27 @@ static cnr_status accepts(const cnr_node *node, int64_t side, cnr_accept *out) {
     return CNR_OK;
 }
 
-static cnr_status accepts_2(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
-    (void)device;
-    return accepts(node, 2, out);
+/* ---- weights: [group][component][unit][ic][the unit's vectors][vl]; halves: [group][unit][ic][9][the
+ * unit's vectors][vl] ---- */
+
+/* Of a group. */
+static int64_t stored_weights(neon_stored as, int64_t side, int64_t cin, int64_t cout) {
+    return (as == NEON_F32 ? components_of(side) : 9) * cin * width_of(cout);
 }
 
-static cnr_status accepts_4(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
-    (void)device;
-    return accepts(node, 4, out);
-}
-
-/* ---- weights: [group][component][unit][ic][the unit's vectors][vl] ---- */
-
-/* Floats of a group's. */
-static int64_t u_floats(int64_t side, int64_t cin, int64_t cout) {
-    return components_of(side) * cin * width_of(cout);
-}
-
-static cnr_status prepare_size(const cnr_node *node, int64_t side, cnr_space *out) {
+static cnr_status prepare_size(neon_stored as, const cnr_node *node, int64_t side, cnr_space *out) {
     const cnr_tensor *weight = node->inputs[1];
     const int64_t group = group_of(node);
-    const int64_t floats = group * u_floats(side, weight->dim[1], weight->dim[0] / group);
-    out->bytes = (uint64_t)floats * sizeof(float);
+    const int64_t each = stored_weights(as, side, weight->dim[1], weight->dim[0] / group);
+    out->bytes = neon_stored_bytes(as, group * each);
     return CNR_OK;
 }
 
-static cnr_status prepare_size_2(const cnr_device *device, const cnr_node *node, cnr_space *out,
-                                 cnr_error *err) {
-    (void)device, (void)err;
-    return prepare_size(node, 2, out);
-}
-
-static cnr_status prepare_size_4(const cnr_device *device, const cnr_node *node, cnr_space *out,
-                                 cnr_error *err) {
-    (void)device, (void)err;
-    return prepare_size(node, 4, out);
-}
-
 typedef struct wino_packing {
+    neon_stored as;
     const float *weight;
     int64_t side, cin, cout;
-    float *to;
+    void *to;
 } wino_packing;
 
 /* One vector of output channels. */
@@ -134,36 +126,33 @@ static void pack_vector(void *arg, int64_t i, int32_t thread) {
     const int64_t vl = neon_uk->vl, most = neon_uk->tile_vectors, vectors = cnr_div_up(p->cout, vl);
     const int64_t group = i / vectors;
     i %= vectors;
-    const int64_t unit = i / most, first = i * vl;
+    const int64_t unit = i / most, first = i * vl, n = cnr_min(vl, p->cout - first);
     const int64_t width = cnr_min(most * vl, width_of(p->cout) - unit * most * vl);
     const int64_t component = p->cin * width_of(p->cout);
     const float *from = p->weight + (group * p->cout + first) * p->cin * 9;
-    float *to = p->to + group * u_floats(p->side, p->cin, p->cout);
-    to += unit * most * vl * p->cin + i % most * vl;
+    const int64_t at = group * stored_weights(p->as, p->side, p->cin, p->cout);
     (void)thread;
-    for (int64_t c = 0; c < p->cin; c++, to += width)
-        neon_uk->wino_weights(p->side, from + c * 9, p->cin * 9, cnr_min(vl, p->cout - first), to,
-                              component);
+    if (p->as == NEON_F32) {
+        float *to = (float *)p->to + at + unit * most * vl * p->cin + i % most * vl;
+        for (int64_t c = 0; c < p->cin; c++, to += width)
+            neon_uk->wino_weights(p->side, from + c * 9, p->cin * 9, n, to, component);
+        return;
+    }
+    uint16_t *to = (uint16_t *)p->to + at + unit * most * vl * p->cin * 9 + i % most * vl;
+    for (int64_t c = 0; c < p->cin * 9; c++, to += width) {
+        float row[16] = {0};
+        for (int64_t o = 0; o < n; o++) row[o] = from[o * p->cin * 9 + c];
+        neon_uk->narrow[p->as](row, to, vl);
+    }
 }
 
-static cnr_status prepare(const cnr_device *device, const cnr_node *node, int64_t side, void *blob) {
+static cnr_status prepare(neon_stored as, const cnr_device *device, const cnr_node *node, int64_t side,
+                          void *blob) {
     const cnr_tensor *weight = node->inputs[1];
     const int64_t group = group_of(node);
-    wino_packing p = {neon_floats(weight), side, weight->dim[1], weight->dim[0] / group, blob};
+    wino_packing p = {as, neon_floats(weight), side, weight->dim[1], weight->dim[0] / group, blob};
     neon_parallel(device, group * cnr_div_up(p.cout, neon_uk->vl), pack_vector, &p);
     return CNR_OK;
-}
-
-static cnr_status prepare_2(const cnr_device *device, const cnr_node *node, void *blob,
-                            cnr_error *err) {
-    (void)err;
-    return prepare(device, node, 2, blob);
-}
-
-static cnr_status prepare_4(const cnr_device *device, const cnr_node *node, void *blob,
-                            cnr_error *err) {
-    (void)err;
-    return prepare(device, node, 4, blob);
 }
 
 /* ---- plan ---- */
@@ -184,7 +173,7 @@ static void plan_blocks(wino_state *s, int64_t images, int32_t threads) {
     s->chunks = cnr_div_up(s->units, s->chunk);
 }
 
-static cnr_status plan(const cnr_device *device, const cnr_node *node, int64_t side,
+static cnr_status plan(neon_stored as, const cnr_device *device, const cnr_node *node, int64_t side,
                        cnr_space *workspace, void **state, cnr_error *err) {
     cnr_window w;
     const cnr_tensor *x = node->inputs[0], *weight = node->inputs[1];
@@ -194,6 +183,7 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, int64_t s
     wino_state *s = cnr_state(neon_host, node, sizeof *s + (size_t)groups * sizeof s->run[0], err);
     if (!s) return CNR_E_MEMORY;
     neon_ending_plan(node, &s->end);
+    s->as = as;
     s->w = cnr_window_three(&w);
     s->side = side;
     s->components = components_of(side);
@@ -220,19 +210,11 @@ static cnr_status plan(const cnr_device *device, const cnr_node *node, int64_t s
     int64_t floats = 0;
     neon_reserve(&floats, s->v_floats * (s->shared ? s->blocks : device->concurrency));
     s->m_at = neon_reserve(&floats, s->m_floats * device->concurrency);
+    s->wide_floats = as == NEON_F32 ? 0 : s->components * slab_component();
+    s->wide_at = neon_reserve(&floats, s->wide_floats * device->concurrency);
     workspace->bytes = (uint64_t)floats * sizeof(float);
     *state = s;
     return CNR_OK;
-}
-
-static cnr_status plan_2(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
-                         void **state, cnr_error *err) {
-    return plan(device, node, 2, workspace, state, err);
-}
-
-static cnr_status plan_4(const cnr_device *device, const cnr_node *node, cnr_space *workspace,
-                         void **state, cnr_error *err) {
-    return plan(device, node, 4, workspace, state, err);
 }
 
 /* ---- run ---- */
@@ -240,7 +222,8 @@ static cnr_status plan_4(const cnr_device *device, const cnr_node *node, cnr_spa
 typedef struct wino_job {
     const wino_state *s;
     const cnr_run *run;
-    const float *x, *u, *bias, *operand;
+    const float *x, *bias, *operand;
+    const void *u;
     float *y, *room;
     int64_t image; /* of the shared V; as everywhere, a group of an image */
 } wino_job;
@@ -268,30 +251,52 @@ static int64_t tile_step(int64_t tiles) {
     return cnr_div_up(tiles, cnr_max(1, cnr_div_up(tiles, neon_uk->tile_columns)));
 }
 
+/* A component of a unit, of so many groups of channels from `first` on; their products join M's. */
+static void multiply_unit(const wino_state *s, int64_t tiles, int64_t vectors, int64_t first,
+                          int64_t groups, const float *weight, const float *v, float *m) {
+    static const float zeros[64];
+    const int64_t step = tile_step(tiles);
+    for (int64_t t = 0; t < tiles; t += step) {
+        const neon_conv_tile tile = {
+            .n = cnr_min(step, tiles - t), .tiles = 1, .vectors = vectors,
+            .x = v + t * s->lanes, .x_column = s->lanes, .run = s->run + first, .runs = groups,
+            .count = s->lanes, .weight = weight, .bias = zeros, .more = first > 0,
+        };
+        neon_uk->conv_sum(&tile, m + t * vectors * neon_uk->vl);
+    }
+}
+
+/* Of a unit whose weights are halves: the transform of some channels' at a time, and its products. */
+static void multiply_halves(const wino_state *s, int64_t tiles, int64_t vectors, const uint16_t *weight,
+                            const float *v, float *m, float *wide) {
+    const int64_t component = slab_component(), width = vectors * neon_uk->vl;
+    for (int64_t c = 0; c < s->cin; c += SLAB) {
+        const int64_t n = cnr_min(SLAB, s->cin - c);
+        neon_uk->wino_halves(s->side, s->as, weight + c * 9 * width, n, vectors, wide, component);
+        for (int64_t k = 0; k < s->components; k++)
+            multiply_unit(s, tiles, vectors, c / s->lanes, n / s->lanes, wide + k * component,
+                          v + k * s->v_component, m + k * s->m_component);
+    }
+}
+
 /* All products of a chunk's units: m[component][unit][step of tiles][vector][tile][vl]. */
 static void multiply(const wino_job *job, int64_t image, int64_t block, int64_t chunk,
-                     const float *v, float *m) {
-    static const float zeros[64];
+                     const float *v, float *m, int32_t thread) {
     const wino_state *s = job->s;
     const int64_t vl = neon_uk->vl, most = neon_uk->tile_vectors, tiles = tiles_of(s, block);
     const int64_t u0 = chunk * s->chunk, u1 = cnr_min(s->units, u0 + s->chunk);
-    const int64_t step = tile_step(tiles);
-    const float *weight = job->u + image % s->group * u_floats(s->side, s->cin, s->cout);
-    for (int64_t k = 0; k < s->components; k++)
-        for (int64_t u = u0; u < u1; u++) {
-            const int64_t vectors = cnr_min(most, s->vectors - u * most);
-            float *to = m + k * s->m_component + (u - u0) * most * vl * s->block;
-            for (int64_t t = 0; t < tiles; t += step) {
-                const neon_conv_tile tile = {
-                    .n = cnr_min(step, tiles - t), .tiles = 1, .vectors = vectors,
-                    .x = v + k * s->v_component + t * s->lanes, .x_column = s->lanes,
-                    .run = s->run, .runs = s->groups, .count = s->lanes,
-                    .weight = weight + (k * s->vectors + u * most) * vl * s->cin,
-                    .bias = zeros,
-                };
-                neon_uk->conv_sum(&tile, to + t * vectors * vl);
-            }
-        }
+    const void *weight = neon_stored_at(s->as, job->u, image % s->group *
+                                        stored_weights(s->as, s->side, s->cin, s->cout));
+    for (int64_t u = u0; u < u1 && s->as != NEON_F32; u++)
+        multiply_halves(s, tiles, cnr_min(most, s->vectors - u * most),
+                        (const uint16_t *)weight + u * most * vl * s->cin * 9, v,
+                        m + (u - u0) * most * vl * s->block, job->room + s->wide_at + thread * s->wide_floats);
+    for (int64_t k = 0; k < s->components && s->as == NEON_F32; k++)
+        for (int64_t u = u0; u < u1; u++)
+            multiply_unit(s, tiles, cnr_min(most, s->vectors - u * most), 0, s->groups,
+                          (const float *)weight + (k * s->vectors + u * most) * vl * s->cin,
+                          v + k * s->v_component,
+                          m + k * s->m_component + (u - u0) * most * vl * s->block);
 }
 
 /* The links that are left, on the rows of tiles of one block of channels. */
@@ -356,7 +361,7 @@ static void whole_block(void *arg, int64_t i, int32_t thread) {
     if (cnr_cancelled(job->run->stream)) return;
     for (int64_t g = 0; g < s->groups; g++) transform_in(job, image, block, g, v);
     for (int64_t c = 0; c < s->chunks; c++) {
-        multiply(job, image, block, c, v, m);
+        multiply(job, image, block, c, v, m, thread);
         finish(job, image, block, c, m);
     }
 }
@@ -375,7 +380,7 @@ static void shared_chunk(void *arg, int64_t i, int32_t thread) {
     const int64_t block = i / s->chunks, chunk = i % s->chunks;
     float *m = job->room + s->m_at + thread * s->m_floats;
     if (cnr_cancelled(job->run->stream)) return;
-    multiply(job, job->image, block, chunk, job->room + block * s->v_floats, m);
+    multiply(job, job->image, block, chunk, job->room + block * s->v_floats, m, thread);
     finish(job, job->image, block, chunk, m);
 }
 
@@ -404,19 +409,35 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-#define WINOGRAD(symbol, kernel_name, side)  \
-    const cnr_kernel symbol = {              \
-        .size = sizeof(cnr_kernel),          \
-        .version = 1,                        \
-        .name = kernel_name,                 \
-        .op = "conv",                        \
-        .device = "cpu-neon",                \
-        .accepts = accepts_##side,           \
-        .prepare_size = prepare_size_##side, \
-        .prepare = prepare_##side,           \
-        .plan = plan_##side,                 \
-        .unplan = neon_free_state,           \
-        .run = run,                          \
+#define WINOGRAD(symbol, kernel_name, side, as, as_flags)                                        \
+    static cnr_status symbol##_accepts(const cnr_device *device, const cnr_node *node,          \
+                                       cnr_accept *out) {                                       \
+        (void)device;                                                                           \
+        return accepts(as, node, side, out);                                                    \
+    }                                                                                           \
+    static cnr_status symbol##_prepare_size(const cnr_device *device, const cnr_node *node,     \
+                                            cnr_space *out, cnr_error *err) {                   \
+        (void)device, (void)err;                                                                \
+        return prepare_size(as, node, side, out);                                               \
+    }                                                                                           \
+    static cnr_status symbol##_prepare(const cnr_device *device, const cnr_node *node,          \
+                                       void *blob, cnr_error *err) {                            \
+        (void)err;                                                                              \
+        return prepare(as, device, node, side, blob);                                           \
+    }                                                                                           \
+    static cnr_status symbol##_plan(const cnr_device *device, const cnr_node *node,             \
+                                    cnr_space *workspace, void **state, cnr_error *err) {       \
+        return plan(as, device, node, side, workspace, state, err);                             \
+    }                                                                                           \
+    const cnr_kernel symbol = {                                                                 \
+        .size = sizeof(cnr_kernel), .version = 1, .name = kernel_name, .op = "conv",            \
+        .device = "cpu-neon", .accepts = symbol##_accepts,                                      \
+        .prepare_size = symbol##_prepare_size, .prepare = symbol##_prepare,                     \
+        .plan = symbol##_plan, .unplan = neon_free_state, .run = run, .flags = as_flags,        \
     }
-WINOGRAD(neon_conv_winograd, "conv_f32_winograd", 4);
-WINOGRAD(neon_conv_winograd_2, "conv_f32_winograd_2x2", 2);
+WINOGRAD(neon_conv_winograd, "conv_f32_winograd", 4, NEON_F32, 0);
+WINOGRAD(neon_conv_winograd_2, "conv_f32_winograd_2x2", 2, NEON_F32, 0);
+WINOGRAD(neon_conv_winograd_f16, "conv_f16_winograd", 4, NEON_F16, CNR_KERNEL_F16);
+WINOGRAD(neon_conv_winograd_2_f16, "conv_f16_winograd_2x2", 2, NEON_F16, CNR_KERNEL_F16);
+WINOGRAD(neon_conv_winograd_bf16, "conv_bf16_winograd", 4, NEON_BF16, CNR_KERNEL_BF16);
+WINOGRAD(neon_conv_winograd_2_bf16, "conv_bf16_winograd_2x2", 2, NEON_BF16, CNR_KERNEL_BF16);

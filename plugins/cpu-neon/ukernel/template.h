@@ -685,6 +685,7 @@ const neon_ukernels NEON_PASTE(neon_ukernels_, NEON_ISA) = {
     .wino_input = wino_input,
     .wino_output = wino_output,
     .wino_weights = wino_weights,
+    .wino_halves = wino_halves,
     .sgemm = sgemm,
     .sdot = {dot_f32, dot_f16, dot_bf16},
     .narrow = {NULL, narrow_f16, narrow_bf16},

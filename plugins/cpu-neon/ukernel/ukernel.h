@@ -125,6 +125,10 @@ typedef struct neon_ukernels {
     void (*wino_weights)(int64_t out_side, const float *w, int64_t step, int64_t n, float *u,
                          int64_t component);
 
+    /* The same of n input channels' halves, w[channel][9][vectors][vl], to u[component][channel][...]. */
+    void (*wino_halves)(int64_t out_side, neon_stored as, const uint16_t *w, int64_t n, int64_t vectors,
+                        float *u, int64_t component);
+
     /* c[m][n] = bias (NULL: 0), or c when `add`, + the product of a panel of A (rows m <= mr of it)
      * and one of B (n <= nr). */
     void (*sgemm)(int64_t k, const float *a, const float *b, float *c, int64_t ldc, int64_t m,

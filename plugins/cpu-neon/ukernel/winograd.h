@@ -101,3 +101,24 @@ static void wino_weights(int64_t out_side, const float *w, int64_t step, int64_t
     if (out_side == 2) wino_filters2(given, u, component);
     else wino_filters4(given, u, component);
 }
+
+INLINE void wino_widened(const int side, const neon_stored as, const uint16_t *w, int64_t n,
+                         int64_t vectors, float *u, int64_t component) {
+    const int64_t width = vectors * VL;
+    for (int64_t c = 0; c < n; c++, w += 9 * width, u += width)
+        for (int64_t v = 0; v < width; v += VL) {
+            vec given[9];
+            UNROLL(9)
+            for (int k = 0; k < 9; k++) given[k] = load_as(as, w + k * width + v);
+            if (side == 2) wino_filters2(given, u + v, component);
+            else wino_filters4(given, u + v, component);
+        }
+}
+
+static void wino_halves(int64_t out_side, neon_stored as, const uint16_t *w, int64_t n, int64_t vectors,
+                        float *u, int64_t component) {
+    if (out_side == 2 && as == NEON_F16) wino_widened(2, NEON_F16, w, n, vectors, u, component);
+    else if (out_side == 2) wino_widened(2, NEON_BF16, w, n, vectors, u, component);
+    else if (as == NEON_F16) wino_widened(4, NEON_F16, w, n, vectors, u, component);
+    else wino_widened(4, NEON_BF16, w, n, vectors, u, component);
+}
