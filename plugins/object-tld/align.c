@@ -43,7 +43,6 @@ tld_box tld_align(const tld_tracker *t, tld_box box, tld_box before) {
     const tld_view *v = &t->views[t->now];
     const tld_shelf *known = &t->nearest.positive;
     double best = likeness(v, box, known);
-    if (best < least) return box; /* there is nothing to go by */
     /* the flow's growth errs more than its motion, and boxes that shrink see ever less that would tell */
     const tld_box kept = {box.x + 0.5 * (box.w - before.w), box.y + 0.5 * (box.h - before.h), before.w, before.h};
     const double as_before = likeness(v, kept, known);
@@ -51,6 +50,7 @@ tld_box tld_align(const tld_tracker *t, tld_box box, tld_box before) {
         best = as_before;
         box = kept;
     }
+    if (best < least) return box; /* there is nothing to go by */
     for (int32_t i = 0; i < WAYS; i++) box = climb(v, box, ways[i], known, t->o.align, &best);
     return box;
 }

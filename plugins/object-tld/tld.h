@@ -239,12 +239,11 @@ cnr_status tld_track(tld_tracker *t, const cnr_tensor *picture, cnr_error *err);
 cnr_status tld_prepare(tld_tracker *t, const cnr_tensor *picture, cnr_error *err);
 cnr_status tld_finish(tld_tracker *t, const float *votes, cnr_error *err);
 void tld_tracker_free(tld_tracker *t);
+cnr_status tld_make_room(tld_tracker *t, cnr_error *err);
 
 /* ---- align.c ---- */
 /* `before`: the box in the frame before, whose sides it may keep. */
 tld_box tld_align(const tld_tracker *t, tld_box box, tld_box before);
-
-cnr_status tld_make_room(tld_tracker *t, cnr_error *err);
 
 /* ---- save.c ---- */
 cnr_status tld_save(const tld_tracker *t, uint8_t **data, size_t *bytes, cnr_error *err);
