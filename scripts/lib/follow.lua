@@ -28,6 +28,8 @@ function M.each(source, choice, fn)
   return failed
 end
 
+local remembered = 1000 -- frames' times; a camera may run for weeks
+
 local Run = {}
 Run.__index = Run
 
@@ -37,7 +39,7 @@ Run.__index = Run
 ---@param learnt boolean? it has a model, which is kept
 ---@param by table? that tracks for it (lib.cascade)
 function M.start(tracker, box, learnt, by)
-  return setmetatable({ tracker = tracker, first = box, learnt = learnt, absent = 0, times = {}, by = by or tracker }, Run)
+  return setmetatable({ tracker = tracker, first = box, learnt = learnt, absent = 0, times = {}, timed = 0, by = by or tracker }, Run)
 end
 
 ---One frame; picture nil: it is broken. Gives { box = { x, y, w, h } or nil, confidence =, ms =, error = }.
@@ -50,7 +52,8 @@ function Run:frame(picture, why)
   else
     box, confidence = self.by:track(picture)
     ms = self.tracker:times()[7]
-    self.times[#self.times + 1] = ms
+    self.times[self.timed % remembered + 1] = ms
+    self.timed = self.timed + 1
   end
   if confidence < 0 then
     self.absent = self.absent + 1
@@ -59,7 +62,7 @@ function Run:frame(picture, why)
   return { box = { box[1], box[2], box[3], box[4] }, confidence = confidence, ms = ms }
 end
 
----The median of a frame's milliseconds.
+---The median of a frame's milliseconds, of the newest thousand.
 function Run:milliseconds()
   local list = table.move(self.times, 1, #self.times, 1, {})
   table.sort(list)
