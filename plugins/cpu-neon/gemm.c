@@ -77,7 +77,7 @@ neon_grid neon_grid_of(int64_t m, int64_t n, int64_t copies, int packed, int32_t
     const int64_t mr = neon_uk->mr, fewest = cnr_max(1, cnr_div_up(n, NEON_NC));
     neon_grid best = {0};
     int64_t least = INT64_MAX;
-    for (int64_t columns = fewest, tasks = 0; columns == fewest || tasks < 2 * threads; columns++) {
+    for (int64_t columns = fewest, tasks = 0; columns == fewest || tasks < 4 * threads; columns++) {
         tasks = columns * copies;
         for (int64_t rows = 1; rows == 1 || tasks * rows <= 2 * threads; rows++) {
             for (int fine = 0; fine <= !packed; fine++) {

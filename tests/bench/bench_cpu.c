@@ -1,4 +1,5 @@
-/* Times kernels of cpu-neon: matrix products (beside OpenBLAS where it is installed) and layers.
+/* Times kernels of cpu-neon: matrix products and a dense layer's (beside OpenBLAS where it is installed), and
+ * layers.
  *
  *     bench_cpu [threads [part of a row's name [fp16 or bf16]]]
  *
@@ -96,8 +97,12 @@ static cnr_node *node_of(const char *name, const char *attrs, int32_t n,
 typedef void (*sgemm_fn)(int, int, int, int, int, int, float, const float *, int, const float *,
                          int, float, float *, int);
 
+typedef void (*sgemv_fn)(int, int, int, int, float, const float *, int, const float *, int, float,
+                         float *, int);
+
 typedef struct blas_call {
     sgemm_fn sgemm;
+    sgemv_fn sgemv;
     int m, n, k;
     const float *a, *b;
     float *c;
@@ -108,22 +113,34 @@ static void run_blas(void *arg) {
     p->sgemm(101, 111, 111, p->m, p->n, p->k, 1.0f, p->a, p->k, p->b, p->n, 0.0f, p->c, p->n);
 }
 
-static sgemm_fn open_blas(int threads) {
-    void *library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
-    sgemm_fn sgemm = NULL;
-    void (*set)(int) = NULL;
-    if (!library) return NULL;
-    *(void **)&sgemm = dlsym(library, "cblas_sgemm");
-    *(void **)&set = dlsym(library, "openblas_set_num_threads");
-    if (set) set(threads);
-    return sgemm;
+/* Rows of b, as a dense layer has them. */
+static void run_gemv(void *arg) {
+    const blas_call *p = arg;
+    p->sgemv(101, 111, p->n, p->k, 1.0f, p->b, p->k, p->a, 1, 0.0f, p->c, 1);
 }
 
-static void products(int threads, const char *only) {
+/* $OPENBLAS, or the system's. */
+static blas_call open_blas(int threads) {
+    const char *path = getenv("OPENBLAS");
+    void *library = dlopen(path ? path : "libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
+    blas_call call = {0};
+    void (*set)(int) = NULL;
+    if (!library) return call;
+    *(void **)&call.sgemm = dlsym(library, "cblas_sgemm");
+    *(void **)&call.sgemv = dlsym(library, "cblas_sgemv");
+    *(void **)&set = dlsym(library, "openblas_set_num_threads");
+    if (set) set(threads);
+    return call;
+}
+
+static void print_blas(double ours, double theirs, double flops) {
+    printf("   OpenBLAS %7.1f, of which %3.0f%%", flops / theirs * 1e-9, 100 * theirs / ours);
+}
+
+static void products(const blas_call *blas, const char *only) {
     static const int sizes[][3] = {{1024, 1024, 1024}, {256, 729, 2400}, {384, 169, 2304},
                                    {512, 512, 1024},   {64, 3136, 576},  {512, 49, 4608},
                                    {2048, 2048, 2048}};
-    const sgemm_fn sgemm = open_blas(threads);
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         const int m = sizes[i][0], n = sizes[i][1], k = sizes[i][2];
         char a_dims[32], b_dims[32], name[64];
@@ -137,12 +154,8 @@ static void products(int threads, const char *only) {
         if (!node || !make_ready(&r, node)) continue;
         const double flops = 2.0 * m * n * k, ours = least(run_ready, &r);
         printf("%-28s %9.3f ms %7.1f GFLOP/s", name, ours * 1e3, flops / ours * 1e-9);
-        if (sgemm) {
-            blas_call call = {sgemm, m, n, k, in[0]->data, in[1]->data, r.out.data};
-            const double theirs = least(run_blas, &call);
-            printf("   OpenBLAS %7.1f, of which %3.0f%%", flops / theirs * 1e-9,
-                   100 * theirs / ours);
-        }
+        blas_call call = {blas->sgemm, NULL, m, n, k, in[0]->data, in[1]->data, r.out.data};
+        if (blas->sgemm) print_blas(ours, least(run_blas, &call), flops);
         printf("\n");
     }
 }
@@ -204,7 +217,7 @@ static cnr_node *layer_node(const layer *l) {
     return node_of(l->op, l->attrs, w ? 3 : 2, in);
 }
 
-static void all_layers(const char *only) {
+static void all_layers(const blas_call *blas, const char *only) {
     for (size_t i = 0; i < sizeof layers / sizeof layers[0]; i++) {
         ready r = {0};
         cnr_cost cost = {0};
@@ -216,8 +229,13 @@ static void all_layers(const char *only) {
         }
         if (node->desc->cost) node->desc->cost(node, &cost);
         const double t = least(run_ready, &r);
-        printf("%-28s %9.3f ms %7.1f GFLOP/s   %s\n", layers[i].name, t * 1e3,
-               (2.0 * (double)cost.macs + (double)cost.flops) / t * 1e-9, r.kernel->name);
+        const double flops = 2.0 * (double)cost.macs + (double)cost.flops;
+        printf("%-28s %9.3f ms %7.1f GFLOP/s   %s", layers[i].name, t * 1e3, flops / t * 1e-9, r.kernel->name);
+        const cnr_tensor *x = node->inputs[0], *w = node->inputs[node->n_inputs - 1];
+        blas_call call = {NULL, blas->sgemv, 1, (int)w->dim[0], (int)x->dim[1], x->data, w->data, r.out.data};
+        if (blas->sgemv && strcmp(layers[i].op, "dense") == 0 && x->dim[0] == 1)
+            print_blas(t, least(run_gemv, &call), flops);
+        printf("\n");
     }
 }
 
@@ -235,8 +253,9 @@ int main(int argc, char **argv) {
     neon_state.cls->open(&device, &options, &err);
     neon_state.cls->stream_open(&device, &stream, &err);
     printf("%s, %d threads\n", neon_state.isa, threads);
-    products(threads, only);
-    all_layers(only);
+    const blas_call blas = open_blas(threads);
+    products(&blas, only);
+    all_layers(&blas, only);
     neon_state.cls->close(&device);
     return 0;
 }

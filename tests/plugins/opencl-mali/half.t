@@ -26,6 +26,8 @@ unlike $text, qr/_f16_/, 'with weights as they are';
 is $code, 0, 'and with halves' or diag $text;
 my $halves = () = $text =~ /(?:conv|dense)_f16_/g;
 cmp_ok $halves, '>=', 4, 'by kernels that store them: all convolutions and dense layers' or diag $text;
+($code, $text) = told('show', @net, '--weights-type', 'bf16');
+like $text, qr/no kernel there stores weights of this net as bf16: they stay as they are/, 'bf16 in vain, and that is told';
 ($code, $text) = told('show', @net, '--weights-type', 'fp8');
 isnt $code, 0, 'another type is none';
 like $text, qr/"fp8": want f32, fp16 or bf16/, 'and what would be is told';
