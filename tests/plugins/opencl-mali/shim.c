@@ -9,6 +9,11 @@
  *     SHIM_BUILD_MS=N       a program takes so much longer to build
  *     SHIM_CALLS=file       where to say at the end how often each was called, "NAME COUNT" a line; and of
  *                           builds_at_once the most
+ *     SHIM_ALONE=1          one program is built at a time
+ *     SHIM_LIBRARY=file     the library to pass calls on to
+ *     SHIM_SOURCES=folder   programs as they are built: PROGRAM.cl, and their options as PROGRAM.options
+ *     SHIM_LAUNCHES=file    a line a launch: kernel, PROGRAM, work-items and those of a group (three
+ *                           directions each), bytes of local and private memory
  */
 #define _GNU_SOURCE
 #define CL_TARGET_OPENCL_VERSION 120
@@ -16,6 +21,7 @@
 #include <CL/cl.h>
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,7 +70,8 @@ static void say_calls(void) {
 static void *real(const char *name) {
     static void *library;
     if (!library) {
-        library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
+        const char *chosen = getenv("SHIM_LIBRARY");
+        library = dlopen(chosen ? chosen : "libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
         atexit(say_calls);
     }
     void *f = library ? dlsym(library, name) : NULL;
@@ -117,6 +124,47 @@ static int hangs(int at, const word *words) {
     return hung && (at == AT_clGetEventInfo || at == AT_clEnqueueNDRangeKernel);
 }
 
+#define REAL(name) ((__typeof__(&name))real(#name))
+
+static void say_launch(const word *words) {
+    static FILE *out;
+    const cl_kernel kernel = (cl_kernel)words[1];
+    const size_t *items = (const size_t *)words[4], *group = (const size_t *)words[5];
+    char name[256] = "";
+    cl_program program = NULL;
+    cl_ulong local = 0, own = 0;
+    if (!getenv("SHIM_LAUNCHES") || (!out && !(out = fopen(getenv("SHIM_LAUNCHES"), "w")))) return;
+    REAL(clGetKernelInfo)(kernel, CL_KERNEL_FUNCTION_NAME, sizeof name, name, NULL);
+    REAL(clGetKernelInfo)(kernel, CL_KERNEL_PROGRAM, sizeof program, &program, NULL);
+    REAL(clGetKernelWorkGroupInfo)(kernel, NULL, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local, &local, NULL);
+    REAL(clGetKernelWorkGroupInfo)(kernel, NULL, CL_KERNEL_PRIVATE_MEM_SIZE, sizeof own, &own, NULL);
+    fprintf(out, "%s %p", name, (void *)program);
+    for (int i = 0; i < 3; i++) fprintf(out, " %zu", i < words[2] ? items[i] : 1);
+    for (int i = 0; i < 3; i++) fprintf(out, " %zu", i < words[2] ? group[i] : 1);
+    fprintf(out, " %llu %llu\n", (unsigned long long)local, (unsigned long long)own);
+    fflush(out);
+}
+
+static void keep(const char *folder, cl_program program, const char *kind, const char *text) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%p.%s", folder, (void *)program, kind);
+    FILE *out = fopen(path, "w");
+    if (out) fputs(text, out);
+    if (out) fclose(out);
+}
+
+static void keep_source(cl_program program, const char *options) {
+    const char *folder = getenv("SHIM_SOURCES");
+    size_t n = 0;
+    if (!folder || REAL(clGetProgramInfo)(program, CL_PROGRAM_SOURCE, 0, NULL, &n) != CL_SUCCESS) return;
+    char *text = calloc(n + 1, 1);
+    if (text && REAL(clGetProgramInfo)(program, CL_PROGRAM_SOURCE, n, text, NULL) == CL_SUCCESS) {
+        keep(folder, program, "cl", text);
+        keep(folder, program, "options", options ? options : "");
+    }
+    free(text);
+}
+
 /* The library's names are the real ones; the header's prototypes stand in the way of defining them. */
 #define X(name, at)                                                                                  \
     word shim_##name(word a, word b, word c, word d, word e, word f, word g, word h, word i, word j, \
@@ -136,6 +184,7 @@ EACH(X) EACH_NEW(X)
         }                                                                                            \
         if (!to) to = (__typeof__(to))real(#name);                                                   \
         if (!code && hangs(AT_##name, words)) return 0;                                              \
+        if (AT_##name == AT_clEnqueueNDRangeKernel) say_launch(words);                               \
         return code ? failed(code, at, words) : to(a, b, c, d, e, f, g, h, i, j, k);                 \
     }
 #define X(name, at) PASS(name, at, 0)
@@ -176,14 +225,18 @@ cl_int clGetDeviceInfo(cl_device_id id, cl_device_info what, size_t room, void *
 cl_int clBuildProgram(cl_program program, cl_uint n, const cl_device_id *ids, const char *options,
                       void(CL_CALLBACK *done)(cl_program, void *), void *data) {
     static __typeof__(&clBuildProgram) to;
+    static pthread_mutex_t alone = PTHREAD_MUTEX_INITIALIZER;
     const int code = fails(AT_clBuildProgram);
     if (code) return code;
     if (old() && options && strstr(options, "-cl-std=CL1.2")) return CL_INVALID_BUILD_OPTIONS;
     if (!to) to = (__typeof__(to))real("clBuildProgram");
+    keep_source(program, options);
     const int now = __atomic_add_fetch(&builds, 1, __ATOMIC_RELAXED);
     if (now > builds_at_once) builds_at_once = now;
     if (getenv("SHIM_BUILD_MS")) usleep(1000 * (useconds_t)atoi(getenv("SHIM_BUILD_MS")));
+    if (getenv("SHIM_ALONE")) pthread_mutex_lock(&alone);
     const cl_int built = to(program, n, ids, options, done, data);
+    if (getenv("SHIM_ALONE")) pthread_mutex_unlock(&alone);
     __atomic_sub_fetch(&builds, 1, __ATOMIC_RELAXED);
     return built;
 }
