@@ -124,14 +124,15 @@ bool cnri_only_shares(const cnri_planner *p, const cnr_node *node) {
 }
 
 /* Kernels that could be chosen, but for those that did not end: they are on record though nothing is timed. */
-static int32_t list_kernels(const cnri_tuning *t, const char *key, const cnr_op *op, const cnr_device *d,
+static int32_t list_kernels(const cnri_planner *p, const char *key, const cnr_op *op, const cnr_device *d,
                             const char **names) {
+    const cnri_question q = {.stores = p->options->stores};
     const cnr_kernel *const *all = NULL;
     const int32_t n = cnri_kernels_for(op, &all);
     int32_t count = 0;
     for (int32_t i = 0; i < n; i++)
         if (cnri_kernel_drives(all[i], d) && !cnri_kernel_only_forced(all[i]) &&
-            !cnri_tuning_find(t, key, all[i]->name))
+            cnri_kernel_stores_so(&q, all[i]) && !cnri_tuning_find(p->options->tuning, key, all[i]->name))
             names[count++] = all[i]->name;
     return count;
 }
@@ -167,7 +168,7 @@ static cnr_status measure(cnri_planner *p, const cnri_chain *chain, int32_t devi
     cnr_status status = names ? CNR_OK : cnri_no_memory(err);
     bool any = false;
     if (segment)
-        status = time_all(t, segment, d->name, key, names, list_kernels(t, key, node->desc, d, names),
+        status = time_all(t, segment, d->name, key, names, list_kernels(p, key, node->desc, d, names),
                           &any, err);
     if (segment && !status && !any && cnri_is_host(d) && CNRI_HAS(node->desc, reference) &&
         !cnri_only_shares(p, node))

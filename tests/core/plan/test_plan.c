@@ -160,6 +160,25 @@ static int32_t steps_by(const cnr_plan *plan, const char *kernel) {
     return n;
 }
 
+static void stored_as_asked(void) {
+    static const uint32_t stores[] = {0, CNR_KERNEL_BF16, CNR_KERNEL_F16};
+    static const char *const all[] = {"f_blur=near_blur", NULL};
+    cnr_graph *g = chain_net();
+    cnr_plan *plan;
+    cnri_plan_options o = {.device = "near"};
+    for (int i = 0; i < 3; i++) {
+        o.stores = stores[i];
+        lab_check(g, &o, &plan, "weights as they are, or as halves");
+        is_int(steps_by(plan, "near_blur_half"), i == 2 ? 2 : 0, "the kernel that stores fp16 has the least score");
+        cnri_plan_free(plan);
+    }
+    o.kernels = all;
+    lab_check(g, &o, &plan, "another is forced");
+    is_int(steps_by(plan, "near_blur_half"), 0, "and goes before it");
+    cnri_plan_free(plan);
+    cnri_graph_free(g);
+}
+
 static void forced_kernels(void) {
     cnr_graph *g = chain_net();
     cnr_plan *plan;
@@ -380,6 +399,7 @@ int main(int argc, char **argv) {
     aliases();
     devices();
     splits();
+    stored_as_asked();
     forced_kernels();
     dynamic();
     int32_t good = 0, bad = 0;

@@ -70,6 +70,13 @@ static cnr_status near_accepts(const cnr_device *device, const cnr_node *node, c
     return node->n_inputs > 4 ? CNR_E_LIMIT : CNR_OK;
 }
 
+/* As if it stored halves: it wins where that is asked for, and by its score nowhere. */
+static cnr_status half_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
+    const cnr_status status = near_accepts(device, node, out);
+    out->score = 1;
+    return status;
+}
+
 /* A baseline: it would win by its score, if it were not for those who ask for it alone. */
 static cnr_status base_accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
     (void)device;
@@ -225,6 +232,9 @@ const cnr_kernel fake_kernels[] = {
     {KERNEL("near_blur_block", "f_blur", "near"), .accepts = block_accepts,
      .prepare_size = near_size, .prepare = near_prepare, .plan = near_plan, .unplan = unplan,
      .run = near_blur},
+    {KERNEL("near_blur_half", "f_blur", "near"), .accepts = half_accepts, .prepare_size = near_size,
+     .prepare = near_prepare, .plan = near_plan, .unplan = unplan, .run = near_blur,
+     .flags = CNR_KERNEL_F16},
     {KERNEL("near_blur_base", "f_blur", "near"), .accepts = base_accepts, .run = base_run,
      .flags = CNR_KERNEL_FORCED},
     {KERNEL("far_blur", "f_blur", "far"), .accepts = far_accepts, .run = far_blur},
