@@ -21,6 +21,7 @@ plan skip_all => "no C compiler, or no CL/cl.h: $warnings" if $?;
 delete @ENV{grep { /^(SHIM_|CNNRUN_OPENCL|CNNRUN_KERNEL_DIR|OCLGRIND_)/ } keys %ENV};
 $ENV{CNNRUN_OPENCL} = "$dir/shim.so";
 $ENV{SHIM_LIBRARY} = 'liboclgrind-rt.so'; # oclgrind says where it is
+$ENV{CNNRUN_OPENCL_HALF} = 'emulated'; # it has none
 $ENV{SHIM_ALONE} = 1; # its compiler does not survive two programs at once
 
 # What the program says, and what Oclgrind does, which is all that it writes there. Its race detector loses
@@ -53,12 +54,12 @@ my %few = (elementwise_f32 => [qw(add relu prelu)], move_f32 => [qw(transpose sl
 my (undef, $list) = told('pocl', 0, 'plugins', '--json');
 my @all = do { my %seen; grep { !$seen{$_}++ } $list =~ /"((?:mali|adreno)_\w+)"/g };
 for my $kernel (grep { /^mali_/ } @all) {
-    clean("$kernel $_", 'pocl', 0, '--kernel', $kernel, $_ ? ('--op', $_) : ())
+    clean($_ ? "$kernel, $_" : $kernel, 'pocl', 0, '--kernel', $kernel, $_ ? ('--op', $_) : ())
         for @{$few{$kernel =~ s/^mali_//r} // ['']};
 }
 clean("mali_conv_f32_$_, a Mali's numbers", 'mali', 0, '--kernel', "mali_conv_f32_$_")
     for qw(panel0 panel1 panel2 winograd2 winograd4);
-my $tiles = $ENV{CNNRUN_CHECK_CASES} ? qr/tile\d/ : qr/f32_tile[0245]|f16_tile0/;
+my $tiles = $ENV{CNNRUN_CHECK_CASES} ? qr/tile\d/ : qr/f32_tile[0245]|(?:f16|half)_tile0/;
 my @own = grep { /^adreno_.*(?:$tiles|_gemv|_softmax_f32|_global_average_pool_f32)$/ } @all;
 clean($_, 'nvidia', 0, '--kernel', $_) for @own;
 cmp_ok scalar @own, '>=', 10, 'opencl-adreno has kernels of its own';
