@@ -58,6 +58,18 @@ typedef vec term;
 #define FULL(n) 0
 #endif
 
+/* A GPU's work-item has 64 registers: not an address for each of many taps. */
+#if VW == 4 && (KH * KW > 9 || SH * SW > 1)
+#define ROWS_OF_TAPS _Pragma("unroll 1")
+#else
+#define ROWS_OF_TAPS _Pragma("unroll")
+#endif
+#if VW == 4 && KH * KW > 9
+#define TAPS_OF_ROW _Pragma("unroll 1")
+#else
+#define TAPS_OF_ROW _Pragma("unroll")
+#endif
+
 /* A product of matrices has what is added by steps, in place of a number for each channel. */
 #ifdef PRODUCT
 #define PRODUCT_PARAMETERS , __global const float *c, int8 range, float beta
@@ -137,9 +149,9 @@ __kernel void conv_panel(__global const float *x, int x_at, __global const store
         float near[TAPS];
         for (int k = 0; k < TAPS; k += 16) vstore16(vload_half16(0, w + k), 0, near + k);
 #endif
-#pragma unroll
+        ROWS_OF_TAPS
         for (int kh = 0; kh < KH; kh++)
-#pragma unroll
+            TAPS_OF_ROW
             for (int kw = 0; kw < KW; kw++) {
                 const int phase = kh * DH % SH * PW + kw * DW % SW;
                 __global const float *at =

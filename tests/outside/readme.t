@@ -68,7 +68,7 @@ my @skipped = (
     [qr/^cnnrun kernelcheck$/, 'tests/kernelcheck runs it, at counts that fit'],
     [qr{tests/peers/venv|from mxnet|python3 tests/bench/}, 'wants Python packages of other frameworks'],
     [qr/film\.mp4|walk\.mp4|video0/, 'wants a video or a camera; other tests have them made'],
-    [qr{bench/(?:track|optimum)\.lua|bench/opencl\.sh}, 'takes minutes'],
+    [qr{bench/(?:track|optimum)\.lua|bench/opencl(?:\.sh|_counts)}, 'takes minutes'],
     [qr/--data mnist:DIR,shift|small\.cnr -o smaller/, 'trains for minutes, or reads what that wrote'],
     [qr/resnet-18\.t7|nn4\.|candy|resnet50|frozen_inference_graph|Data_AlexNet/, 'that model is not among the shared data'],
 );
