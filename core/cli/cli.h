@@ -134,7 +134,7 @@ typedef struct cnri_common {
     bool deterministic, no_verify, trust, letterbox;
     uint64_t memory, memory_limit, cache_limit;
     const char *governor;
-    const char *cache, *clock, *sysfs_root, *meter_address, *board;
+    const char *cache, *clock, *sysfs_root, *meter_address, *board, *cpu_isa;
     const char *preset, *resize, *crop, *mean, *std, *scale;
     int32_t channels; /* 0: as the net says */
 } cnri_common;

@@ -83,6 +83,7 @@ static void take_words(const cnri_call *call, const prune *p, const char *folder
     add_text(w, "--arithmetic", c->arithmetic);
     add_text(w, "--device", c->device);
     add_text(w, "--devices", c->devices);
+    add_text(w, "--fallback", c->fallback);
     add_words(w, "--kernel", &c->kernels);
     add_text(w, "--policy", c->policy);
     add_words(w, "--policy-option", &c->policy_options);

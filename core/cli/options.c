@@ -14,6 +14,8 @@ static const cnri_option general_options[] = {
     ROW(sysfs_root, "--sysfs-root", "DIR", "where meters and knobs look for /sys and the like (/)"),
     ROW(meter_address, "--meter-address", "WHERE",
         "of a meter that is no file there: /dev/ttyUSB0, i2c:1:0x40"),
+    ROW(cpu_isa, "--cpu-isa", "NAME",
+        "which instruction set the CPU's kernels are of: avx512, avx2, generic ... (the widest)"),
     ROW(board, "--board", "NAME[,K=V...]",
         "a file that describes the machine, which is simulated if it is another")};
 

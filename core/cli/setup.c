@@ -25,7 +25,8 @@ cnr_status cnri_call_open(cnri_call *call, cnr_error *err) {
         .size = sizeof options, .threads = (int32_t)c->threads, .log = print_log,
         .plugin_dirs = c->plugin_dirs.at, .log_level = log_level(c),
         .trust_scripts = c->trust, .clock = c->clock, .sysfs_root = c->sysfs_root,
-        .meter_address = c->meter_address, .board = c->board, .cache = cnri_call_cache(call)};
+        .meter_address = c->meter_address, .board = c->board, .cache = cnri_call_cache(call),
+        .cpu_isa = c->cpu_isa};
     const cnr_status status = call->rt ? CNR_OK : cnr_open(&call->rt, &options, err);
     return status || call->governing ? status : cnri_call_govern(call, err);
 }
@@ -41,7 +42,7 @@ bool cnri_call_reopen(const cnri_call *was, const cnri_call *now) {
     cnr_runtime *rt = was->rt;
     if (!same_words(&a->plugin_dirs, &b->plugin_dirs) || a->trust != b->trust ||
         a->board != b->board || a->clock != b->clock || a->sysfs_root != b->sysfs_root ||
-        a->meter_address != b->meter_address)
+        a->meter_address != b->meter_address || a->cpu_isa != b->cpu_isa)
         return true;
     if (a->cache != b->cache || rt->devices.n > 0) /* the texts are argv's: the same or not given */
         return a->cache != b->cache || a->threads != b->threads;

@@ -115,6 +115,7 @@ cnr_status cnri_graph_clone(const cnr_graph *g, cnr_graph **out, cnr_error *err)
     const cnr_status status = cnri_graph_sound(g, NULL, 0, err);
     if (status) return status;
     cnr_graph *to = cnri_graph_copy(g);
+    if (to) to->backing = NULL; /* nothing of it is the file's, which may go first */
     if (to && own_values(to) && own_attributes(to)) *out = to;
     else cnri_graph_free(to);
     return *out ? CNR_OK : cnri_fail(err, CNR_E_MEMORY, g->name, "out of memory");

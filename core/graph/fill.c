@@ -34,6 +34,8 @@ cnr_status cnri_graph_fill(cnr_graph *g, cnr_value value, const cnr_tensor *data
     v->type->flags |= CNR_TENSOR_CONST;
     v->borrowed = v->unfilled = false;
     v->seal = NULL;
+    cnri_late_free(v->late); /* it follows from nothing any more */
+    v->late = NULL;
     return CNR_OK;
 }
 

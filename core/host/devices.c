@@ -241,6 +241,8 @@ static cnr_status best(cnri_devices *set, bool host, cnri_device **out, cnr_erro
         if (i == set->n) break;
         cnri_device *d = set->at[i++];
         if (open_device(set, d, &why)) {
+            if (why.code == CNR_E_ARG) /* asked for what it can't be */
+                return cnri_fail(err, why.code, why.where, "%s", why.text);
             cnri_log(CNR_LOG_WARN, "cnnrun", "%s left out: %s", d->name, why.text);
         } else if (!host || has_host_memory(d)) {
             *out = d;

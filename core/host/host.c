@@ -1,5 +1,6 @@
 /* The host table: all that a plugin may call. */
 #include "core/host/internal.h"
+#include <stdlib.h>
 #include <sys/stat.h>
 
 static cnr_status add(struct cnr_registrar *registrar, int32_t kind, const void *descriptor) {
@@ -50,6 +51,17 @@ static cnr_status output_write(cnr_output *output, const void *data, uint64_t by
     if (missing) return missing;
     if (!data && bytes) return cnri_given(err, "data", data, NULL);
     return cnri_write(&output->writer, data, bytes, err);
+}
+
+/* Plugins are the process's, and so is this. */
+static char isa[32];
+
+void cnri_host_cpu_isa(const char *name) {
+    if (name) snprintf(isa, sizeof isa, "%s", name);
+}
+
+static const char *cpu_isa(void) {
+    return *isa ? isa : getenv("CNNRUN_CPU_ISA");
 }
 
 static cnr_status output_seek(cnr_output *output, uint64_t offset, cnr_error *err) {
@@ -166,6 +178,7 @@ cnr_host cnri_host = {
     .board_number = cnri_board_number,
     .board_text = cnri_board_text,
     .output_seek = output_seek,
+    .cpu_isa = cpu_isa,
 };
 
 cnr_host *cnri_host_mutable(void) {

@@ -35,6 +35,7 @@ void cnri_plugins_finish(void); /* calls fini of each; at exit */
  * before plugins load; constant from then on. */
 extern cnr_host cnri_host;
 cnr_host *cnri_host_mutable(void);
+void cnri_host_cpu_isa(const char *name); /* what cpu_isa says from now on; NULL: as before */
 
 /* ---- registry.c: descriptors by kind; each list in order of registration ---- */
 int32_t cnri_count(int32_t kind);

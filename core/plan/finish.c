@@ -62,6 +62,9 @@ cnr_status cnri_plan_views(cnri_planner *p, cnr_error *err) {
         cnri_step *s = &plan->steps.at[i];
         if (s->kind != CNRI_STEP_KERNEL) continue;
         cnr_status status = view_step(p, s, err);
+        for (int32_t k = 0; k < s->n_in; k++) /* what it reads as it is, it may look at now */
+            if (s->in[k] >= 0 && !(k < 32 && s->prepared >> k & 1))
+                cnri_late_keep(plan->graph, plan->homes.at[s->in[k]].value);
         if (!status) status = plan_kernel(p, s, err);
         if (status) return status;
     }

@@ -293,6 +293,7 @@ typedef struct cnr_plan {
     CNRI_VEC(cnri_placement) placed; /* by the policy; `node` is none's */
     int32_t *placed_as;              /* by node: of those, -1 none; NULL: it placed nothing */
     bool policy_failed;              /* so this is the default plan; the table says why */
+    bool own_weights;  /* it was given some that the model does not have: no other plan stands in for it */
     char *origin;      /* "hit", "miss: ..." or "stale: ..."; NULL: no cache was asked */
 } cnr_plan;
 

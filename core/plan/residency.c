@@ -86,6 +86,7 @@ static cnr_status make_late(cnr_plan *plan, const cnr_device *device, cnr_value 
     cnr_stream stream = {.size = sizeof stream, .device = device};
     cnr_status status = cnri_value_sound(&plan->graph->values.at[value->late->from], err);
     if (status) return status;
+    if (r->late == v) return CNR_OK; /* the same one again */
     if (r->late >= 0) { /* a second one of the same node */
         cnri_late_keep(plan->graph, v);
         return CNR_OK;

@@ -15,7 +15,8 @@ bool cnri_session_elsewhere(const cnr_plan *plan, cnr_status status, const cnr_e
     const cnr_graph *g = plan->graph;
     cnr_error unused = CNR_ERROR_INIT;
     *out = NULL;
-    if (!plan->n_devices || !cnri_fall_back(cnri_plan_model(plan), plan->devices[0]->name, status, why))
+    if (plan->own_weights || !plan->n_devices ||
+        !cnri_fall_back(cnri_plan_model(plan), plan->devices[0]->name, cnri_plan_version(plan), status, why))
         return false;
     const cnr_tensor **types = cnri_alloc(((size_t)g->inputs.n + 1) * sizeof *types);
     if (!types) return false;

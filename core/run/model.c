@@ -100,7 +100,8 @@ static bool options_after(const cnri_plan_options *o, cnri_plan_options *copy) {
     return good;
 }
 
-bool cnri_fall_back(cnr_model *m, const char *device, cnr_status status, const cnr_error *why) {
+bool cnri_fall_back(cnr_model *m, const char *device, uint64_t version, cnr_status status,
+                    const cnr_error *why) {
     const bool fails = status == CNR_E_DEVICE || status == CNR_E_MEMORY || status == CNR_E_LIMIT ||
                        status == CNR_E_NOT_FOUND;
     cnri_plan_options copy;
@@ -108,7 +109,7 @@ bool cnri_fall_back(cnr_model *m, const char *device, cnr_status status, const c
     if (!m || !fails) return false;
     pthread_mutex_lock(m->rt->lock);
     const cnri_plan_options *o = &m->plan_options;
-    const bool gone = o->fell && (!device || strcmp(device, o->device) != 0); /* another was first */
+    const bool gone = o->fell && version != cnri_plans_version(m); /* another was first */
     const bool falls = !gone && !o->training && o->fallback && *o->fallback && options_after(o, &copy);
     if (falls) snprintf(to, sizeof to, "%s", copy.device);
     if (falls) take_over(m, &copy);
@@ -412,17 +413,40 @@ uint64_t cnr_plan_weight_bytes(const cnr_plan *plan) {
     return plan ? plan->weight_bytes : 0;
 }
 
+/* Nothing reads it as it is, but what a rewrite made of it. */
+static bool is_folded(const cnr_graph *g, cnr_value v) {
+    for (cnr_value i = 0; i < g->values.n; i++)
+        if (g->values.at[i].late && g->values.at[i].late->from == v) return true;
+    return g->values.at[v].uses == 0;
+}
+
+/* Sessions of the plan are another device's by now, or soon. */
+static bool left_behind(const cnr_plan *plan) {
+    cnr_model *m = cnri_plan_model(plan);
+    if (!m) return false;
+    pthread_mutex_lock(m->rt->lock);
+    const bool left = m->plan_options.fell && cnri_plan_version(plan) != cnri_plans_version(m);
+    pthread_mutex_unlock(m->rt->lock);
+    return left;
+}
+
 cnr_status cnr_plan_set_weight(cnr_plan *plan, const char *name, const cnr_tensor *value,
                                cnr_error *err) {
     cnr_status status = cnri_given(err, "plan", plan, "name", name, "value", value, NULL);
     if (!status) status = cnri_tensor_check(value, name, err);
+    if (!status && left_behind(plan))
+        status = cnri_fail(err, CNR_E_STATE, name, "the net goes on on another device: ask for a plan anew");
     if (status) return status;
     const cnr_value v = cnri_graph_find(plan->graph, name);
-    if (v < 0 || plan->graph->values.at[v].producer >= 0 || plan->graph->values.at[v].is_input)
+    if (v < 0 || plan->graph->values.at[v].producer >= 0 || plan->graph->values.at[v].is_input ||
+        is_folded(plan->graph, v))
         return cnri_fail(
             err, CNR_E_NOT_FOUND, name,
             "is no weight of this plan (a rewrite may have folded it: see no_rewrite)");
+    if (value->encoding != plan->graph->values.at[v].type->encoding) /* kernels were chosen for that */
+        return cnri_fail(err, CNR_E_SHAPE, name, "is encoded otherwise than the weight of this plan");
     status = cnri_graph_fill(plan->graph, v, value, err);
+    plan->own_weights = plan->own_weights || !status;
     return status ? status : cnri_residency_renew(plan, v, err);
 }
 

@@ -13,6 +13,7 @@ typedef struct cnri_kept_plan {
     int32_t refs;            /* who has it; the cache is one of them */
     bool cached;             /* found by shapes */
     uint64_t used;           /* when it was last wanted */
+    uint64_t version;        /* of the options that it is made by */
 } kept_plan;
 
 struct cnri_plans {
@@ -96,7 +97,7 @@ static kept_plan *begin(cnr_model *m, const cnr_tensor *types) {
         return NULL;
     }
     *k = (kept_plan){.model = m, .types = types, .refs = 1, .cached = true,
-                     .used = ++m->plans->clock};
+                     .used = ++m->plans->clock, .version = m->plans->version};
     return *slot = k;
 }
 
@@ -221,9 +222,10 @@ static cnr_status find_or_fall_back(cnr_model *m, const cnr_tensor *types, int32
         lock(m);
         char *device = m->plan_options.fallback || m->plan_options.fell
                            ? cnri_strdup(m->plan_options.device ? m->plan_options.device : "") : NULL;
+        const uint64_t version = m->plans->version;
         unlock(m);
         const cnr_status status = find_or_make(m, types, n, out, device ? &why : err);
-        const bool again = status && device && cnri_fall_back(m, device, status, &why);
+        const bool again = status && device && cnri_fall_back(m, device, version, status, &why);
         if (status && device && !again && err) cnri_fail(err, status, why.where, "%s", why.text);
         cnri_free(device);
         if (!again) return status;
@@ -249,6 +251,12 @@ cnr_status cnr_plan_for(cnr_model *m, const cnr_tensor *const *shapes, int32_t n
 
 cnr_model *cnri_plan_model(const cnr_plan *plan) {
     return plan->keeper ? plan->keeper->model : NULL;
+}
+
+uint64_t cnri_plans_version(const cnr_model *m) { return m->plans->version; }
+
+uint64_t cnri_plan_version(const cnr_plan *plan) {
+    return plan->keeper ? plan->keeper->version : 0;
 }
 
 void cnri_plan_keep(cnr_plan *plan) {

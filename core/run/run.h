@@ -110,6 +110,9 @@ void cnri_plans_outdated(cnr_model *m);
 /* Nobody stores weights, or multiplies, as was asked: no error, but it is told, once a model, or it would seem done. */
 void cnri_plans_check_stores(const cnr_model *m, const cnri_plan_options *o, const cnr_plan *plan);
 cnr_model *cnri_plan_model(const cnr_plan *plan); /* NULL: made without one */
+/* Of a model's options, now (the lock is held), and when this plan of it was begun. */
+uint64_t cnri_plans_version(const cnr_model *m);
+uint64_t cnri_plan_version(const cnr_plan *plan);
 void cnri_plan_keep(cnr_plan *plan); /* one more holder; the runtime's lock is held */
 bool cnri_plan_options_copy(const cnri_plan_options *from, cnri_plan_options *to);
 void cnri_plan_options_free(cnri_plan_options *o); /* after a failed copy, too */
@@ -144,9 +147,10 @@ cnr_status cnri_model_from_graph(cnr_runtime *rt, cnr_graph *graph, const cnr_lo
  * Plans already made stay as they are; later ones follow. */
 cnr_status cnri_model_set_options(cnr_model *model, const cnri_plan_options *options,
                                   cnr_error *err);
-/* `status` came of running on `device` (NULL: the usual one). True: the model's options are another
+/* `status` came of running on `device`, by the options of `version`. True: the model's options are another
  * device's now, which is logged; plan again. */
-bool cnri_fall_back(cnr_model *m, const char *device, cnr_status status, const cnr_error *why);
+bool cnri_fall_back(cnr_model *m, const char *device, uint64_t version, cnr_status status,
+                    const cnr_error *why);
 /* CNR_E_STATE in a child after fork. */
 cnr_status cnri_check_process(const cnr_runtime *rt, cnr_error *err);
 /* How sure the loader or importer is that knows a file best; 0: none does. */

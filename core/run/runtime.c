@@ -118,6 +118,8 @@ cnr_status cnr_open(cnr_runtime **out, const cnr_open_options *options, cnr_erro
     rt->options = given;
     rt->options.plugin_dirs = NULL; /* the caller's, only good until we return */
     rt->pid = getpid();
+    cnri_host_cpu_isa(given.cpu_isa);
+    rt->options.cpu_isa = NULL;
     cnr_status status = cnri_plugins_load(given.plugin_dirs, !given.no_default_dirs, err);
     cnri_devices_init(&rt->devices, given.threads);
     if (!status && given.board) status = choose_board(rt, given.board, err);

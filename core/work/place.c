@@ -55,7 +55,7 @@ static cnr_status measure(job *j, cnr_model *model, bool steps, cnr_timing *out,
 static cnr_status measure_alone(job *j, int32_t device, cnr_error *err) {
     cnri_plan_options options = j->usual;
     options.device = j->names[device];
-    options.devices = NULL;
+    options.devices = options.fallback = NULL; /* else another's times might count as its own */
     options.policy = NULL;
     cnr_status status = cnri_model_set_options(j->model, &options, err);
     if (!status) status = measure(j, j->model, true, &j->alone[device], err);
@@ -112,6 +112,7 @@ static cnr_status measure_divided(job *j, cnr_error *err) {
     if (!status) status = wish_parts(j, list.plan->table, parts, &all, err);
     options.placements = all.at;
     options.n_placements = all.n;
+    options.fallback = NULL;
     if (!status) status = cnri_model_set_options(j->model, &options, err); /* copies */
     cnr_candidates_free(&list);
     cnri_vec_free(&all);
@@ -229,7 +230,7 @@ static cnr_status contest(job *j, cnri_place_row *alone, cnr_error *err) {
     cnr_model *other;
     cnri_plan_options options = j->usual;
     options.device = alone->name;
-    options.devices = NULL;
+    options.devices = options.fallback = NULL;
     options.policy = NULL;
     memset(t, 0, sizeof t);
     cnr_status status = cnr_copy(j->model, &other, err);

@@ -68,6 +68,7 @@ char *cnri_placing_slot(const cnr_model *m, const cnri_place_options *o, const c
     uint8_t digest[32];
     char hex[33];
     cnri_text_add(&all, "%s %lld\n", o->policy, (long long)o->batch);
+    if (m->plan_options.stores) cnri_text_add(&all, "stores %u\n", (unsigned)m->plan_options.stores);
     for (const char *const *at = o->settings; at && *at; at++) cnri_text_add(&all, "%s\n", *at);
     for (const char *const *at = devices; *at; at++) {
         const cnri_device *d;

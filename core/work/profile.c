@@ -10,8 +10,8 @@ typedef struct job {
     cnr_profile_options o;
     const cnr_observer *observer;
     cnr_runtime *rt;
-    cnr_plan *plan;
     cnr_session *session;
+    const cnr_plan *plan; /* the session's, which may go on on another device */
     cnri_profile *steps;
     cnr_energy energy;
     cnri_sampler *sampler; /* of the runtime; NULL: energy is not asked for */
@@ -49,10 +49,13 @@ static cnr_status put_input(job *j, int32_t index, cnr_tensor *t, cnr_error *err
 
 static cnr_status prepare(job *j, cnr_model *model, cnr_error *err) {
     cnri_shapes shapes;
+    cnr_plan *plan = NULL;
     cnr_status status = cnri_input_shapes(model, j->o.batch, &shapes, err);
-    if (!status) status = cnr_plan_for(model, shapes.list, shapes.n, &j->plan, err);
-    if (!status) status = cnri_residency_warm(j->plan, err);
-    if (!status) status = cnr_session_open(j->plan, &j->session, err);
+    if (!status) status = cnr_plan_for(model, shapes.list, shapes.n, &plan, err);
+    if (!status) status = cnri_residency_warm(plan, err);
+    if (!status) status = cnr_session_open(plan, &j->session, err);
+    cnr_plan_release(plan); /* the session holds its own */
+    if (!status) j->plan = cnri_session_plan(j->session);
     if (!status && j->observer && CNRI_HAS(j->observer, cancel))
         cnri_session_cancel_by(j->session, j->observer->cancel);
     for (int32_t i = 0; i < shapes.n && !status; i++)
@@ -61,8 +64,7 @@ static cnr_status prepare(job *j, cnr_model *model, cnr_error *err) {
     cnri_shapes_free(&shapes);
     j->ms = cnri_alloc((size_t)j->o.runs * sizeof *j->ms);
     j->queued = cnri_alloc((size_t)j->o.runs * sizeof *j->queued);
-    if (!status && j->o.steps) j->steps = cnri_profile_new(j->plan);
-    if (!status && (!j->ms || !j->queued || (j->o.steps && !j->steps))) status = no_memory(err);
+    if (!status && (!j->ms || !j->queued)) status = no_memory(err);
     return status;
 }
 
@@ -74,6 +76,7 @@ static cnr_status runs(job *j, int64_t n, bool timed, cnr_error *err) {
         cnr_status status = cnr_session_start(j->session, err);
         const uint64_t queued = cnri_now_ns();
         if (!status) status = cnr_session_wait(j->session, err);
+        j->plan = cnri_session_plan(j->session);
         if (timed) j->queued[i] = (double)(queued - begin) * 1e-6;
         if (timed) j->ms[i] = (double)(cnri_now_ns() - begin) * 1e-6;
         if (!status) status = cnri_go_on(j->observer, "profile", ++j->done, j->total, err);
@@ -155,6 +158,7 @@ static cnr_status repeat_steps(job *j, cnr_error *err) {
 /* Made-up machines count exactly, at any time; sensors of real ones are far slower than a step. */
 static cnr_status measure_steps(job *j, cnr_error *err) {
     const bool counts = !cnri_clock_is_real();
+    if (!(j->steps = cnri_profile_new(j->plan))) return no_memory(err);
     if (!j->energy.source || (!counts && !j->o.repeat)) return time_steps(j, err);
     double *joules = cnri_alloc_zero(((size_t)j->plan->steps.n + 1) * sizeof *joules);
     if (!joules) return no_memory(err);
@@ -282,7 +286,6 @@ cnr_status cnr_profile(cnr_model *model, const cnr_profile_options *options,
     if (!status) status = take(&j, &got, err);
     if (!status) status = take_energy(&j, &got, err);
     cnr_session_close(j.session);
-    cnr_plan_release(j.plan);
     cnri_profile_free(j.steps);
     cnr_energy_free(&j.energy);
     cnri_free(j.joules);

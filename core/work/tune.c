@@ -14,6 +14,7 @@ typedef struct timing { /* what a record asks to be filled by */
     int64_t hang_ms;
     cnri_tuning *times;        /* what it fills */
     const cnri_tuning *record; /* kept by now; NULL: nothing is kept before the end */
+    bool repeated;             /* but for what hangs, since medians are kept */
     const char *folder;
 } timing;
 
@@ -247,6 +248,7 @@ static cnr_status keep(const timing *m, cnr_error *err) {
     for (int32_t i = 0; m->record && i < m->times->rows.n && !status; i++) {
         const cnri_timed *row = &m->times->rows.at[i];
         const cnri_timed *was = cnri_tuning_find(m->record, row->key, row->kernel);
+        if (m->repeated && row->cost.ns < CNRI_TUNING_HANGS) continue;
         if (!was || was->cost.ns != row->cost.ns)
             status = cnri_tuning_set(&news, row->key, row->kernel, row->cost, err);
     }
@@ -362,6 +364,7 @@ cnr_status cnri_tune(cnr_model *m, const cnr_tensor *const *types, int32_t n, bo
 typedef struct found { /* of all repeats */
     CNRI_VEC(cnri_tuning) times;
     cnri_tuned *out;
+    bool kept; /* what there was when it failed */
 } found;
 
 /* "(idle)", "(copy 4K)": of a device, or between two. */
@@ -446,6 +449,17 @@ static cnr_status record_medians(const found *f, const cnri_tuning *record, cnri
     return status;
 }
 
+/* What is known before a repeat: what hangs, and, if nothing is to be timed again, all. */
+static cnr_status take_known(const cnri_tuning *from, bool all, cnri_tuning *to, cnr_error *err) {
+    cnr_status status = CNR_OK;
+    for (int32_t k = 0; !status && k < from->rows.n; k++) {
+        const cnri_timed *row = &from->rows.at[k];
+        if (all || row->cost.ns >= CNRI_TUNING_HANGS)
+            status = cnri_tuning_set(to, row->key, row->kernel, row->cost, err);
+    }
+    return status;
+}
+
 static cnr_status repeat(const cnri_tune_options *o, cnr_model *model, const cnri_tuning *record,
                          const cnr_observer *observer, found *f, cnr_error *err) {
     cnri_shapes shapes;
@@ -456,14 +470,11 @@ static cnr_status repeat(const cnri_tune_options *o, cnr_model *model, const cnr
         if (!one) status = cnri_fail(err, CNR_E_MEMORY, "tune", "out of memory");
         const timing timing = {.rt = model->rt, .observer = observer, .energy = !o->no_energy,
                                .times = one, .hang_ms = o->hang_ms ? o->hang_ms : USUAL_HANG_MS,
-                               .record = o->repeat == 1 ? record : NULL, .folder = o->folder};
-        for (int32_t k = 0; !status && k < record->rows.n; k++) {
-            const cnri_timed *row = &record->rows.at[k];
-            if ((!o->again && o->repeat == 1) || row->cost.ns >= CNRI_TUNING_HANGS)
-                status = cnri_tuning_set(one, row->key, row->kernel, row->cost, err);
-        }
+                               .record = record, .repeated = o->repeat > 1, .folder = o->folder};
+        if (!status) status = take_known(record, !o->again && o->repeat == 1, one, err);
+        if (!status && i) status = take_known(&f->times.at[i - 1], false, one, err);
         if (!status) status = tune(model, shapes.list, shapes.n, timing, &plan, err);
-        if (status && one && status != CNR_E_MEMORY) keep(&timing, NULL);
+        if (status && one && status != CNR_E_MEMORY) f->kept = !keep(&timing, NULL);
         cnri_plan_free(plan);
         if (!status && cnri_stopped(observer))
             status = cnri_fail(err, CNR_E_CANCELLED, "tune", "stopped");
@@ -492,7 +503,8 @@ cnr_status cnri_tune_model(cnr_model *model, const cnri_tune_options *options,
     const int64_t before = cnri_alloc_failures();
     cnr_status status = cnri_tuning_load(options->folder, &record, print, err);
     if (!status) status = repeat(options, model, &record, observer, &f, err);
-    out->hung = f.times.n && hangs_more(&f.times.at[0], &record);
+    for (int32_t i = 0; i < f.times.n && f.kept; i++) /* else it would hang again */
+        out->hung = out->hung || hangs_more(&f.times.at[i], &record);
     if (!status) status = compare(&f, err);
     if (!status) status = record_medians(&f, &record, &news, err);
     status = cnri_alloc_verdict(before, status, options->folder, err); /* a kernel may be missing */

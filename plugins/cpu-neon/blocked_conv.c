@@ -195,7 +195,7 @@ static void plan_tasks(blocked_conv *s, int64_t images, int32_t threads) {
 static void plan_geometry(blocked_conv *s) {
     const cnr_window *w = &s->w;
     s->gathered = neon_uk->vl == 4 && s->in_block == 1 && s->icg < WEIGHT_RUN && s->k > s->icg &&
-                  s->k <= MOST_K;
+                  s->k <= MOST_K && s->k * w->out[2] <= STRIP_MOST; /* a row is the least */
     s->copied = s->gathered || !inside(w);
     s->rows = w->out[1];
     s->columns = w->out[2];

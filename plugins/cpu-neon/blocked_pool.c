@@ -11,8 +11,10 @@ static cnr_status window_accepts(const cnr_device *device, const cnr_node *node,
     if (!x || node->n_outputs != 1 || !neon_all_f32(node)) return cnr_refuse(out, NEON_WANTS_F32);
     if ((out->why = neon_pool_window(node, x, &w))) return CNR_OK;
     const int32_t block = out->in_block[0];
-    if (block < cnr_min(8, neon_uk->vl) || block > 16 || w.spatial > 2 || cnr_count(x) == 0)
-        return cnr_refuse(out, "channels in blocks are wanted");
+    /* a vector a block, or half of one on the widest: others' blocks, of 8 or 16, are no vector here */
+    if (block != neon_uk->vl && !(block == 8 && neon_uk->vl == 16))
+        return cnr_refuse(out, "channels in blocks of a vector are wanted");
+    if (w.spatial > 2 || cnr_count(x) == 0) return cnr_refuse(out, "channels in blocks are wanted");
     int64_t dim[CNR_MAX_RANK] = {x->dim[0], x->dim[1]};
     memcpy(dim + 2, w.out, (size_t)w.spatial * sizeof dim[0]);
     neon_blocked_take(node, out, 600, block, neon_block_of(x->rank, dim) ? block : 0);

@@ -43,7 +43,7 @@ static cnr_status describe(int32_t index, cnr_device_info *out, cnr_error *err) 
     out->score = c ? 1 : 100; /* never the one that is taken unasked */
     snprintf(out->key, sizeof out->key, "cpu%s%s", c ? ":" : "", c ? c->name : "");
     neon_cpu_name(root(), c ? c->cpus : NULL, c ? c->n : 0, out->name, sizeof out->name);
-    snprintf(out->driver, sizeof out->driver, "cpu-neon 0.1.0 %s", neon_uk->name);
+    snprintf(out->driver, sizeof out->driver, "cpu-neon 0.1.0 %s", neon_isa_name());
     out->concurrency = c ? c->n : neon_cores();
     const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     out->memory_bytes = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
@@ -58,10 +58,13 @@ static cnr_status device_open(cnr_device *device, const cnr_device_options *opti
     if (device->index > 0 && device->index <= neon_clusters(root(), list))
         c = &list[device->index - 1];
     if (wanted <= 0 || (c && wanted > c->n)) wanted = c ? c->n : neon_cores();
+    CNR_TRY(neon_wanted_isa(err));
     device->state = neon_threads_open((int32_t)cnr_min(wanted, 1024), c ? c->cpus : NULL,
                                       c ? c->n : 0, &device->concurrency);
-    if (!device->state)
+    if (!device->state) {
+        neon_isa_unused();
         return neon_host->fail(err, CNR_E_MEMORY, "cpu", "no memory for the threads");
+    }
     if (device->concurrency < wanted)
         neon_host->log(CNR_LOG_WARN, "cpu-neon", "%d threads instead of %d", device->concurrency,
                        wanted);
@@ -73,6 +76,7 @@ static cnr_status device_open(cnr_device *device, const cnr_device_options *opti
 static void device_close(cnr_device *device) {
     neon_threads_close(device->state);
     device->state = NULL;
+    neon_isa_unused();
 }
 
 /* ---- memory ---- */

@@ -107,7 +107,7 @@ cnr_status neon_facts(int32_t index, cnr_stream *stream, cnr_fact_fn tell, void 
     const char *given = secure_getenv("CNNRUN_SYSFS_ROOT"); /* a tree of fixtures */
     const char *root = given && strcmp(given, "/") != 0 ? given : "";
     const int32_t core = index > 0 && index <= neon_clusters(root, list) ? list[index - 1].cpus[0] : 0;
-    tell(arg, "isa", neon_uk->name, 0);
+    tell(arg, "isa", neon_isa_name(), 0);
     const double caches = tell_caches(root, core, tell, arg);
     if (!stream) return CNR_OK;
     double gbs;

@@ -1,15 +1,15 @@
 /* Which build of the microkernels this processor can run. */
 #include "neon.h"
 
-#include <stdlib.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
 
-typedef struct candidate {
-    const neon_ukernels *kernels;
-    int usable;
-} candidate;
+enum { MOST = 3 };
+
+static atomic_int users; /* devices that are open: what is in use can't change */
 
 #if defined(__x86_64__)
 /* Not every compiler's __builtin_cpu_supports knows the name. */
@@ -19,24 +19,62 @@ static int has_f16c(void) {
 }
 #endif
 
-const neon_ukernels *neon_choose_isa(void) {
-    const char *wish = getenv("CNNRUN_CPU_ISA");
+/* The widest first. */
+static int32_t usable(const neon_ukernels *list[MOST]) {
+    int32_t n = 0;
 #if defined(__x86_64__)
     __builtin_cpu_init(); /* asks XGETBV too: the system must save the wide registers */
     const int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
-    const int avx512 = avx2 && __builtin_cpu_supports("avx512f") &&
-                       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
-                       __builtin_cpu_supports("avx512dq");
-    const candidate list[] = {{&neon_ukernels_avx512, avx512},
-                              {&neon_ukernels_avx2, avx2},
-                              {&neon_ukernels_generic, 1}};
-#else
-    const candidate list[] = {{&neon_ukernels_generic, 1}};
+    if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq"))
+        list[n++] = &neon_ukernels_avx512;
+    if (avx2) list[n++] = &neon_ukernels_avx2;
 #endif
-    const size_t n = sizeof list / sizeof list[0];
-    for (size_t i = 0; wish && i < n; i++)
-        if (list[i].usable && strcmp(list[i].kernels->name, wish) == 0) return list[i].kernels;
-    for (size_t i = 0; i < n; i++)
-        if (list[i].usable) return list[i].kernels;
-    return &neon_ukernels_generic;
+    list[n++] = &neon_ukernels_generic;
+    return n;
+}
+
+const neon_ukernels *neon_widest_isa(void) {
+    const neon_ukernels *list[MOST];
+    usable(list);
+    return list[0];
+}
+
+static cnr_status refuse(const neon_ukernels *const *list, int32_t n, const char *wish, cnr_error *err) {
+    char names[64] = "";
+    for (int32_t i = 0; i < n; i++)
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "", list[i]->name);
+    return neon_host->fail(err, CNR_E_ARG, "cpu", "no instruction set \"%s\" here: there are %s", wish, names);
+}
+
+static cnr_status wanted(const neon_ukernels **out, cnr_error *err) {
+    const neon_ukernels *list[MOST];
+    const int32_t n = usable(list);
+    const char *wish = neon_host->cpu_isa();
+    int32_t i = 0;
+    while (wish && i < n && strcmp(list[i]->name, wish) != 0) i++;
+    if (i == n) return refuse(list, n, wish, err);
+    *out = wish ? list[i] : neon_uk;
+    return CNR_OK;
+}
+
+const char *neon_isa_name(void) {
+    const neon_ukernels *found = neon_uk;
+    if (atomic_load(&users) == 0) wanted(&found, NULL);
+    return found->name;
+}
+
+cnr_status neon_wanted_isa(cnr_error *err) {
+    const neon_ukernels *found = neon_uk;
+    CNR_TRY(wanted(&found, err));
+    if (found != neon_uk && atomic_load(&users) > 0)
+        return neon_host->fail(err, CNR_E_STATE, "cpu", "instruction set %s is in use by this process",
+                               neon_uk->name);
+    atomic_fetch_add(&users, 1);
+    neon_uk = found;
+    return CNR_OK;
+}
+
+void neon_isa_unused(void) {
+    atomic_fetch_sub(&users, 1);
 }

@@ -19,6 +19,10 @@ int32_t neon_cores(void);
 void neon_parallel(const cnr_device *device, int64_t n, void (*fn)(void *, int64_t, int32_t),
                    void *arg);
 /* The best microkernels that this processor runs. CNNRUN_CPU_ISA may name a lesser set. */
-const neon_ukernels *neon_choose_isa(void);
+const neon_ukernels *neon_widest_isa(void);
+/* What was asked for instead, when a device is opened; CNR_E_ARG: it is not there. */
+cnr_status neon_wanted_isa(cnr_error *err);
+const char *neon_isa_name(void); /* in use, or what would be */
+void neon_isa_unused(void); /* the device is closed */
 
 #endif

@@ -8,7 +8,7 @@ const neon_ukernels *neon_uk;
 static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err) {
     (void)err;
     neon_host = host;
-    neon_uk = neon_choose_isa();
+    neon_uk = neon_widest_isa();
     cnr_status status = host->add(registrar, CNR_KIND_DEVICE, &neon_device_class);
     for (int32_t i = 0; status == CNR_OK && neon_kernels[i]; i++)
         status = host->add(registrar, CNR_KIND_KERNEL, neon_kernels[i]);

@@ -261,6 +261,7 @@ static void multiply_unit(const wino_state *s, int64_t tiles, int64_t vectors, i
             .n = cnr_min(step, tiles - t), .tiles = 1, .vectors = vectors,
             .x = v + t * s->lanes, .x_column = s->lanes, .run = s->run + first, .runs = groups,
             .count = s->lanes, .weight = weight, .bias = zeros, .more = first > 0,
+            .y = m, /* it is stepped on from, and nothing else */
         };
         neon_uk->conv_sum(&tile, m + t * vectors * neon_uk->vl);
     }

@@ -151,6 +151,10 @@ cnr_status tld_load(tld_tracker *t, const uint8_t *data, size_t bytes, cnr_error
     t->valid_threshold = head[VALID];
     t->grid = (tld_grid){0}; /* made for the first picture */
     t->confidence = -1;
+    t->fresh = t->doubted = false; /* nothing of the video before */
+    t->doubts = t->unlike = t->agreed = 0;
+    t->usual = (tld_usual){.frames = 0};
+    t->seen = 0;
     t->begun = true;
     return CNR_OK;
 }

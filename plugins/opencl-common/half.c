@@ -1,11 +1,11 @@
 /* Kernels whose weights are stored as halves: those of whole floats, but for what prepare makes. Arithmetic
- * stays in f32 (vload_half needs no extension), or is in halves where the device has that, too; a weight past
- * 65504 would become infinite. */
+ * stays in f32 (vload_half needs no extension), or is in halves where the device has that, too. */
 #define _GNU_SOURCE
 #include "support.h"
 
 #include "terms.cl.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 cnr_status ocl_half_accepts(const cnr_kernel *full, const cnr_device *device, const cnr_node *node,
@@ -17,6 +17,7 @@ cnr_status ocl_half_accepts(const cnr_kernel *full, const cnr_device *device, co
 
 /* Kernels read whole vectors of 16, and buffers end with whole floats. */
 enum { BEHIND = 16 };
+static const float MOST = 65520; /* from there on a half is infinite */
 
 cnr_status ocl_half_size(const cnr_kernel *full, const cnr_device *device, const cnr_node *node,
                          cnr_space *out, cnr_error *err) {
@@ -34,12 +35,17 @@ cnr_status ocl_half_pack(const cnr_kernel *full, const cnr_device *device, const
     CNR_TRY(ocl_half_size(full, device, node, &half, err));
     float *from = ocl_host->alloc((size_t)whole.bytes + 1);
     if (!from) return ocl_host->fail(err, CNR_E_MEMORY, node->name, "no memory to pack its weights");
-    const cnr_status status = full->prepare(device, node, from, err);
+    cnr_status status = full->prepare(device, node, from, err);
     const int64_t n = (int64_t)(whole.bytes / sizeof *from);
     memset(blob, 0, (size_t)half.bytes);
     for (int64_t at = 0; status == CNR_OK && at < n; at += 256) {
         const int64_t many = cnr_min(256, n - at);
-        for (int64_t i = 0; i < many; i++) some[i] = from[at + i];
+        for (int64_t i = 0; i < many; i++) {
+            some[i] = from[at + i];
+            if (fabsf(from[at + i]) >= MOST && isfinite(from[at + i]) && status == CNR_OK)
+                status = ocl_host->fail(err, CNR_E_UNSUPPORTED, node->name, "its weight %g is none in fp16: "
+                                        "without --weights-type fp16 it is", (double)from[at + i]);
+        }
         ocl_host->elements_write(CNR_f16, blob, at, many, CNR_f64, some);
     }
     ocl_host->free(from);

@@ -30,7 +30,9 @@ static double work_of(const ocl_tune *tune, const ocl_panel *k, const ocl_produc
 
 static const char *cut(const cnr_device *device, const cnr_node *node, paneled *q) {
     const ocl_tune *tune = ocl_of(device)->tune;
-    *q = (paneled){.packed = ocl_product_packs(node, &q->p)};
+    *q = (paneled){0};
+    q->packed = ocl_product_packs(node, &q->p);
+    if (q->packed) q->p.batch = 1; /* its samples are rows of m */
     if (!q->packed && !ocl_product_of(node, &q->p)) return "it is no plain product of dense f32";
     if (!q->packed && q->p.b_column != 1) return "rows of b are wanted";
     for (int32_t i = 0; i < tune->n_panels; i++) {
@@ -52,7 +54,8 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     if (why) return cnr_refuse(out, why);
     if (q.packed) out->prepared = 1 << 1;
     const double use = (double)(q.p.m * q.p.n) / work_of(tune, q.panel, &q.p);
-    ocl_product_take(node, out, tune->rows ? 610 + (int32_t)(300 * use) : 110); /* where it was measured */
+    const int32_t score = 610 + (int32_t)(300 * use), most = q.packed && q.p.m <= 16 ? 690 : 1000; /* gemv's */
+    ocl_product_take(node, out, tune->rows ? (int32_t)cnr_min(score, most) : 110); /* where it was measured */
     out->ranges = 0;
     return CNR_OK;
 }

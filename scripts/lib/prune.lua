@@ -102,9 +102,13 @@ local function loaded(path, options, weights)
     settings = settings or {}
     settings[name] = value
   end
-  local devices = options.devices and {}
-  for name in (options.devices or ""):gmatch("[^,]+") do devices[#devices + 1] = name end
-  return c.load(path, { weights = weights, device = options.device, devices = devices,
+  local function names(text)
+    local list = text and {}
+    for name in (text or ""):gmatch("[^,]+") do list[#list + 1] = name end
+    return list
+  end
+  return c.load(path, { weights = weights, weights_type = options.weights_type, device = options.device,
+                        devices = names(options.devices), fallback = names(options.fallback),
                         kernels = options.kernel, policy = options.policy, policy_options = settings,
                         deterministic = options.deterministic, memory_limit = options.memory_limit,
                         verify = not options.no_verify })
@@ -347,8 +351,10 @@ local flags = {
   { "-o, --output FILE", "the .cnr to write" },
   { "--folder DIR", "where work is kept, and the report" },
   { "--weights FILE", "of the net" },
+  { "--weights-type TYPE", "fp16, bf16: kernels that can store prepared weights so (f32)" },
   { "--device NAME", "where to run (the best)" },
   { "--devices A,B", "make candidates for these; the first runs what nobody places" },
+  { "--fallback A,B", "where a device fails, go on on the next of these, and say so (an error)" },
   { "--kernel NODE=NAME", "have this kernel run a node, or all of an operator (repeatable)", many = true },
   { "--policy FILE", "have a file of Lua pick among candidates" },
   { "--policy-option NAME=VALUE", "a setting of it (repeatable)", many = true },

@@ -42,6 +42,9 @@ typedef struct cnr_open_options {
     /* (since 1.2) a Lua file that describes the machine, for plugins that ask, and values of it that are
      * to be others: "odroid_xu3" (of the installed boards), "mine.lua,seed=3"; for all of the process */
     const char *board;
+    /* (since 1.2) which instruction set the CPU's kernels are of: "avx512", "avx2", "neon", "generic"; for
+     * all of the process, so before its first runtime; NULL: CNNRUN_CPU_ISA, else the widest there is */
+    const char *cpu_isa;
 } cnr_open_options;
 
 typedef struct cnr_load_options {

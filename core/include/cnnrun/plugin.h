@@ -248,6 +248,7 @@ typedef struct cnr_host {
     const char *(*board_text)(const char *path); /* NULL: none. "" is for a digest of all of it */
     /* (since 1.2) What is written next goes there: headers that are known last. */
     cnr_status (*output_seek)(struct cnr_output *output, uint64_t offset, cnr_error *err);
+    const char *(*cpu_isa)(void); /* (since 1.2) cnr_open_options.cpu_isa, CNNRUN_CPU_ISA, or NULL */
 } cnr_host;
 
 /* What a plugin says of itself. */

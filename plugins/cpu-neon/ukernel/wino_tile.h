@@ -89,9 +89,10 @@ INLINE VEC W(wino_bounded_)(const neon_bound_kind kind, float low, float high, V
         return (VEC)(((IVEC)(x * ALL(low)) & below) | ((IVEC)x & ~below));
     }
     if (kind == NEON_BOUND_CLIP) {
-        const IVEC below = x < ALL(low), above = x > ALL(high);
-        return (VEC)(((IVEC)ALL(low) & below) | ((IVEC)ALL(high) & above) |
-                     ((IVEC)x & ~below & ~above));
+        const IVEC below = x < ALL(low); /* first: where the bounds cross, the upper one holds */
+        x = (VEC)(((IVEC)ALL(low) & below) | ((IVEC)x & ~below));
+        const IVEC above = x > ALL(high);
+        return (VEC)(((IVEC)ALL(high) & above) | ((IVEC)x & ~above));
     }
     return x;
 }

@@ -65,4 +65,17 @@ SKIP: {
     skip 'nothing tells what the process took', 1 unless $bench->{peak_rss_bytes} && $small->{peak_rss_bytes};
     cmp_ok $over, '<', 12, sprintf 'no second copy of the weights: %.1f MiB beyond packed ones and arena', $over;
 }
+# ---- whoever is copied from may go first; a weight that was folded is none to be set ----
+
+put('copy.lua', <<'LUA');
+local c = require "cnnrun"
+return function(args)
+    local net = c.load(args[1])
+    local copy = net:copy()
+    net:close()
+    print(copy:time(1) ~= nil)
+end
+LUA
+is(system("$cnnrun convert $dir/net.lua --weights random:1 -o $dir/net.cnr >$dir/told 2>&1"), 0, 'a file of it');
+is(`$cnnrun --trust $dir/copy.lua $dir/net.cnr 2>&1`, "true\n", 'a copy outlives its net');
 done_testing;

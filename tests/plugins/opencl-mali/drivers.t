@@ -112,6 +112,13 @@ close $script;
 ($code, $out, $err) = cnnrun({%on, SHIM_FAIL => 'clBuildProgram 1 -11', CNNRUN_CACHE => "$dir/none"},
                              "--trust", "$dir/falls.lua");
 ok $code == 0 && $out eq "cpu\n", 'from Lua too' or diag "exit $code\n$out$err";
+($code, $out, $err) = cnnrun({%on, SHIM_FAIL => 'clEnqueueNDRangeKernel 12 -36'}, 'bench', '--device', 'opencl:0',
+                             '--fallback', 'cpu', '--profile', '--no-energy', "$nets/lenet5.lua");
+ok $code == 0 && $out =~ / on cpu\b/ && $out =~ /conv_f32_\w+/ && $out !~ /opencl:0/,
+    'what is timed then is the processor' or diag "exit $code\n$out$err";
+($code, $out, $err) = cnnrun({}, 'run', '--device', 'cpu', '--fallback', 'cpu:0', '--memory-limit', '1K',
+                             "$nets/lenet5.lua", @digit);
+ok $code == 9 && (() = $err =~ /from here on/g) == 1, 'a device of two names falls once' or diag "exit $code\n$err";
 
 # ---- timing survives what kernels do ----
 
@@ -124,6 +131,10 @@ ok $code == 0 && $err =~ /conv_f32_buffer does not end on opencl:0 in 4 s: left 
     'a kernel that hangs is left out, and the others are timed' or diag "exit $code\n$err\n$record";
 ($code, $out, $err) = cnnrun({%on, SHIM_HANG => 'conv_buffer'}, @tune, '--again');
 ok $code == 0 && $err !~ /does not end/, 'for good' or diag "exit $code\n$err";
+($code, $out, $err) = cnnrun({%on, SHIM_HANG => 'conv_buffer'}, @tune[0 .. 4], '--repeat', 2, '--cache',
+                             "$dir/twice", '--hang-ms', 4000);
+ok $code == 0 && (() = $err =~ /conv_f32_buffer does not end/g) == 2, 'once a layer, with repeats too'
+    or diag "exit $code\n$err";
 ($code, $out, $err) = cnnrun({%on, CNNRUN_CACHE => "$dir/tuned"}, 'show', '--device', 'opencl:0',
                              "$nets/lenet5.lua");
 ok $code == 0 && $out !~ /conv_f32_buffer/, 'nor is it chosen' or diag $out;

@@ -1,0 +1,27 @@
+#!/usr/bin/perl
+# Products by panels as the table for Malis has them, where no rows for processors stand in, on what OpenCL
+# device there is: the numbers are forced. Programs built once are kept in the build folder. $CNNRUN_CHECK_CASES: more.
+use strict;
+use warnings;
+use Test::More;
+
+my $build = $ENV{CNNRUN_BUILD} // './build';
+plan skip_all => "no $build/cnnrun" unless -x "$build/cnnrun";
+plan skip_all => 'the plugin was not built (opencl-headers)' unless -e "$build/plugins/opencl-mali.so";
+$ENV{CNNRUN_CACHE} //= "$build/opencl-cache";
+$ENV{POCL_CACHE_DIR} //= "$build/opencl-cache/pocl";
+$ENV{CNNRUN_OPENCL_CLASS} = 'opencl-mali';
+$ENV{CNNRUN_OPENCL_TUNE} = 'mali';
+
+my $list = `$build/cnnrun plugins --json 2>/dev/null`;
+my @kernels = do { my %seen; grep { !$seen{$_}++ } $list =~ /(mali_(?:dense|gemm|matmul)_f32_panel)\b/g };
+cmp_ok scalar @kernels, '>', 2, 'there are rows';
+for my $kernel (@kernels) {
+    my @words = ('--device', 'opencl:0', '--kernel', $kernel, '--cases', $ENV{CNNRUN_CHECK_CASES} // 1);
+    my $text = `$build/cnnrun kernelcheck @words 2>&1`;
+    my $code = $? >> 8;
+    plan skip_all => 'no OpenCL device' if $code == 6 && $text =~ /no such device/;
+    ok $code == 0 && $text =~ /, 0 failed, 0 not judged$/m, $kernel
+        or diag join "\n", grep { /^(not ok|#|cnnrun)/ } split /\n/, $text;
+}
+done_testing;
