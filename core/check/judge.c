@@ -35,7 +35,8 @@ static double largest(const cnr_tensor *t) {
 }
 
 /* Rounding of sums: the number of terms by their size, which is that of the operands' product
- * where the operator multiplies and accumulates. */
+ * where the operator multiplies and accumulates. Added up one after the other, terms of one sign are
+ * off by the number's power of 1.5. */
 static double rounding(const cnr_node *node) {
     double first = 0, second = 0;
     cnr_cost cost = {0};
@@ -50,7 +51,7 @@ static double rounding(const cnr_node *node) {
     const double outputs = (double)cnr_count(node->outputs[0]);
     const double terms = ((double)cost.macs + (double)cost.flops) / (outputs > 1 ? outputs : 1);
     const double size = cost.macs && second > 0 ? first * second + first : first;
-    return (8 + terms) * size;
+    return (8 + terms * fmax(1, sqrt(terms) / 12)) * size;
 }
 
 /* Changes every float by two units in its last place, up or down: what the results then do is what

@@ -137,17 +137,6 @@ static cnr_status await_kernels(const cnr_plan *plan, cnr_status status, cnr_err
     return status;
 }
 
-/* Where it was asked for, and no kernel that was chosen does. */
-static void tell_stores(const cnr_plan *plan, uint32_t stores) {
-    for (int32_t i = 0; i < plan->steps.n; i++) {
-        const cnr_kernel *k = plan->steps.at[i].kernel;
-        if (k && CNRI_HAS(k, flags) && k->flags & stores) return;
-    }
-    if (stores)
-        cnri_log(CNR_LOG_WARN, "plan", "no kernel here stores weights in %s: they stay as they are",
-                 stores & CNR_KERNEL_F16 ? "fp16" : "bf16");
-}
-
 cnr_status cnri_plan_make_on(const cnr_graph *graph, const cnri_device_set *set,
                              const cnri_plan_options *options,
                              const cnr_tensor *const *input_types, int32_t n_inputs,
@@ -166,7 +155,6 @@ cnr_status cnri_plan_make_on(const cnr_graph *graph, const cnri_device_set *set,
     status = await_kernels(plan, status, err);
     free_planner(&p);
     status = cnri_alloc_verdict(before, status, "plan", err);
-    if (!status) tell_stores(plan, options->stores);
     if (status) cnri_plan_free(plan);
     else *out = plan;
     return status;

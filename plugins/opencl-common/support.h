@@ -136,6 +136,7 @@ void ocl_window_args(ocl_call *call, const ocl_shape *s);
     X(ocl_gemm_image_math)                                                                     \
     X(ocl_conv_panel_0_math) X(ocl_conv_panel_1_math) X(ocl_conv_panel_2_math)                 \
     X(ocl_conv_panel_3_math) X(ocl_conv_panel_4_math) X(ocl_conv_panel_5_math)                 \
+    X(ocl_dense_tile) X(ocl_gemm_tile) X(ocl_matmul_tile)                                      \
     X(ocl_window_variance) X(ocl_random_ferns) X(ocl_correlation)                             \
     X(ocl_move) X(ocl_concat) X(ocl_channel_affine) X(ocl_elementwise) X(ocl_view)
 

@@ -116,11 +116,18 @@ def attribute_of(data):
     return name, value if value is not None else longs
 
 
+def shape_of(kind):
+    """The sizes of a tensor's type; 1 for one that is left open."""
+    tensor = dict(fields(kind))[1]
+    dims = [v for number, value in fields(tensor) if number == 2 for k, v in fields(value) if k == 1]
+    return tuple(int(dict(fields(dim)).get(1, 1)) for dim in dims)
+
+
 def graph_of(path):
     with open(path, "rb") as file:
         data = memoryview(file.read())
     graph = next(value for number, value in fields(data) if number == 7)
-    nodes, weights, inputs, outputs = [], {}, [], []
+    nodes, weights, inputs, outputs, shape = [], {}, [], [], {}
     for number, value in fields(graph):
         if number == 1:
             node = {"in": [], "out": [], "attrs": {}}
@@ -136,8 +143,11 @@ def graph_of(path):
             name, array = tensor_of(value)
             weights[name] = array
         elif number in (11, 12):
-            (inputs if number == 11 else outputs).append(bytes(next(v for k, v in fields(value) if k == 1)).decode())
-    return nodes, weights, [name for name in inputs if name not in weights], outputs
+            told = dict(fields(value))  # 1: its name, 2: its type
+            name = bytes(told[1]).decode()
+            (inputs if number == 11 else outputs).append(name)
+            shape[name] = shape_of(told[2])
+    return nodes, weights, [(name, shape[name]) for name in inputs if name not in weights], outputs
 
 
 # ---- PyTorch ----
@@ -195,8 +205,10 @@ def step(torch, node, v):
 class Peer:
     """A net as a captured graph, with its input and answer in pinned memory."""
 
-    def __init__(self, torch, path, shape):
+    def __init__(self, torch, path, batch):
         self.torch, (nodes, weights, inputs, outputs) = torch, graph_of(path)
+        first, shape = inputs[0]
+        shape = (batch,) + shape[1:]
         # shapes and bounds stay here: asking the card for a number can't be captured
         held = {name: torch.from_numpy(w) if w.dtype.kind == "i" or w.ndim == 0 else torch.from_numpy(w).cuda()
                 for name, w in weights.items()}
@@ -205,7 +217,7 @@ class Peer:
 
         def forward():
             v = dict(held)
-            v[inputs[0]] = self.x
+            v[first] = self.x
             for node in nodes:
                 v[node["out"][0]] = node["attrs"]["value"] if node["op"] == "Constant" else step(torch, node, v)
             return v[outputs[0]]
@@ -286,8 +298,7 @@ def measure(args, torch, counter, name, batch):
     os.makedirs(args.work, exist_ok=True)
     if not os.path.exists(onnx):
         ours(args, "export", source, "--weights", "random:1", "-o", onnx, "--symbol", "batch=%d" % batch)
-    side = 227 if name == "alexnet" else 224
-    peer = Peer(torch, onnx, (batch, 3, side, side))
+    peer = Peer(torch, onnx, batch)
     row["torch_ms"] = median_ms(peer.run, args.runs)
     row["torch_joules"] = counter.of(peer.run)
     row["ratio"] = row["ms"] / row["torch_ms"]
@@ -309,8 +320,12 @@ def torch_ms(torch, work, runs=20):
 def pieces(args, torch):
     """Rows of (what, ours, torch's, unit): a product of matrices, and copies within the card's memory."""
     size = args.gemm
-    lines = ours(args, "bench", "--gemm", "%d,%d,%d" % (size, size, size), "--device", args.device, "--json")
-    gemm, copy = json.loads(lines.splitlines()[0])["gflops"], None
+    # by the step's own time: the whole counts moving three matrices between host and card, too
+    product = ["bench", os.path.join(ROOT, "scripts", "bench", "product.lua"), "--weights", "random:1", "--device",
+               args.device, "--no-energy", "--runs", "10", "--profile", "--json"]
+    lines = ours(args, *product, *(w for s in "mnk" for w in ("--symbol", "%s=%d" % (s, size))))
+    steps = [json.loads(line) for line in lines.splitlines() if '"step"' in line]
+    gemm, copy = max(step["gflops"] for step in steps if step["op"] == "gemm"), None
     for line in ours(args, "devices", "--measure", "--device", args.device, "--json").splitlines():
         copy = json.loads(line).get("copy_gbs")
     theirs = [None, None]
