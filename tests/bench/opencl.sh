@@ -54,7 +54,7 @@ done
 
 peer=$root/build/tests/bench/bench_clblast
 [ -x "$peer" ] || exit 0
-least() { sed -n 's/.*"ms_least":\([0-9.e+-]*\).*/\1/p' | head -n 1; }
+least() { sed -n 's/.*"ms_\(least\|min\)":\([0-9.e+-]*\).*/\2/p' | head -n 1; }
 echo
 printf '%-18s %10s %10s %7s   (least ms)\n' "SGEMM M,N,K" CLBlast ours ratio
 for size in 1024,1024,1024 512,512,1024; do
