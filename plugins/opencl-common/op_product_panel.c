@@ -31,7 +31,8 @@ static double work_of(const ocl_tune *tune, const ocl_panel *k, const ocl_produc
 static const char *cut(const cnr_device *device, const cnr_node *node, paneled *q) {
     const ocl_tune *tune = ocl_of(device)->tune;
     *q = (paneled){0};
-    q->packed = ocl_product_packs(node, &q->p);
+    const cnr_tensor *b = cnr_own_input(node, 1);
+    q->packed = b && b->flags & CNR_TENSOR_CONST && ocl_product_packs(node, &q->p);
     if (q->packed) q->p.batch = 1; /* its samples are rows of m */
     if (!q->packed && !ocl_product_of(node, &q->p)) return "it is no plain product of dense f32";
     if (!q->packed && q->p.b_column != 1) return "rows of b are wanted";

@@ -17,7 +17,8 @@ my $list = `$build/cnnrun plugins --json 2>/dev/null`;
 my @kernels = do { my %seen; grep { !$seen{$_}++ } $list =~ /(adreno_\w+_(?:tile\d?|gemv))\b/g };
 cmp_ok scalar @kernels, '>', 8, 'there are rows';
 for my $kernel (@kernels) {
-    my @words = ('--device', 'opencl:0', '--kernel', $kernel, '--cases', $ENV{CNNRUN_CHECK_CASES} // 1);
+    my @words = ('--device', 'opencl:0', '--kernel', $kernel, '--cases', $ENV{CNNRUN_CHECK_CASES} // 1,
+                 '--timeout', 200); # compilers are slow beside others
     my $text = `$build/cnnrun kernelcheck @words 2>&1`;
     my $code = $? >> 8;
     plan skip_all => 'no OpenCL device' if $code == 6 && $text =~ /no such device/;

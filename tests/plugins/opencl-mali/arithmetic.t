@@ -70,7 +70,7 @@ close $script;
 ($code, $text) = told('run', '--trust', "$dir/in.lua");
 ok $code == 0 && $text =~ /_half_/, 'scripts may ask for it' or diag "exit $code\n$text";
 
-my @words = ('--device', 'opencl:0', '--arithmetic', 'fp16', '--cases', $ENV{CNNRUN_CHECK_CASES} // 1,
+my @words = ('--device', 'opencl:0', '--timeout', 200, '--arithmetic', 'fp16', '--cases', $ENV{CNNRUN_CHECK_CASES} // 1,
              '--seed', $ENV{CNNRUN_CHECK_SEED} // 1);
 ($code, $text) = told('kernelcheck', @words);
 ok $code == 0 && $text =~ /^# (\d+) kernels and operators, \d+ cases, 0 failed, 0 not judged$/m && $1 >= 9,

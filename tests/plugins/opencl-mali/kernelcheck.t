@@ -11,7 +11,7 @@ plan skip_all => 'the plugin was not built (opencl-headers)' unless -e "$build/p
 $ENV{CNNRUN_CACHE} //= "$build/opencl-cache";
 $ENV{POCL_CACHE_DIR} //= "$build/opencl-cache/pocl";
 
-my @words = ('--device', 'opencl:0', '--cases', $ENV{CNNRUN_CHECK_CASES} // 2, '--seed',
+my @words = ('--device', 'opencl:0', '--timeout', 200, '--cases', $ENV{CNNRUN_CHECK_CASES} // 2, '--seed',
              $ENV{CNNRUN_CHECK_SEED} // 1);
 my $text = `$build/cnnrun kernelcheck @words 2>&1`;
 my $code = $? >> 8;
