@@ -80,7 +80,7 @@ my %whole = (
     'cnnrun energy log' => "${sensor}cnnrun energy log --seconds 0.2 --sysfs-root sensors",
     'cnnrun energy log --csv log.csv' =>
         "${sensor}cnnrun energy log --csv log.csv --seconds 0.2 --sysfs-root sensors",
-    'cnnrun tune' => 'cnnrun tune NET --cache DIR',
+    'cnnrun tune' => 'cnnrun tune NET --cache DIR', 'cnnrun show' => 'cnnrun show NET',
     'cnnrun warm' => 'cnnrun warm NET --cache DIR', 'cnnrun tune NET' => 'cnnrun tune NET --cache DIR',
     'cnnrun monitor MODEL SOURCE' => 'cnnrun monitor NET three.png --app classify',
     'cnnrun prune NET SCHEDULE --data SPEC -o OUT.cnr' =>
