@@ -14,8 +14,18 @@ enum { COUNT = sizeof all / sizeof all[0] };
 static cnr_kernel rows[COUNT];
 static char names[COUNT][64];
 
-/* Whether any of the tables has the row that the kernel is for. */
+/* Rows that the tables have at most, of tiles or panels. */
+static int32_t most_rows(const ocl_tune *tunes, int32_t n, int tiles) {
+    int32_t most = 0;
+    for (int32_t i = 0; i < n; i++)
+        most = (int32_t)cnr_max(most, tiles ? tunes[i].n_tiles : tunes[i].n_panels);
+    return most;
+}
+
+/* Whether any of the tables has the row that the kernel is for; products of matrices take any. */
 static int has_row(const cnr_kernel *k, const ocl_tune *tunes, int32_t n) {
+    static const cnr_kernel *const tiles[] = {&ocl_dense_tile, &ocl_gemm_tile, &ocl_matmul_tile};
+    static const cnr_kernel *const panels[] = {&ocl_dense_panel, &ocl_gemm_panel, &ocl_matmul_panel};
     static const struct {
         const cnr_kernel *const *rows;
         int32_t n;
@@ -23,15 +33,11 @@ static int has_row(const cnr_kernel *k, const ocl_tune *tunes, int32_t n) {
     } lists[] = {{ocl_tile_rows[0], OCL_MOST_TILES, 1},   {ocl_tile_rows[1], OCL_MOST_TILES, 1},
                  {ocl_panel_rows[0], OCL_MOST_PANELS, 0}, {ocl_panel_rows[1], OCL_MOST_PANELS, 0},
                  {ocl_panel_rows[2], OCL_MOST_PANELS, 0}};
+    for (int32_t i = 0; i < CNR_ROWS(tiles); i++)
+        if (tiles[i] == k || panels[i] == k) return most_rows(tunes, n, tiles[i] == k) > 0;
     for (size_t list = 0; list < sizeof lists / sizeof lists[0]; list++)
-        for (int32_t row = 0; row < lists[list].n; row++) {
-            if (lists[list].rows[row] != k) continue;
-            int32_t most = 0;
-            for (int32_t i = 0; i < n; i++)
-                most = lists[list].tiles ? (int32_t)cnr_max(most, tunes[i].n_tiles)
-                                 : (int32_t)cnr_max(most, tunes[i].n_panels);
-            return row < most;
-        }
+        for (int32_t row = 0; row < lists[list].n; row++)
+            if (lists[list].rows[row] == k) return row < most_rows(tunes, n, lists[list].tiles);
     return 1;
 }
 
