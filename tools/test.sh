@@ -30,7 +30,7 @@ programs() { find "$1/tests" -type f -name 'test_*' -perm -u+x | sort; }
 scripts() { find tests -name '*.t' ! -path 'tests/fuzz/*' ! -path 'tests/cross/*' | sort; }
 
 build build ""
-suite plain 600 build $(programs build) $(scripts)
+suite plain 720 build $(programs build) $(scripts)
 
 # Left out: OpenCL's compiler, which is not ours and slow; and VGG-16 to be cancelled.
 # The leak checker dies in its own search of the libraries' thread-local storage where that is on.

@@ -15,6 +15,8 @@ $ENV{CNNRUN_OPENCL_TUNE} = 'nvidia';
 
 my $list = `$build/cnnrun plugins --json 2>/dev/null`;
 my @kernels = do { my %seen; grep { !$seen{$_}++ } $list =~ /(adreno_\w+_(?:tile\d?|gemv))\b/g };
+# rows of halves differ by how they load alone: of those one, but in the long way
+@kernels = grep { !/_f16_tile[1-9]/ } @kernels unless $ENV{CNNRUN_CHECK_CASES};
 cmp_ok scalar @kernels, '>', 8, 'there are rows';
 for my $kernel (@kernels) {
     my @words = ('--device', 'opencl:0', '--kernel', $kernel, '--cases', $ENV{CNNRUN_CHECK_CASES} // 1,
