@@ -73,7 +73,7 @@ if [ -d $cross/lua ]; then
         plugins.sparse-csr.test_csr" \
         -DCMAKE_TOOLCHAIN_FILE="$PWD/tests/cross/aarch64.cmake" -DCNNRUN_CROSS_LUA="$PWD/$cross/lua"
 fi
-suite aarch64 120 build tests/cross/aarch64.t
+suite aarch64 240 build tests/cross/aarch64.t
 
 # each road for a few seconds; tests/fuzz/run.sh 600 is the long way
 suite fuzz 300 build tests/fuzz/fuzz.t
