@@ -32,7 +32,7 @@ sub told {
     local $ENV{CNNRUN_OPENCL_TUNE} = $family;
     # programs that are optimised have instructions that it can't follow values through
     my @more = $watched ? ('--uninitialized', '--build-options', '-cl-opt-disable') : ();
-    local $ENV{CNNRUN_CACHE} = "$build/oclgrind-cache" . ($watched ? '-plain' : '');
+    local $ENV{CNNRUN_CACHE} = "$dir/cache" . ($watched ? '-plain' : '');
     my @on = ('oclgrind', '--data-races', '--check-api', '--num-threads', 1, '--max-errors', 20, @more);
     my $code = system 'sh', '-c', 'exec "$@" >"$0/out" 2>"$0/err"', $dir, @on, "$build/cnnrun", @words;
     my ($out, $err) = map { local (@ARGV, $/) = "$dir/$_"; <> // '' } qw(out err);
