@@ -37,7 +37,7 @@ suite plain 720 build $(programs build) $(scripts)
 build build-asan "" -DCNNRUN_SANITIZE=address,undefined -DCNNRUN_HOSTILE=ON
 export ASAN_OPTIONS=intercept_tls_get_addr=0
 suite sanitised 500 build-asan $(programs build-asan | grep -vE '/opencl-|/test_cancel') \
-    tests/core/cli/cli.t tests/core/host/hostile.t tests/core/train/train.t
+    tests/core/cli/cli.t tests/core/host/hostile.t tests/core/train/train.t tests/core/graph/late.t
 
 unset ASAN_OPTIONS
 
