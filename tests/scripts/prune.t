@@ -81,8 +81,11 @@ isnt(whole(command('a', '--seed', 2)), 0, 'another pruning does not go on from i
 like(slurp("$dir/err") . slurp("$dir/out"), qr/work of another pruning/, 'and says why');
 is(whole(command('a', '--seed', 2, '--restart')), 0, 'unless it is told to begin anew');
 
-my $pid = run("$dir/out", command('stopped'));
-sleep 0.5;
+spew("$dir/long.lua", slurp("$dir/few.lua") =~ s/epochs = 1/epochs = 100000/r);
+my @long = command('stopped');
+$long[3] = "$dir/long.lua";
+my $pid = run("$dir/out", @long);
+for (1 .. 600) { last if slurp("$dir/stopped/state.json") =~ /"known"/; sleep 0.05 }
 kill 'INT', $pid;
 waitpid $pid, 0;
 is($? >> 8, 130, 'Ctrl-C ends it');
