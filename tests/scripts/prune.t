@@ -85,7 +85,7 @@ spew("$dir/long.lua", slurp("$dir/few.lua") =~ s/epochs = 1/epochs = 100000/r);
 my @long = command('stopped');
 $long[3] = "$dir/long.lua";
 my $pid = run("$dir/out", @long);
-for (1 .. 600) { last if slurp("$dir/stopped/state.json") =~ /"known"/; sleep 0.05 }
+for (1 .. 2400) { last if slurp("$dir/stopped/state.json") =~ /"known"/; sleep 0.05 }
 kill 'INT', $pid;
 waitpid $pid, 0;
 is($? >> 8, 130, 'Ctrl-C ends it');

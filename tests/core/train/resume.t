@@ -4,7 +4,7 @@ use strict;
 use warnings;
 use File::Temp 'tempdir';
 use Test::More;
-use Time::HiRes 'sleep';
+use Time::HiRes qw(sleep time);
 
 my $build = $ENV{CNNRUN_BUILD} || 'build';
 my $dir = tempdir(CLEANUP => 1);
@@ -33,21 +33,25 @@ sub quietly { # the exit code; what it says goes to $dir/err
 sub slurp { my ($f) = @_; open my $in, '<:raw', $f or return ''; local $/; return scalar <$in> }
 sub curves { my $t = slurp($_[0]); $t =~ s/,[^,\n]*$//mg; return $t } # without seconds
 
+my $life = time;
 is(quietly(command('whole')), 0, 'a training that nobody disturbs') or diag slurp("$dir/err");
+$life = time - $life;
 my @check = ('--checkpoint', "$dir/c", '--checkpoint-every', '0.02');
 my ($kills, $resumed) = (0, 0);
 srand 7;
-for (1 .. 40) {
+for (1 .. 40) { # as soon as there is a checkpoint, until one stays; then at any time
     my $pid = fork // die;
     if (!$pid) {
         open STDOUT, '>', '/dev/null';
         open STDERR, '>', "$dir/err";
         exec command('killed', @check) or die;
     }
-    sleep 0.05 + rand 0.3;
+    if ($resumed) { sleep $life * (0.1 + rand 0.7) }
+    else { for (1 .. 6000) { last if -e "$dir/c" || -e "$dir/killed.cnr"; sleep 0.01 } }
     kill 'KILL', $pid and $kills++;
     waitpid $pid, 0;
     $resumed++ if -e "$dir/c";
+    unlink "$dir/killed.cnr", "$dir/killed.csv" if !$resumed;
     last if -e "$dir/killed.cnr";
 }
 note "$kills killed, $resumed left a checkpoint";
@@ -61,7 +65,7 @@ ok(!-e "$dir/c", 'then the checkpoint is gone');
 # One left behind is not gone on from by another training, nor when it is damaged.
 my $pid = fork // die;
 if (!$pid) { open STDOUT, '>', '/dev/null'; exec command('other', @check, '--epochs', 500) or die; }
-for (1 .. 300) { last if -e "$dir/c"; sleep 0.05 }
+for (1 .. 1200) { last if -e "$dir/c"; sleep 0.05 }
 kill 'KILL', $pid;
 waitpid $pid, 0;
 isnt(quietly(command('other', @check, '--lr', '0.01')), 0, 'another training is refused');

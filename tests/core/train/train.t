@@ -75,15 +75,15 @@ wait $pid; ok $? "Ctrl-C behind an epoch ends it in order"
 "$build/cnnrun" check "$dir/c.cnr" >/dev/null 2>&1; ok $? "and the best so far is written"
 grep -q 'epoch [0-9]*, .*; training stopped$' "$dir/c.out"; ok $? "and both are told"
 
-# Before one: what is there stays, or nothing is written.
+# Before one: what is there stays, or nothing is written. A checkpoint tells that it has begun.
 for signal in INT TERM; do
     for there in a none; do
-        rm -f "$dir/d.cnr"
+        rm -f "$dir/d.cnr" "$dir/d.begun"
         [ $there = none ] || cp "$dir/a.cnr" "$dir/d.cnr"
         "$build/cnnrun" train "$net" --data "mnist:$data:train" --batch 1 --lr 0.001 --epochs 50 \
-            -o "$dir/d.cnr" >"$dir/d.out" 2>"$dir/d.err" &
+            --checkpoint "$dir/d.begun" --checkpoint-every 0.1 -o "$dir/d.cnr" >"$dir/d.out" 2>"$dir/d.err" &
         pid=$!
-        sleep 1
+        awaited "$dir/d.begun" .
         kill -$signal $pid
         wait $pid; code=$?
         want=130; [ $signal = INT ] || want=143

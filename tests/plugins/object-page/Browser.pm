@@ -60,7 +60,7 @@ sub call {
     my %words = (id => $id, method => $method, params => $with || {});
     $words{sessionId} = $self->{session} if $self->{session};
     print { $self->{ask} } encode_json(\%words), "\0";
-    while (my $got = $self->read_one(30)) {
+    while (my $got = $self->read_one(120)) {
         if (($got->{id} // 0) == $id) {
             die "$method: $got->{error}{message}" if $got->{error};
             return $got->{result};
@@ -80,7 +80,7 @@ sub js {
 
 sub until { # whether it became true in time
     my ($self, $text, $seconds) = @_;
-    for (my $end = time + ($seconds // 15); time < $end; sleep 0.1) {
+    for (my $end = time + ($seconds // 60); time < $end; sleep 0.1) {
         return 1 if eval { $self->js("!!($text)") }; # a page that is yet to come throws
     }
     return 0;

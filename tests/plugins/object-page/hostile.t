@@ -22,8 +22,8 @@ $ENV{CNNRUN_OPENCL} = 'none';
 $SIG{PIPE} = 'IGNORE';
 my $monitor = Monitor->start($build, $dir, 'monitor', "$root/scripts/nets/lenet5.lua",
                              'device:lavfi:testsrc2=size=160x120:rate=20,realtime', qw(--app classify -q));
-my $port = $monitor->port or BAIL_OUT($monitor->said);
-ok($monitor->until(sub { $_[0]{frame} }), 'a page') or BAIL_OUT($monitor->said);
+my $port = $monitor->port or die($monitor->said);
+ok($monitor->until(sub { $_[0]{frame} }), 'a page') or die($monitor->said);
 sub connected { return IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port, Timeout => 2) }
 sub handles { my @all = glob '/proc/' . $monitor->pid . '/fd/*'; return scalar @all }
 my ($policy, $before) = ($monitor->state->{policy}, handles());

@@ -27,7 +27,7 @@ sub make {
 # [number, seconds, height, width, red, green, blue] a frame
 sub frames {
     my @words = @_;
-    open my $out, '-|', 'timeout', '60', "$build/cnnrun", $script, @words or die;
+    open my $out, '-|', 'timeout', '300', "$build/cnnrun", $script, @words or die;
     my @lines = map { [split] } <$out>;
     close $out;
     return @lines;
@@ -134,12 +134,19 @@ sub serve {
     waitpid $pid, 0;
     # a stream of pictures that drops after some, and is back
     my $mjpeg = make('stream.mpjpeg', @picture, qw(-frames:v 20 -f mpjpeg));
-    ($pid, $port) = serve($mjpeg, 8, 1);
-    my $said = `timeout 30 $build/cnnrun $script http://127.0.0.1:$port/x.mjpg 2>&1 >$dir/lines & sleep 4; kill -INT \$!; wait \$!`;
+    ($pid, $port) = serve($mjpeg, 1000, 1);
+    my $reader = open my $lines, '-|', "exec $build/cnnrun $script http://127.0.0.1:$port/x.mjpg 2>$dir/err" or die;
+    my @times;
+    local $SIG{ALRM} = sub { kill 'KILL', $reader };
+    alarm 120;
+    while (<$lines>) {
+        push @times, (split)[1];
+        kill 'INT', $reader if @times == 50;
+    }
+    alarm 0;
+    close $lines;
     kill 'KILL', $pid;
     waitpid $pid, 0;
-    open my $lines, '<', "$dir/lines" or die;
-    my @times = map { (split)[1] } <$lines>;
     cmp_ok(scalar @times, '>', 25, 'a stream that drops is opened again (' . @times . ' frames)');
     ok(!grep({ $times[$_] < $times[$_ - 1] } 1 .. $#times), 'and its times go on');
 }
@@ -182,20 +189,19 @@ SKIP: {
     is(scalar @{ probe("$dir/numbered.mp4", 'v') }, 7, 'and of pictures with numbers');
     system("$build/cnnrun classify $net $dir/seven.gif -q -o $dir/moves.mp4 >$dir/json");
     is_deeply(probe("$dir/moves.mp4", 'v'), [map { sprintf '%.6f', $_ / 10 } 0 .. 6], 'and of a GIF, at its times');
-    my $film = make('long.mkv', qw(-f lavfi -i testsrc2=size=640x480:rate=30:duration=60), @h264);
     my $pid = fork // die;
     if (!$pid) {
         open STDOUT, '>', '/dev/null';
-        exec "$build/cnnrun", 'classify', $net, $film, '-q', '-o', "$dir/stopped.mp4";
+        exec "$build/cnnrun", 'classify', $net, 'device:lavfi:testsrc2=size=640x480:rate=30', '-q', '-o', "$dir/stopped.mp4";
     }
-    for (1 .. 300) { # until some of it is written
+    for (1 .. 1200) { # until some of it is written, of what has no end
         sleep 0.1;
         last if grep { -s $_ > 50000 } glob "$dir/.*.cnnrun-tmp";
     }
     kill 'INT', $pid;
     waitpid $pid, 0;
     my $n = @{ probe("$dir/stopped.mp4", 'v') };
-    ok($n > 5 && $n < 1800, "Ctrl-C leaves a whole file of what was drawn ($n frames)");
+    cmp_ok($n, '>', 5, "Ctrl-C leaves a whole file of what was drawn ($n frames)");
 }
 
 SKIP: {

@@ -15,7 +15,7 @@ sub start {
         open STDOUT, '>', "$dir/lines";
         exec "$build/cnnrun", @words, qw(--page 0 --token), $self->{token};
     }
-    for (1 .. 300) {
+    for (1 .. 1200) {
         sleep 0.1;
         ($self->{port}) = $self->said =~ m{http://127\.0\.0\.1:(\d+)/#token=$self->{token}};
         last if $self->{port} || waitpid($self->{pid}, 1);
@@ -36,15 +36,15 @@ sub said {
 # The answer to a request as it is, HOST for ours; up to so many bytes of it.
 sub ask {
     my ($self, $request, $bytes) = @_;
-    my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $self->{port}, Timeout => 5) or return '';
+    my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $self->{port}, Timeout => 20) or return '';
     $request =~ s/\n/\r\n/g;
     $request =~ s/HOST/127.0.0.1:$self->{port}/g;
     print $socket $request;
-    my ($got, $end) = ('', time + 8);
+    my ($got, $end) = ('', time + 40);
     while (time < $end && length $got < ($bytes // 1e9)) {
         my $ready = '';
         vec($ready, fileno $socket, 1) = 1;
-        last unless select $ready, undef, undef, 5;
+        last unless select $ready, undef, undef, 20;
         sysread($socket, my $part, 65536) or last;
         $got .= $part;
     }
@@ -71,7 +71,7 @@ sub state { # {}: there is none yet
 # The state, once it is as wanted; undef: it never was.
 sub until {
     my ($self, $wanted, $seconds) = @_;
-    for (my $end = time + ($seconds // 15); time < $end; sleep 0.1) {
+    for (my $end = time + ($seconds // 60); time < $end; sleep 0.1) {
         my $state = $self->state;
         return $state if $wanted->($state);
     }

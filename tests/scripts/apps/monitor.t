@@ -2,9 +2,12 @@
 # cnnrun monitor: every frame of a file, the latest of a camera; recorded, ended by a signal; its live page.
 use strict;
 use warnings;
+use FindBin;
+use lib $FindBin::Bin;
 use File::Temp qw(tempdir);
 use IO::Socket::INET;
 use JSON::PP;
+use Monitor;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
@@ -52,10 +55,10 @@ SKIP: {
         my $client = $server->accept or exit 1;
         my $got = '';
         while ($got !~ /\}$/) { sysread($client, my $part, 4096) or last; $got .= $part }
-        print $client "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-        open my $out, '>', "$dir/posted" or die;
+        open my $out, '>', "$dir/posted" or die; # there before the answer: then we are ended
         print $out $got;
         close $out;
+        print $client "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
         exit 0;
     }
     my $port = $server->sockport;
@@ -83,104 +86,54 @@ SKIP: {
 # ---- a camera, and its page ----
 SKIP: {
     skip 'object-page was not built (libmicrohttpd)', 1 unless -e "$build/plugins/object-page.so";
-    my $pid = fork // die;
-    if (!$pid) {
-        open STDERR, '>', "$dir/err";
-        open STDOUT, '>', "$dir/lines";
-        exec "$build/cnnrun", 'monitor', $net, 'device:lavfi:testsrc2=size=320x240:rate=30,realtime',
-            qw(--app classify --page 0 --token), 'abcdefgh', '-o', "$dir/camera.mp4";
-    }
-    my $port;
-    for (1 .. 200) {
-        sleep 0.1;
-        open my $err, '<', "$dir/err" or next;
-        ($port) = join('', <$err>) =~ m{http://127\.0\.0\.1:(\d+)/#token=abcdefgh};
-        last if $port;
-    }
+    my $monitor = Monitor->start($build, $dir, 'monitor', $net, 'device:lavfi:testsrc2=size=320x240:rate=30,realtime',
+                                 qw(--app classify -o), "$dir/camera.mp4");
+    my $port = $monitor->port;
     ok($port, 'the page tells its address');
-    my $ask = sub {
-        my ($request, $bytes) = @_;
-        my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port, Timeout => 5) or return '';
-        $request =~ s/\n/\r\n/g;
-        $request =~ s/HOST/127.0.0.1:$port/g;
-        print $socket $request;
-        my ($got, $end) = ('', time + 8);
-        while (time < $end && length $got < ($bytes // 1e9)) {
-            my $ready = '';
-            vec($ready, fileno $socket, 1) = 1;
-            last unless select $ready, undef, undef, 5;
-            sysread($socket, my $part, 65536) or last;
-            $got .= $part;
-        }
-        return $got;
-    };
-    my $get = sub { $ask->("GET $_[0] HTTP/1.1\nHost: HOST\nConnection: close\n" . ($_[2] // '') . "\n", $_[1]) };
-    my $state;
-    for (1 .. 50) {
-        ($state) = $get->('/state.json') =~ /\r\n\r\n(\{.*\})/s;
-        last if $state;
-        sleep 0.2;
-    }
-    $state = decode_json($state // '{}');
+    my $state = $monitor->until(sub { $_[0]{frame} }) // {};
     is($state->{width}, 320, 'the state is JSON');
     is($state->{app}, 'classify', 'of this application');
-    like($get->('/'), qr{200 OK.*Content-Security-Policy: default-src 'none'.*<!doctype html>}s, 'the page');
-    unlike($get->('/') . $get->('/page.js') . $get->('/page.css'), qr{(src|href|url|fetch)\s*[=(]\s*["']?https?:}, 'loads nothing from elsewhere');
+    like($monitor->get('/'), qr{200 OK.*Content-Security-Policy: default-src 'none'.*<!doctype html>}s, 'the page');
+    unlike($monitor->get('/') . $monitor->get('/page.js') . $monitor->get('/page.css'), qr{(src|href|url|fetch)\s*[=(]\s*["']?https?:}, 'loads nothing from elsewhere');
     my $picture; # drawn on another thread, it may come behind the state
-    for (1 .. 50) {
-        last if ($picture = $get->('/picture.jpg')) !~ /^HTTP\S+ 503/;
+    for (1 .. 200) {
+        last if ($picture = $monitor->get('/picture.jpg')) !~ /^HTTP\S+ 503/;
         sleep 0.2;
     }
     like($picture, qr{image/jpeg.*\xff\xd8\xff}s, 'the newest picture');
-    my $stream = $get->('/picture.mjpg', 100000);
+    my $stream = $monitor->get('/picture.mjpg', 100000);
     cmp_ok(scalar(() = $stream =~ /--frame\r\nContent-Type: image\/jpeg/g), '>', 1, 'pictures one behind the other');
-    cmp_ok(scalar(() = $get->('/events', 5000) =~ /event: state\ndata: \{/g), '>', 1, 'states as events');
-    like($get->('/nothing'), qr/^HTTP\S+ 404/, 'nothing else');
-    like($ask->("GET /state.json HTTP/1.1\nHost: evil.example:$port\n\n", 100), qr/^HTTP\S+ 421/, 'another name of ours gets nothing');
-    like($get->('/state.json', 100, "Origin: http://evil.example\n"), qr/^HTTP\S+ 403/, "nor do others' pages");
-    my $set = sub {
-        my ($body, $more) = @_;
-        return $ask->("POST /set HTTP/1.1\nHost: HOST\nConnection: close\nContent-Length: " . length($body) . "\n$more\n$body", 100);
-    };
-    like($set->('{"threshold":1}', ''), qr/^HTTP\S+ 401/, 'changes want the token');
-    like($set->('{"threshold":1}', "Authorization: Bearer abcdefgi\n"), qr/^HTTP\S+ 401/, 'the right one');
-    like($set->('{"governor":"/etc/passwd"}', "Authorization: Bearer abcdefgh\n"), qr/^HTTP\S+ 202/, 'and are taken with it');
-    like($set->('x' x 5000, "Authorization: Bearer abcdefgh\n"), qr/^HTTP\S+ 413/, 'unless they are long');
-    my $refused = 0;
-    for (1 .. 30) {
-        sleep 0.2;
-        last if $refused = $get->('/state.json') =~ /governor: none of the choices/;
-    }
-    ok($refused, 'what is no choice is refused, and told');
+    cmp_ok(scalar(() = $monitor->get('/events', 5000) =~ /event: state\ndata: \{/g), '>', 1, 'states as events');
+    like($monitor->get('/nothing'), qr/^HTTP\S+ 404/, 'nothing else');
+    like($monitor->ask("GET /state.json HTTP/1.1\nHost: evil.example:$port\n\n", 100), qr/^HTTP\S+ 421/, 'another name of ours gets nothing');
+    like($monitor->get('/state.json', 100, "Origin: http://evil.example\n"), qr/^HTTP\S+ 403/, "nor do others' pages");
+    like($monitor->set('{"threshold":1}', ''), qr/^HTTP\S+ 401/, 'changes want the token');
+    like($monitor->set('{"threshold":1}', "Authorization: Bearer abcdefgi\n"), qr/^HTTP\S+ 401/, 'the right one');
+    like($monitor->set('{"governor":"/etc/passwd"}'), qr/^HTTP\S+ 202/, 'and are taken with it');
+    like($monitor->set('x' x 5000), qr/^HTTP\S+ 413/, 'unless they are long');
+    ok($monitor->until(sub { $monitor->events($_[0]) =~ /governor: none of the choices/ }), 'what is no choice is refused, and told');
   SKIP: {
         skip 'object-tld was not built', 6 unless -e "$build/plugins/object-tld.so";
         my $until = sub {
-            my ($wish, $what) = @_;
-            $set->(qq({"follow":$wish}), "Authorization: Bearer abcdefgh\n");
-            my $state = '';
-            for (1 .. 50) {
-                last if ($state) = $get->('/state.json') =~ /\r\n\r\n(\{.*$what.*\})/s;
-                sleep 0.2;
-            }
-            return $state ? decode_json($state) : {};
+            my ($wish, $there) = @_;
+            $monitor->set(qq({"follow":$wish}));
+            return $monitor->until($there) // {};
         };
+        my $told = sub { my ($what) = @_; return sub { $monitor->events($_[0]) =~ $what } };
         is($state->{follow}, JSON::PP::false, 'nothing is followed');
-        ok($until->('[1,2,"x"]', 'follow: want \[x, y')->{frame}, 'what is no box is told');
-        ok($until->('[5000,5,30,30]', 'want x, y.*320 x 240')->{frame}, 'so is one outside the picture');
-        my $seen = $until->('[40,30,90,70]', '"follow":\{')->{follow};
+        ok($until->('[1,2,"x"]', $told->(qr/follow: want \[x, y/))->{frame}, 'what is no box is told');
+        ok($until->('[5000,5,30,30]', $told->(qr/want x, y.*320 x 240/))->{frame}, 'so is one outside the picture');
+        my $seen = $until->('[40,30,90,70]', sub { ref $_[0]{follow} eq 'HASH' })->{follow};
         ok($seen->{lost} || @{$seen->{box}} == 4 && $seen->{confidence} > 0, 'a box is followed, or lost');
-        is($until->('false', 'nothing any more')->{follow}, JSON::PP::false, 'until it is enough');
-        ok($until->('"all"', 'follow: want \[x, y, width, height\], or false')->{frame}, 'a text is no box');
+        is($until->('false', $told->(qr/nothing any more/))->{follow}, JSON::PP::false, 'until it is enough');
+        ok($until->('"all"', $told->(qr/follow: want \[x, y, width, height\], or false/))->{frame}, 'a text is no box');
     }
     # many who say nothing, and two who read slowly
     my @silent = map { IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port, Timeout => 1) } 1 .. 100;
-    my $before = -s "$dir/lines";
-    sleep 1;
+    my $frame = $monitor->state->{frame} // 0;
+    ok($monitor->until(sub { $_[0]{frame} > $frame + 10 }), 'a hundred who say nothing do no harm');
     undef @silent;
-    ok(kill(0, $pid), 'a hundred who say nothing do no harm');
-    kill 'INT', $pid;
-    waitpid $pid, 0;
-    is($? >> 8, 130, 'Ctrl-C ends it');
+    is($monitor->stop, 130, 'Ctrl-C ends it');
     my $n = () = `ffprobe -v error -select_streams v -show_entries packet=pts_time -of csv=p=0 $dir/camera.mp4` =~ /\n/g;
     cmp_ok($n, '>', 5, "with a whole file ($n frames)");
 }
