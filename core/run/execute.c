@@ -270,7 +270,7 @@ cnr_status cnr_session_start(cnr_session *s, cnr_error *err) {
     if (status) return status;
     status = start(s, &why);
     if (!status) return CNR_OK;
-    if (cnri_session_moves(s, status, &why)) return cnr_session_start(s, err);
+    if (cnri_session_moves(s, status, &why)) return cancelled(s) ? say_cancelled(err) : cnr_session_start(s, err);
     return cnri_fail(err, status, why.where, "%s", why.text);
 }
 
@@ -295,7 +295,7 @@ cnr_status cnr_session_wait(cnr_session *s, cnr_error *err) {
     if (status) return status;
     status = wait_for_run(s, &why);
     if (!status) return CNR_OK;
-    if (cnri_session_moves(s, status, &why)) return cnr_session_run(s, err);
+    if (cnri_session_moves(s, status, &why)) return cancelled(s) ? say_cancelled(err) : cnr_session_run(s, err);
     return cnri_fail(err, status, why.where, "%s", why.text);
 }
 

@@ -41,6 +41,7 @@ bool cnri_session_moves(cnr_session *s, cnr_status status, const cnr_error *why)
     const cnr_session old = *s;
     *s = *fresh;
     *fresh = old;
+    s->cancel = old.cancel; /* asked for while weights were made ready there */
     cnri_session_cancel_by(s, old.asked); /* streams point into the session */
     cnri_session_cancel_by(fresh, NULL);
     cnr_session_close(fresh);

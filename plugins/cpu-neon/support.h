@@ -42,6 +42,9 @@ neon_part neon_part_of(const cnr_run *run);
         .device = "cpu-neon", .accepts = accepts, .plan = plan_fn, .unplan = unplan_fn,          \
         .run = run}
 
+/* An error when a finite weight, input 1, is none as fp16. */
+cnr_status neon_f16_holds(const cnr_node *node, cnr_error *err);
+
 /* Three kernels that store the weights that they prepare as floats, as fp16 and as bf16: of the file's
  * functions, whose first argument that is, and its run; "name" "_f32" "_way". */
 #define NEON_WEIGHT_KERNELS(variable, kernel_name, way, op_name, unplan_fn)                       \
@@ -61,7 +64,8 @@ neon_part neon_part_of(const cnr_run *run);
     }                                                                                             \
     static cnr_status variable##_prepare(const cnr_device *device, const cnr_node *node,          \
                                          void *blob, cnr_error *err) {                            \
-        return prepare(as, device, node, blob, err);                                              \
+        CNR_TRY(prepare(as, device, node, blob, err));                                            \
+        return as == NEON_F16 ? neon_f16_holds(node, err) : CNR_OK;                               \
     }                                                                                             \
     static cnr_status variable##_plan(const cnr_device *device, const cnr_node *node,             \
                                       cnr_space *workspace, void **state, cnr_error *err) {       \

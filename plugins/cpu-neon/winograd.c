@@ -423,8 +423,8 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     }                                                                                           \
     static cnr_status symbol##_prepare(const cnr_device *device, const cnr_node *node,          \
                                        void *blob, cnr_error *err) {                            \
-        (void)err;                                                                              \
-        return prepare(as, device, node, side, blob);                                           \
+        CNR_TRY(prepare(as, device, node, side, blob));                                         \
+        return as == NEON_F16 ? neon_f16_holds(node, err) : CNR_OK;                             \
     }                                                                                           \
     static cnr_status symbol##_plan(const cnr_device *device, const cnr_node *node,             \
                                     cnr_space *workspace, void **state, cnr_error *err) {       \

@@ -5,6 +5,26 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* As plugins are judged: code that others can change. */
+static const char *weakness(const char *path) {
+    struct stat file;
+    if (stat(path, &file) != 0) return NULL; /* dlopen says why */
+    if (file.st_mode & S_IWOTH) return "can be written by anyone";
+    if (file.st_uid != 0 && file.st_uid != geteuid()) return "belongs to another user";
+    return NULL;
+}
+
+/* Whoever let a weak plugin in was warned of it; of a sound one all is sound, or stays out. */
+static const char *weaker(const char *plugin, const char *path) {
+    char folder[PATH_MAX];
+    if (weakness(plugin)) return NULL;
+    const char *why = weakness(path);
+    snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
+    return why ? why : weakness(folder);
+}
 
 late_fn late_function(const cnr_host *host, const void *of, const char *module, const char *symbol,
                       cnr_error *err) {
@@ -19,6 +39,11 @@ late_fn late_function(const cnr_host *host, const void *of, const char *module, 
                            (int)(slash ? slash - about.dli_fname : 0), about.dli_fname, module);
     if (n < 0 || (size_t)n >= sizeof path) {
         host->fail(err, CNR_E_LIMIT, module, "the path is too long");
+        return NULL;
+    }
+    const char *why = weaker(about.dli_fname, path);
+    if (why) {
+        host->fail(err, CNR_E_IO, path, "it or its folder %s", why);
         return NULL;
     }
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL), *at = library ? dlsym(library, symbol) : NULL;

@@ -60,6 +60,34 @@ for my $command ('show', 'bench') {
 ($code, $text) = told('bench', @bare, '--weights-type', 'bf16', '--json', '-q');
 like $text, qr/"warnings":\["[^"]*as bf16/, 'as JSON, too' or diag $text;
 
+# What fp16 can't hold is an error, whatever the kernel; the other types can.
+my @large = write_net('large', "c.conv2d { 'a', out = 64, kernel = 3, pad = 1 }, c.dense { 'b', out = 40 },", '64, 28, 28');
+open my $change, '>', "$dir/change.lua" or die $!;
+print $change <<'LUA';
+local c = require "cnnrun"
+return function(args)
+  for i, name in ipairs { "a.weight", "b.weight" } do
+    local net = c.load(args[1], { weights = "random:1" })
+    local weight = net:weight(name)
+    weight[1] = -7e4
+    net:set_weight(name, weight)
+    net:save(args[i + 1])
+  end
+end
+LUA
+close $change;
+($code, $text) = told("$dir/change.lua", "$dir/large.lua", "$dir/a.cnr", "$dir/b.cnr");
+is $code, 0, 'nets with a large weight' or diag $text;
+for my $name ('a', 'b') {
+    my @bench = ('bench', "$dir/$name.cnr", '--runs', 1, '--no-energy', '--weights-type');
+    for my $kernel ('', $name eq 'a' ? ('--kernel a=conv_f16_winograd') : ()) {
+        ($code, $text) = told(@bench, 'fp16', $kernel);
+        ok $code && $text =~ /\b$name: its weight -70000 is none in fp16/, "$name: a weight past fp16's $kernel" or diag $text;
+    }
+    ($code, $text) = told(@bench, 'bf16');
+    is $code, 0, "$name: bf16 holds it" or diag $text;
+}
+
 my @digit = 'scripts/nets/digits/three.png';
 for my $isa (qw(generic avx2 avx512)) {
     for my $type (qw(f32 fp16 bf16)) {
