@@ -1,10 +1,6 @@
 -- Whether the parts of a divided layer run at once: one convolution on each of two devices alone and divided
--- between them by their speeds, by turns. For an even match give each a core and a scalar product of matrices,
--- which a convolution with a window of one is (PoCL makes no vectors of loops):
---
---   POCL_MAX_PTHREAD_COUNT=1 POCL_WORK_GROUP_METHOD=loops cnnrun --threads 1 scripts/bench/split.lua --window 1 \
---       --kernel cpu=reference --kernel opencl:0=mali_conv_f32_plain
---
+-- between them by their speeds, by turns. tests/bench/split.sh runs it for an even match: a core for each
+-- device, and scalar products of matrices (`--kernel`) on both.
 -- --kernel DEVICE=NAME is for that device, alone and in parts.
 local c = require "cnnrun"
 local args = require "lib.args"
