@@ -328,6 +328,7 @@ void cnri_json_fields(cnri_json *j, const cnri_record *record, const void *of);
 typedef struct cnri_energy_shown {
     const char *source; /* NULL: energy was not asked for */
     const char *unmeasured, *per; /* why nothing can be told; "a run": what the joules are of */
+    const char *net_unmeasured;   /* why joules net of idle can't */
     bool made_up; /* the clock is a simulated machine's, and so are the joules */
     double seconds, joules, joules_net, watts, idle_watts, edp, fps, fps_per_watt;
     int64_t samples, rounds;
@@ -339,12 +340,14 @@ cnri_energy_shown cnri_energy_show(const cnr_energy *e, const char *per, double 
         CNRI_FIELD(owner, "idle_watts", at.idle_watts), CNRI_FIELD(owner, "edp", at.edp),          \
         CNRI_FIELD(owner, "fps", at.fps), CNRI_FIELD(owner, "fps_per_watt", at.fps_per_watt),      \
         CNRI_MAYBE(owner, "samples", at.samples), CNRI_MAYBE(owner, "rounds", at.rounds),          \
+        CNRI_MAYBE(owner, "net_unmeasured", at.net_unmeasured),                                  \
         CNRI_ASIDE(owner, "per", at.per), CNRI_ASIDE(owner, "unmeasured", at.unmeasured),         \
         CNRI_ASIDE(owner, "made_up", at.made_up)
 #define CNRI_ENERGY_LINE                                                                           \
     "{joules?energy    {joules:.4g} J {per}{joules_net?, {joules_net:.4g} net of idle}, {watts:.4g} W"\
     "{fps?, {fps:.4g} FPS, {fps_per_watt:.4g} FPS/W}, EDP {edp:.4g} J s\n"                         \
     "          of the whole {made_up?simulated |}machine, {energy_source}: {samples} samples in {rounds} round{rounds+s}\n}"\
+    "{net_unmeasured?          net of idle unmeasured: {net_unmeasured}\n}"                           \
     "{unmeasured?energy    unmeasured: {unmeasured}\n}"
 /* A line each. fps: of the whole; NaN: nothing is counted. */
 extern const cnri_record cnri_energy_domain;

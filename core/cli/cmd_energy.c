@@ -8,7 +8,7 @@
 
 typedef struct energy {
     const char *csv, *counter, *plot;
-    double seconds;
+    double seconds, idle;
 } energy;
 
 static const cnri_option options[] = {
@@ -18,6 +18,9 @@ static const cnri_option options[] = {
                 "log, watch: the joules so far, for any process to read "
                 "($XDG_RUNTIME_DIR/cnnrun-energy.json)", .writes = true),
     CNRI_OPTION(energy, seconds, "--seconds", "X", "log, watch: how long (until Ctrl-C)",
+                .max = 1e9),
+    CNRI_OPTION(energy, idle, "--idle", "W",
+                "run: what the machine draws at rest (measured before the command and behind it)",
                 .max = 1e9),
     CNRI_OPTION(energy, plot, "--plot", "FILE",
                 "log, watch: the curves, .svg or .png; their numbers beside it, as .csv", .writes = true)};
@@ -227,8 +230,8 @@ static cnr_status tell_apart(const cnri_call *call, const cnr_energy *e, int cod
 static cnr_status run_command(cnri_call *call, const energy *e, cnr_error *err) {
     cnr_energy got = {.size = sizeof got};
     const int32_t n = call->operands.n - 1;
+    const cnr_energy_options o = {.size = sizeof o, .idle_watts = e->idle, .idle_behind = 1};
     int code = 0;
-    (void)e;
     if (n < 1) {
         call->code = cnri_mistake("energy", NULL,
                                   "a command is missing: cnnrun energy run -- COMMAND...");
@@ -237,7 +240,7 @@ static cnr_status run_command(cnri_call *call, const energy *e, cnr_error *err) 
     char **argv = cnri_alloc_zero(((size_t)n + 1) * sizeof *argv);
     if (!argv) return cnri_fail(err, CNR_E_MEMORY, "energy", "out of memory");
     for (int32_t i = 0; i < n; i++) argv[i] = (char *)(uintptr_t)call->operands.at[i + 1];
-    cnr_status status = cnri_energy_command(call->rt, argv, cnri_watch(call), &got, &code, err);
+    cnr_status status = cnri_energy_command(call->rt, argv, &o, cnri_watch(call), &got, &code, err);
     cnri_free(argv);
     if (status == CNR_E_NOT_FOUND && code) {
         cnri_complain(call, err); /* and exits as shells do, not as we do */
@@ -285,9 +288,10 @@ const cnri_command cnri_cmd_energy = {
     .summary = "Lists the domains of meters, keeps a log of them, shows them as they go, or tells what\n"
                "a command took. Readings are of the whole machine, not of a process.",
     .details =
-        "run waits a second for what is drawn before, and exits as the command does; people are told\n"
-        "on stderr, JSON comes behind the command's own output. Without a meter all is unmeasured,\n"
-        "never 0. The counter is one line of JSON, replaced each 50 ms as a whole: {\"time_ns\",\n"
+        "run waits a second for what is drawn at rest, before the command and behind it, and exits as\n"
+        "the command does; people are told on stderr, JSON comes behind the command's own output. Joules\n"
+        "net of idle are not told (null, and net_unmeasured says why) where something else was running\n"
+        "before: --idle W tells it instead. Without a meter all is unmeasured, never 0. The counter is one line of JSON, replaced each 50 ms as a whole: {\"time_ns\",\n"
         "\"pid\", \"running\", \"domains\": [{\"meter\", \"name\", \"joules\"}]}: what a region of code took\n"
         "is the difference of two readings. watch --json: {\"time_s\", \"watts\": {NAME: W}, \"joules\":\n"
         "{NAME: J}} for each reading.",

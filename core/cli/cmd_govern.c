@@ -202,7 +202,7 @@ static cnr_status beside_command(cnri_call *call, govern *v, cnr_governed *g, cn
     cnr_status status = cnr_govern_begin(call->rt, &v->o, &governing, err);
     int code = 0;
     if (!status)
-        status = cnri_energy_command(call->rt, argv, cnri_watch(call), &energy, &code, err);
+        status = cnri_energy_command(call->rt, argv, NULL, cnri_watch(call), &energy, &code, err);
     cnr_energy_free(&energy);
     cnri_free(argv);
     const cnr_status ended =

@@ -13,6 +13,7 @@ cnri_energy_shown cnri_energy_show(const cnr_energy *e, const char *per, double 
     s.source = sources[e->source];
     if (!e->source)
         s.unmeasured = e->why[0] ? e->why : e->n ? "no domain can be told" : "no plugin finds a meter here";
+    else if (e->why[0]) s.net_unmeasured = e->why;
     s.joules = e->joules;
     s.joules_net = e->joules_net;
     s.watts = e->watts;
@@ -28,7 +29,7 @@ cnri_energy_shown cnri_energy_show(const cnr_energy *e, const char *per, double 
 
 typedef struct domain {
     const cnr_energy_domain *d;
-    const char *name, *meter, *feeds, *source, *why;
+    const char *name, *meter, *feeds, *source, *why, *net_unmeasured;
     double joules, joules_net, watts, idle_watts, idle_spread, edp, fps_per_watt;
     int64_t samples;
     int32_t period_ms;
@@ -40,7 +41,8 @@ static const cnri_field fields[] = {
     CNRI_KEY(domain, idle_watts), CNRI_KEY(domain, idle_spread), CNRI_KEY(domain, edp),
     CNRI_KEY(domain, fps_per_watt),
     CNRI_FIELD(domain, "energy_source", source), CNRI_KEY(domain, samples),
-    CNRI_KEY(domain, period_ms), CNRI_KEY(domain, summed), CNRI_FIELD(domain, "error", why)};
+    CNRI_KEY(domain, period_ms), CNRI_KEY(domain, summed), CNRI_FIELD(domain, "error", why),
+    CNRI_MAYBE(domain, "net_unmeasured", net_unmeasured)};
 const cnri_record cnri_energy_domain = CNRI_RECORD(fields,
     "  {domain:-18} {error?unmeasured: {error}|{joules:10.4g} J {watts:10.4g} W"
     "{fps_per_watt? {fps_per_watt:10.4g} FPS/W}  EDP {edp:.4g} J s"
@@ -54,7 +56,8 @@ cnr_status cnri_tell_domains(const cnri_call *call, const cnr_energy *e, double 
         const domain row = {
             .d = d, .name = d->name, .meter = d->meter, .feeds = *d->feeds ? d->feeds : NULL,
             .source = d->status ? sources[0] : sources[d->estimated ? 2 : 1],
-            .why = d->status ? d->why : NULL, .joules = d->joules, .joules_net = d->joules_net,
+            .why = d->status ? d->why : NULL,
+            .net_unmeasured = !d->status && *d->why ? d->why : NULL, .joules = d->joules, .joules_net = d->joules_net,
             .watts = d->watts, .idle_watts = d->idle_watts, .idle_spread = d->idle_spread,
             .edp = d->edp, .fps_per_watt = fps / d->watts, .samples = d->samples,
             .period_ms = d->period_ms, .summed = d->summed};

@@ -6,6 +6,10 @@ const cnri_lua_key cnri_energy_keys[] = {
     CNRI_WHOLE("rounds: how often the function is called at least (1)", cnr_energy_options, rounds, 1,
                1000000),
     CNRI_FLAG("no_idle: don't wait a second for what is drawn before", cnr_energy_options, no_idle),
+    CNRI_REAL("idle_watts: what is drawn at rest, instead of measuring it", cnr_energy_options,
+              idle_watts, 0, 1e9),
+    CNRI_FLAG("idle_behind: wait behind it, too, lest what was drawn before was no rest",
+              cnr_energy_options, idle_behind),
     {0}};
 
 static const char *const sources[] = {"unmeasured", "measured", "estimated"};
@@ -17,6 +21,7 @@ static void push_domain(lua_State *L, const cnr_energy_domain *d) {
     cnri_lua_set_text(L, "feeds", *d->feeds ? d->feeds : NULL);
     cnri_lua_set_text(L, "source", sources[d->status ? 0 : d->estimated ? 2 : 1]);
     cnri_lua_set_text(L, "error", d->status ? d->why : NULL);
+    cnri_lua_set_text(L, "why", !d->status && *d->why ? d->why : NULL);
     cnri_lua_set_number(L, "joules", d->joules);
     cnri_lua_set_number(L, "joules_net", d->joules_net);
     cnri_lua_set_number(L, "watts", d->watts);

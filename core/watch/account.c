@@ -41,8 +41,10 @@ static void describe(const cnri_sampled_domain *d, cnr_energy_domain *out) {
                                .meter = d->meter->meter->name,
                                /* joules of a made-up machine are an estimate, whatever counts them */
                                .estimated = d->desc->estimated || !cnri_clock_is_real(),
-                               .period_ms = d->desc->period_ms, .idle_watts = d->idle_watts,
-                               .idle_spread = d->idle_spread};
+                               .period_ms = d->desc->period_ms,
+                               .idle_watts = *d->rest.why ? NAN : d->rest.watts,
+                               .idle_spread = *d->rest.why ? NAN : d->rest.spread};
+    memcpy(out->why, d->rest.why, sizeof d->rest.why);
     memcpy(out->name, d->desc->name, sizeof out->name);
     memcpy(out->feeds, d->desc->feeds, sizeof out->feeds);
 }
@@ -74,24 +76,47 @@ static void choose(cnri_sampler *s, cnr_energy *e) {
             e->source = e->at[i].estimated ? CNR_ENERGY_ESTIMATED : CNR_ENERGY_MEASURED;
 }
 
+/* Of what is drawn beyond rest, which can't be less than nothing; NaN is. */
+static double net(double watts, double idle_watts, double seconds) {
+    const double over = watts - idle_watts;
+    return over < 1e-9 * fabs(watts) ? 0 : over * seconds; /* or what rounding left */
+}
+
+/* Who draws less than at rest was not at rest. */
+static bool was_at_rest(cnr_energy_domain *d) {
+    const double noise = cnri_rest_noise(d->idle_watts, d->idle_spread);
+    if (!(d->watts < d->idle_watts - noise)) return true;
+    snprintf(d->why, sizeof d->why, "the baseline was under load: %.4g W, and %.4g since", d->idle_watts,
+             d->watts);
+    d->idle_watts = d->idle_spread = NAN;
+    return false;
+}
+
+static void take_word(cnr_energy *e, double idle_watts) {
+    if (!e->source || idle_watts <= 0) return;
+    e->idle_watts = idle_watts;
+    e->why[0] = 0;
+    if (e->watts >= idle_watts) return;
+    snprintf(e->why, sizeof e->why, "%.4g W at rest were told, and %.4g are drawn", idle_watts, e->watts);
+    e->idle_watts = NAN;
+}
+
 static void sum_up(cnr_energy *e) {
-    e->joules = e->joules_net = e->watts = e->idle_watts = e->source ? 0 : NAN;
+    e->joules = e->watts = e->idle_watts = e->source ? 0 : NAN;
     for (int32_t i = 0; i < e->n; i++) {
         cnr_energy_domain *d = &e->at[i];
         e->unmeasured += d->status != 0;
         if (d->status) continue;
         d->joules = d->watts * e->seconds;
-        d->joules_net = (d->watts - d->idle_watts) * e->seconds;
-        if (fabs(d->joules_net) < 1e-9 * d->joules) d->joules_net = 0; /* what rounding left */
+        d->joules_net = net(d->watts, d->idle_watts, e->seconds);
         d->edp = d->joules * e->seconds;
         if (!d->summed) continue;
         e->joules += d->joules;
-        e->joules_net += d->joules_net;
         e->watts += d->watts;
         e->idle_watts += d->idle_watts;
         e->samples += d->samples;
+        if (*d->why && !*e->why) snprintf(e->why, sizeof e->why, "%.79s", d->why);
     }
-    if (fabs(e->joules_net) < 1e-9 * e->joules) e->joules_net = 0;
     e->edp = e->joules * e->seconds;
 }
 
@@ -105,8 +130,8 @@ static int32_t parent_of(cnri_sampler *s, const cnri_sampled_domain *d) {
 }
 
 cnr_status cnri_account(cnri_sampler *s, const cnri_reading_point *begin,
-                        const cnri_reading_point *end, int64_t rounds, cnr_energy *out,
-                        cnr_error *err) {
+                        const cnri_reading_point *end, int64_t rounds, double idle_watts,
+                        cnr_energy *out, cnr_error *err) {
     const double seconds = (double)(end->now_ns - begin->now_ns) * 1e-9;
     *out = (cnr_energy){.size = sizeof *out, .n = cnri_sampler_count(s), .rounds = rounds,
                         .seconds = seconds / (double)rounds};
@@ -117,10 +142,13 @@ cnr_status cnri_account(cnri_sampler *s, const cnri_reading_point *begin,
         describe(d, &out->at[i]);
         out->at[i].within = parent_of(s, d);
         account(d, &begin->at[i], &end->at[i], seconds, &out->at[i]);
+        if (!out->at[i].status && !was_at_rest(&out->at[i])) cnri_sampler_forget_idle(s);
     }
     if (seconds > 0)
         out->sampler_share = (double)(end->sampler_ns - begin->sampler_ns) * 1e-9 / seconds;
     choose(s, out);
     sum_up(out);
+    take_word(out, idle_watts);
+    out->joules_net = net(out->watts, out->idle_watts, out->seconds);
     return CNR_OK;
 }

@@ -13,6 +13,7 @@
 #define LONGEST_EVERY_NS UINT64_C(5000000000)
 #define LONGEST_IDLE_NS UINT64_C(3000000000)
 #define LONGEST_WAIT_NS UINT64_C(20000000000)
+#define IDLE_TRIES 3 /* until what is drawn at rest holds still */
 
 struct cnri_sampler {
     cnri_gauges gauges;
@@ -182,8 +183,8 @@ static cnr_status take_domains(cnri_sampler *s, cnr_error *err) {
             cnri_sampled_domain *d = cnri_push(&s->domains);
             if (!d) return cnri_fail(err, CNR_E_MEMORY, "energy", "out of memory");
             const uint64_t period = (uint64_t)(desc->period_ms > 0 ? desc->period_ms : 0) * 1000000u;
-            *d = (cnri_sampled_domain){.meter = set, .index = i, .desc = desc, .idle_watts = NAN,
-                                       .idle_spread = NAN,
+            *d = (cnri_sampled_domain){.meter = set, .index = i, .desc = desc,
+                                       .rest = {.watts = NAN, .spread = NAN},
                                        .interval_ns = period > SAMPLE_NS ? period : SAMPLE_NS,
                                        .counted = is_counted(set, desc)};
             d->every_ns = d->interval_ns;
@@ -296,35 +297,66 @@ uint64_t cnri_sampler_least_ns(cnri_sampler *s) {
     return least < LONGEST_WAIT_NS ? least : LONGEST_WAIT_NS;
 }
 
-static void keep_idle(cnri_sampled_domain *d, const cnri_told_energy *a, const cnri_told_energy *b) {
-    const double n = b->n - a->n, passed = (double)(b->covered_ns - a->covered_ns) * 1e-9;
-    if (b->status || passed <= 0) return;
-    d->idle_watts = (b->joules - a->joules) / passed;
-    if (n < 2) return;
-    const double mean = (b->sum - a->sum) / n, square = (b->squares - a->squares) / n;
-    const double variance = square - mean * mean, least = 1e-12 * square; /* below is what rounding left */
-    d->idle_spread = variance > least ? sqrt(variance * n / (n - 1)) : 0;
+/* What all domains draw from now on, for 20 periods or three seconds. */
+static cnr_status rest(cnri_sampler *s, const volatile int32_t *cancel, cnri_rest *out, bool *steady,
+                       cnr_error *err) {
+    cnri_reading_point at[3] = {{0}};
+    cnr_status status = cnri_sampler_start(s, err);
+    if (status) return status;
+    status = cnri_sampler_point(s, true, &at[0], err);
+    uint64_t wanted = CNRI_PERIODS * slowest(s, true);
+    if (wanted > LONGEST_IDLE_NS) wanted = LONGEST_IDLE_NS;
+    for (uint64_t half = 1; half <= 2 && !status; half++) {
+        while (!status && cnri_now_ns() - at[0].now_ns < half * wanted / 2) {
+            cnri_wait_until(cnri_now_ns() + SAMPLE_NS);
+            if (!cnri_clock_is_real()) cnri_sampler_read(s, false);
+            if (cancel && *cancel) status = cnri_fail(err, CNR_E_CANCELLED, "energy", "stopped");
+        }
+        if (!status) status = cnri_sampler_point(s, true, &at[half], err);
+    }
+    cnri_sampler_stop(s);
+    *steady = true;
+    for (int32_t i = 0; i < s->domains.n && !status; i++)
+        if (!cnri_rest_of(&at[0].at[i], &at[1].at[i], &at[2].at[i], &out[i])) *steady = false;
+    for (int32_t i = 0; i < 3; i++) cnri_free(at[i].at);
+    return status;
+}
+
+static cnr_status no_rests(cnri_rest **out, int32_t n, cnr_error *err) {
+    *out = cnri_alloc_zero((size_t)(n + 1) * sizeof **out);
+    return *out ? CNR_OK : cnri_fail(err, CNR_E_MEMORY, "energy", "out of memory");
 }
 
 cnr_status cnri_sampler_idle(cnri_sampler *s, const volatile int32_t *cancel, cnr_error *err) {
-    cnri_reading_point begin = {0}, end = {0};
+    cnri_rest *rests;
+    bool steady = false;
     if (s->idle_known || s->domains.n == 0) return CNR_OK;
-    cnr_status status = cnri_sampler_start(s, err);
-    if (status) return status;
-    status = cnri_sampler_point(s, true, &begin, err);
-    uint64_t wanted = CNRI_PERIODS * slowest(s, true);
-    if (wanted > LONGEST_IDLE_NS) wanted = LONGEST_IDLE_NS;
-    while (!status && cnri_now_ns() - begin.now_ns < wanted) {
-        cnri_wait_until(cnri_now_ns() + SAMPLE_NS);
-        if (!cnri_clock_is_real()) cnri_sampler_read(s, false);
-        if (cancel && *cancel) status = cnri_fail(err, CNR_E_CANCELLED, "energy", "stopped");
-    }
-    if (!status) status = cnri_sampler_point(s, true, &end, err);
-    cnri_sampler_stop(s);
-    for (int32_t i = 0; i < s->domains.n && !status; i++)
-        keep_idle(&s->domains.at[i], &begin.at[i], &end.at[i]);
+    cnr_status status = no_rests(&rests, s->domains.n, err);
+    for (int32_t i = 0; i < IDLE_TRIES && !steady && !status; i++) status = rest(s, cancel, rests, &steady, err);
+    pthread_mutex_lock(&s->lock);
+    for (int32_t i = 0; i < s->domains.n && !status; i++) s->domains.at[i].rest = rests[i];
     s->idle_known = !status;
-    cnri_free(begin.at);
-    cnri_free(end.at);
+    pthread_mutex_unlock(&s->lock);
+    cnri_free(rests);
     return status;
+}
+
+cnr_status cnri_sampler_idle_behind(cnri_sampler *s, cnr_error *err) {
+    cnri_rest *rests;
+    bool steady;
+    if (s->domains.n == 0) return CNR_OK;
+    cnr_status status = no_rests(&rests, s->domains.n, err);
+    if (!status) status = rest(s, NULL, rests, &steady, err);
+    pthread_mutex_lock(&s->lock);
+    for (int32_t i = 0; i < s->domains.n && !status; i++)
+        if (!cnri_rest_confirm(&s->domains.at[i].rest, &rests[i])) s->idle_known = false;
+    pthread_mutex_unlock(&s->lock);
+    cnri_free(rests);
+    return status;
+}
+
+void cnri_sampler_forget_idle(cnri_sampler *s) {
+    pthread_mutex_lock(&s->lock);
+    s->idle_known = false;
+    pthread_mutex_unlock(&s->lock);
 }

@@ -49,6 +49,11 @@ typedef struct cnri_reading_point {
     uint64_t now_ns, sampler_ns; /* the latter: processor time of the thread so far */
     cnri_told_energy *at;    /* by domain */
 } cnri_reading_point;
+/* What is drawn while nothing is asked for; NaN: not measured. why: it is not to be believed; else "". */
+typedef struct cnri_rest {
+    double watts, spread;
+    char why[80];
+} cnri_rest;
 typedef struct cnri_sampled_domain {
     const cnri_meter_set *meter;
     int32_t index;                   /* of the meter's domains */
@@ -56,7 +61,7 @@ typedef struct cnri_sampled_domain {
     uint64_t interval_ns;            /* between two of the sensor's values, 50 ms at least */
     uint64_t every_ns, cost_ns;      /* between two readings; processor time of one */
     bool counted;                    /* of a counter, or of what a counter tells as well: seldom will do */
-    double idle_watts, idle_spread;  /* NaN: not measured yet */
+    cnri_rest rest;
     cnri_told_energy told;
     int64_t value;                   /* of the last good reading */
     uint64_t time_ns, changed_ns, due_ns; /* its time; when the value was last another; when to read */
@@ -65,7 +70,7 @@ typedef struct cnri_sampled_domain {
 cnr_status cnri_sampler_open(const cnr_gauge_options *options, cnri_sampler **out, cnr_error *err);
 void cnri_sampler_close(void *sampler);
 int32_t cnri_sampler_count(const cnri_sampler *s);
-/* Only what is constant of it, and idle_...; the rest while no thread samples. */
+/* Only what is constant of it; all else while no thread samples. */
 const cnri_sampled_domain *cnri_sampler_domain(const cnri_sampler *s, int32_t index);
 /* Readings are taken between these two; they nest. */
 cnr_status cnri_sampler_start(cnri_sampler *s, cnr_error *err);
@@ -74,16 +79,31 @@ void cnri_sampler_stop(cnri_sampler *s);
 void cnri_sampler_read(cnri_sampler *s, bool all);
 /* Where all domains are, once those have been read that are due; all: every one. `at` by cnri_free. */
 cnr_status cnri_sampler_point(cnri_sampler *s, bool all, cnri_reading_point *out, cnr_error *err);
-/* Waits 20 periods, or three seconds, and keeps what is drawn meanwhile. Once; `cancel` may be NULL. */
+/* Waits 20 periods, or three seconds, and keeps what is drawn meanwhile; up to three times as long while
+ * that does not hold still, as behind other work. Once; `cancel` may be NULL. */
 cnr_status cnri_sampler_idle(cnri_sampler *s, const volatile int32_t *cancel, cnr_error *err);
+/* The same behind a region: a domain that draws less now was not at rest before, which is kept, too. */
+cnr_status cnri_sampler_idle_behind(cnri_sampler *s, cnr_error *err);
+/* The next cnri_sampler_idle measures anew. */
+void cnri_sampler_forget_idle(cnri_sampler *s);
 /* How long something must last to be told, as far as domains can be read. */
 uint64_t cnri_sampler_least_ns(cnri_sampler *s);
 /* One more reading of a domain: the arithmetic, without any machine. */
 void cnri_sampled(cnri_sampled_domain *d, const cnr_reading *reading);
 
-/* ---- account.c: what a domain, and all of them, took between two points ---- */
+/* ---- rest.c: the arithmetic of that, without any machine ---- */
+/* Of three points in equal distances; false: the second half was not like the first. */
+bool cnri_rest_of(const cnri_told_energy *begin, const cnri_told_energy *middle,
+                  const cnri_told_energy *end, cnri_rest *out);
+/* What can't be told apart from what is drawn at rest, up and down. */
+double cnri_rest_noise(double watts, double spread);
+/* Has `before` say so if `behind` shows that it was under load. */
+bool cnri_rest_confirm(cnri_rest *before, const cnri_rest *behind);
+
+/* ---- account.c: what a domain, and all of them, took between two points. idle_watts: of all of them at
+ * rest, by the caller's word; 0: as it was measured ---- */
 cnr_status cnri_account(cnri_sampler *s, const cnri_reading_point *begin,
-                        const cnri_reading_point *end, int64_t rounds, cnr_energy *out,
-                        cnr_error *err);
+                        const cnri_reading_point *end, int64_t rounds, double idle_watts,
+                        cnr_energy *out, cnr_error *err);
 
 #endif

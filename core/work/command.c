@@ -52,11 +52,12 @@ static int wait_for(pid_t child, const cnr_observer *observer) {
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-cnr_status cnri_energy_command(cnr_runtime *rt, char *const *argv, const cnr_observer *observer,
-                               cnr_energy *out, int *exit_code, cnr_error *err) {
+cnr_status cnri_energy_command(cnr_runtime *rt, char *const *argv, const cnr_energy_options *options,
+                               const cnr_observer *observer, cnr_energy *out, int *exit_code,
+                               cnr_error *err) {
     cnr_energy_region *region;
     pid_t child;
-    cnr_status status = cnr_energy_begin(rt, NULL, observer, &region, err);
+    cnr_status status = cnr_energy_begin(rt, options, observer, &region, err);
     if (status) return status;
     const int failed = start(argv, &child);
     if (failed) {

@@ -40,7 +40,7 @@ cnr_status cnr_energy_begin(cnr_runtime *rt, const cnr_energy_options *options,
     if (!r) return cnri_fail(err, CNR_E_MEMORY, "energy", "out of memory");
     CNRI_TAKE(r->options, options);
     status = cnri_energy_sampler(rt, &r->sampler, err);
-    if (!status && !r->options.no_idle)
+    if (!status && !r->options.no_idle && r->options.idle_watts <= 0)
         status = cnri_sampler_idle(r->sampler, cnri_cancel_of(observer), err);
     if (!status) status = cnri_sampler_start(r->sampler, err);
     if (status) {
@@ -67,8 +67,11 @@ cnr_status cnr_energy_end(cnr_energy_region *r, int64_t rounds, cnr_energy *out,
     if (status) return status;
     if (out) status = CNRI_ROOM(out, got, err);
     if (out && !status) status = cnri_sampler_point(r->sampler, true, &end, err);
+    if (out && !status && r->options.idle_behind && !r->options.no_idle && r->options.idle_watts <= 0)
+        status = cnri_sampler_idle_behind(r->sampler, err);
     if (out && !status)
-        status = cnri_account(r->sampler, &r->begin, &end, rounds > 0 ? rounds : 1, &got, err);
+        status = cnri_account(r->sampler, &r->begin, &end, rounds > 0 ? rounds : 1,
+                              r->options.idle_watts, &got, err);
     if (out && !status) *out = got;
     cnri_sampler_stop(r->sampler);
     cnri_free(end.at);

@@ -156,7 +156,7 @@ static cnr_status finish(follow *f, cnr_status status, cnr_energy *out, cnr_erro
     if (!status && f->o->counter) status = write_counter(f, f->last.now_ns, false, err);
     if (f->logging && !status) status = cnri_write_commit(&f->csv, err);
     else if (f->logging) cnri_write_abandon(&f->csv);
-    if (!status) status = cnri_account(f->sampler, &f->begin, &f->last, 1, out, err);
+    if (!status) status = cnri_account(f->sampler, &f->begin, &f->last, 1, 0, out, err);
     return status;
 }
 

@@ -175,8 +175,9 @@ cnr_status cnri_energy_follow(cnr_runtime *rt, const cnri_follow_options *option
 /* ---- command.c: what a command takes, with all that it starts ---- */
 /* argv ends in NULL. *exit_code: the command's, 128 and the signal that ended it, or 127 when it can't be
  * started (CNR_E_NOT_FOUND). Stopping passes the signal on, and waits. */
-cnr_status cnri_energy_command(cnr_runtime *rt, char *const *argv, const cnr_observer *observer,
-                               cnr_energy *out, int *exit_code, cnr_error *err);
+cnr_status cnri_energy_command(cnr_runtime *rt, char *const *argv, const cnr_energy_options *options,
+                               const cnr_observer *observer, cnr_energy *out, int *exit_code,
+                               cnr_error *err);
 
 /* ---- tune.c ---- */
 /* Times kernels where `t` has no times yet, for these shapes, on each device that the model's options name,

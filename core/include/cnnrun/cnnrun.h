@@ -339,7 +339,7 @@ typedef struct cnr_energy_domain {
     double joules, joules_net, watts, edp; /* of a round; net of what was drawn before it began */
     double idle_watts, idle_spread;        /* before it began: mean and standard deviation */
     int64_t samples;                       /* readings in all rounds */
-    char why[128];
+    char why[128];            /* at status 0 not empty: why joules_net and idle_watts are not told */
 } cnr_energy_domain;
 enum { CNR_ENERGY_UNMEASURED = 0, CNR_ENERGY_MEASURED = 1, CNR_ENERGY_ESTIMATED = 2 };
 typedef struct cnr_energy {
@@ -350,13 +350,17 @@ typedef struct cnr_energy {
     double seconds, joules, joules_net, watts, idle_watts, edp; /* edp: joules * seconds */
     double sampler_share;    /* of a processor, that taking the samples took */
     cnr_energy_domain *at;
-    char why[80];            /* nothing is summed though domains are told: "no meter feeds cpu"; or "" */
+    char why[80];            /* unmeasured though domains are told: "no meter feeds cpu"; else why joules_net
+                              * isn't told though joules are: the baseline was under load; or "" */
 } cnr_energy;
 void cnr_energy_free(cnr_energy *energy);
 typedef struct cnr_energy_options {
     uint32_t size;
     int32_t no_idle;  /* 1: what is drawn before isn't asked (else a second or so, once a runtime) */
     int64_t rounds;   /* of cnr_energy_of, at least (0: 1) */
+    double idle_watts;   /* of all that is summed, as the caller knows it: nothing is asked then; 0 */
+    int32_t idle_behind; /* 1: asked behind the region, too: if less is drawn then, it wasn't idle before */
+    int32_t reserved;
 } cnr_energy_options;
 /* Begins to take samples; to be ended on any thread. Several may be open. */
 typedef struct cnr_energy_region cnr_energy_region;

@@ -5,6 +5,7 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../../plugins/gauge-common";
 use JSON::PP;
+use POSIX ();
 use Test::More;
 use Tree;
 
@@ -166,6 +167,58 @@ SKIP: {
     my ($end) = grep { $_->{output} } @train;
     near($end->{watts}, $watts, 1e-2, 'train');
 }
+
+# ---- a baseline that was taken under load ----
+my $busy = Tree->new("sys/class/hwmon/hwmon0/name = ina226\nsys/class/hwmon/hwmon0/power1_input = 09000000\n");
+my $draws = $busy->root . '/sys/class/hwmon/hwmon0/power1_input';
+sub draw { my ($watts) = @_; open my $f, '+<', $draws or die; printf $f "%08d\n", $watts * 1e6 } # in place: it is open
+sub busy_run { my ($options, $command) = @_; draw(9); return lines(`$build/cnnrun energy run --sysfs-root @{[$busy->root]} $options --json -- sh -c '$command'`) }
+sub set_to { sprintf "echo %08d 1<>$draws", 1e6 * shift }
+my $rest;
+($whole, $rest) = busy_run('', set_to(3) . '; sleep 0.6');
+ok(exists $whole->{joules_net} && !defined $whole->{joules_net} && !defined $whole->{idle_watts}, 'less than before: nothing is net of that');
+cmp_ok($whole->{joules}, '>', 1, 'joules are told');
+like($whole->{net_unmeasured}, qr/^the baseline was under load: 9 W before, 3 behind/, 'and why it is not');
+ok(!defined $rest->{joules_net} && $rest->{net_unmeasured} eq $whole->{net_unmeasured} && $rest->{energy_source} eq 'measured', 'by domain, too');
+($whole) = busy_run('', set_to(12) . '; sleep 0.6; ' . set_to(3));
+cmp_ok($whole->{watts}, '>', 9, 'more than before');
+like($whole->{net_unmeasured}, qr/under load: 9 W before, 3 behind/, 'but less behind, where the other work is over');
+($whole) = busy_run('', set_to(12) . '; sleep 0.6; ' . set_to(10));
+near($whole->{joules_net}, ($whole->{watts} - 9) * $whole->{seconds}, 1e-6, 'what is warm draws more behind, which is no fault');
+ok(!exists $whole->{net_unmeasured}, 'nothing is said then');
+($whole) = busy_run('--idle 2', set_to(3) . '; sleep 0.6');
+near($whole->{joules_net}, ($whole->{watts} - 2) * $whole->{seconds}, 1e-6, '--idle: net of what is told');
+is($whole->{idle_watts}, 2, 'which is shown');
+($whole) = busy_run('--idle 50', 'sleep 0.2');
+like($whole->{net_unmeasured}, qr/^50 W at rest were told, and 9 are drawn/, 'unless it can not be');
+$out = `$build/cnnrun energy run --sysfs-root @{[$busy->root]} -- sh -c '@{[set_to(3)]}; sleep 0.4' 2>&1`;
+like($out, qr/^energy +[\d.]+ J in all, [\d.]+ W,.*^ +net of idle unmeasured: the baseline was under load/ms, 'people are told');
+# behind other work what is drawn goes down for a while: it is waited for
+draw(9);
+$pid = fork;
+if (!$pid) {
+    for (1 .. 12) { draw(9 - $_ / 2); select undef, undef, undef, 0.1 }
+    POSIX::_exit(0);
+}
+($whole) = lines(`$build/cnnrun energy run --sysfs-root @{[$busy->root]} --json -- sleep 0.3`);
+waitpid $pid, 0;
+near($whole->{idle_watts}, 3, 0.1, 'a baseline that did not hold still is taken again');
+near($whole->{joules_net} + 1, 1, 0.05, 'and nothing is net of it');
+draw(9);
+open my $script, '>', "$work/regions.lua" or die;
+print $script <<'LUA';
+local c = require "cnnrun"
+local function nap() local till = c.now() + .3 while c.now() < till do end end
+return function()
+  for _, options in ipairs { { idle_watts = 1 }, { idle_watts = 50 }, { idle_behind = true } } do
+    local e = c.energy(nap, options)
+    print(e.joules_net and ("%.3f"):format(e.joules_net / e.seconds), e.idle_watts, e.why)
+  end
+end
+LUA
+close $script;
+is(scalar `$build/cnnrun --trust --sysfs-root @{[$busy->root]} $work/regions.lua 2>&1`,
+   "8.000\t1.0\tnil\nnil\tnil\t50 W at rest were told, and 9 are drawn\n0.000\t9.0\tnil\n", 'from Lua');
 
 # ---- a sensor that stops, and one whose counter stands ----
 my $stop = Tree->new("sys/class/hwmon/hwmon0/name = ina226\nsys/class/hwmon/hwmon0/power1_input = 1000000\n" .

@@ -75,6 +75,49 @@ static void test_power(void) {
     is_joules(&d, 3.2, "power that flows back is taken off");
 }
 
+/* ---- what is drawn at rest ---- */
+
+/* A stretch of twenty readings of 50 ms, at `first` micro watts and `by` more each; as counted, or not. */
+static bool rest_of(const cnr_meter_domain *desc, int64_t first, int64_t by, int64_t noise, cnri_rest *out) {
+    cnri_sampled_domain d = domain_of(desc);
+    cnri_told_energy told[3] = {{0}};
+    int64_t joules = 0;
+    at(&d, 100, desc == &counter ? 0 : first);
+    told[0] = d.told;
+    for (int i = 1; i <= 20; i++) {
+        const int64_t watts = first + i * by + (i % 2 ? noise : -noise);
+        joules += watts / 20;
+        at(&d, 100 + 50 * i, desc == &counter ? joules : watts);
+        if (i % 10 == 0) told[i / 10] = d.told;
+    }
+    return cnri_rest_of(&told[0], &told[1], &told[2], out);
+}
+
+static void test_rest(void) {
+    const cnr_meter_domain *both[] = {&counter, &power};
+    cnri_rest r, later;
+    for (int i = 0; i < 2; i++) {
+        ok(rest_of(both[i], 40000000, 0, 0, &r) && fabs(r.watts - 40) < 1e-6 && r.spread == 0 && !*r.why,
+           "what holds still is at rest (%.6f W +- %.6f)", r.watts, r.spread);
+        ok(rest_of(both[i], 40000000, 0, 12000000, &r) && fabs(r.spread - 12) < 1, "and so is what strays evenly");
+        ok(rest_of(both[i], 40000000, -100000, 0, &r), "a drift of a twentieth is none");
+        ok(!rest_of(both[i], 40000000, -1000000, 500000, &r), "what goes down has been at work");
+        has_text(r.why, "did not hold still: 34", "and is told");
+        ok(!rest_of(both[i], 40000000, 1000000, 0, &r), "as what goes up");
+    }
+    rest_of(&power, 40000000, 0, 0, &r);
+    rest_of(&power, 39500000, 0, 0, &later);
+    ok(cnri_rest_confirm(&r, &later) && !*r.why, "a fiftieth less behind is the sensor's noise");
+    rest_of(&power, 90000000, 0, 0, &later);
+    ok(cnri_rest_confirm(&r, &later), "a machine that is warm draws more behind");
+    rest_of(&power, 22000000, 0, 0, &later);
+    ok(!cnri_rest_confirm(&r, &later), "who draws less behind was not at rest");
+    is_text(r.why, "the baseline was under load: 40 W before, 22 behind", "which is told");
+    cnri_told_energy none = {.status = CNR_E_IO};
+    ok(cnri_rest_of(&none, &none, &none, &later) && isnan(later.watts), "without readings nothing is known");
+    ok(cnri_rest_confirm(&r, &later), "and nothing against anybody");
+}
+
 /* ---- regions of made-up machines ---- */
 
 static cnr_runtime *open_runtime(const char *plugin, const char *clock, const char *root) {
@@ -169,6 +212,7 @@ static void test_real(void) {
 int main(void) {
     test_counters();
     test_power();
+    test_rest();
     test_real(); /* plugins stay loaded: the made-up meter would be in its sums */
     test_virtual();
     return done();

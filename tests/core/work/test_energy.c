@@ -183,12 +183,13 @@ static void test_command(void) {
     cnr_energy e = {.size = sizeof e};
     char *nap[] = {"sh", "-c", "sleep 0.3; exit 7", NULL}, *none[] = {"/no/such/program", NULL};
     char *killed[] = {"sh", "-c", "kill -TERM $$", NULL}, *long_one[] = {"sleep", "30", NULL};
+    const cnr_energy_options without = {.size = sizeof without, .no_idle = 1, .idle_behind = 1};
     int code = -1;
     double around = 0;
     for (int tries = 5; tries > 0 && (e.samples < 5 || !e.source); tries--) { /* of a thread that gets its turn */
         cnr_energy_free(&e);
         const uint64_t begin = cnri_now_ns();
-        is_int(cnri_energy_command(rt, nap, NULL, &e, &code, &err), CNR_OK, "a command");
+        is_int(cnri_energy_command(rt, nap, NULL, NULL, &e, &code, &err), CNR_OK, "a command");
         around = (double)(cnri_now_ns() - begin) * 1e-9;
         is_int(code, 7, "its exit code");
     }
@@ -196,19 +197,56 @@ static void test_command(void) {
        e.seconds, e.watts);
     ok(e.samples >= 5 && fabs(e.idle_watts - 6) < 1, "samples, and what was drawn before");
     cnr_energy_free(&e);
-    is_int(cnri_energy_command(rt, killed, NULL, &e, &code, &err), CNR_OK, "one that is killed");
+    is_int(cnri_energy_command(rt, killed, &without, NULL, &e, &code, &err), CNR_OK, "one that is killed");
     is_int(code, 128 + SIGTERM, "as shells tell it");
     cnr_energy_free(&e);
-    is_int(cnri_energy_command(rt, none, NULL, &e, &code, &err), CNR_E_NOT_FOUND, "one that isn't there");
+    is_int(cnri_energy_command(rt, none, NULL, NULL, &e, &code, &err), CNR_E_NOT_FOUND, "one that isn't there");
     has_text(err.text, "can't be started", "is told");
     is_int(code, 127, "as shells tell it");
     const cnr_observer o = {.size = sizeof o, .cancel = &cancel};
     cancel = SIGTERM;
-    is_int(cnri_energy_command(rt, long_one, &o, &e, &code, &err), CNR_OK, "one that is stopped");
+    is_int(cnri_energy_command(rt, long_one, NULL, &o, &e, &code, &err), CNR_OK, "one that is stopped");
     is_int(code, 128 + SIGTERM, "gets the signal");
     ok(e.seconds < 10, "and is waited for");
     cancel = 0;
     cnr_energy_free(&e);
+    cnr_close(rt);
+}
+
+/* ---- a baseline that was taken under load ---- */
+
+static void draw(const char *micro) { /* in place, and as many digits as before: it is open */
+    FILE *f = fopen(in_folder("sys/class/hwmon/hwmon0/power1_input"), "r+");
+    if (f) fprintf(f, "%s\n", micro);
+    if (f) fclose(f);
+}
+static cnr_status calm_down(void *arg, cnr_error *err) {
+    (void)err;
+    draw("2000000");
+    cnri_wait_until(cnri_now_ns() + *(uint64_t *)arg);
+    return CNR_OK;
+}
+
+static void test_loaded(void) {
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_runtime *rt = open_runtime(NULL);
+    cnr_energy e = {.size = sizeof e};
+    uint64_t long_enough = 1200000000, slow = 600000000;
+    is_int(cnr_energy_of(rt, calm_down, &long_enough, NULL, NULL, &e, &err), CNR_OK, "less is drawn than before");
+    ok(e.source == CNR_ENERGY_MEASURED && e.joules > 0 && isnan(e.joules_net) && isnan(e.idle_watts),
+       "then nothing is net of that");
+    has_text(e.why, "the baseline was under load: 6 W, and ", "and it is told why");
+    ok(!e.at[0].status && isnan(e.at[0].joules_net) && strstr(e.at[0].why, "under load"), "of the domain, too");
+    cnr_energy_free(&e);
+    is_int(cnr_energy_of(rt, calm_down, &slow, NULL, NULL, &e, &err), CNR_OK, "the next region");
+    ok(fabs(e.idle_watts - 2) < 1e-6 && e.joules_net == 0 && !*e.why, "has a baseline of its own");
+    cnr_energy_free(&e);
+    draw("6000000");
+    const cnr_energy_options told = {.size = sizeof told, .idle_watts = 1};
+    is_int(cnr_energy_of(rt, calm_down, &slow, &told, NULL, &e, &err), CNR_OK, "or what the caller says");
+    ok(fabs(e.idle_watts - 1) < 1e-9 && fabs(e.joules_net - (e.watts - 1) * e.seconds) < 1e-9, "of the sum");
+    cnr_energy_free(&e);
+    draw("6000000");
     cnr_close(rt);
 }
 
@@ -305,6 +343,7 @@ int main(void) {
     test_cancelled();
     test_long_work();
     test_command();
+    test_loaded();
     FILE *board = fopen(in_folder("board.lua"), "w");
     if (board) fputs("return { domains = { { match = \"gpu\", feeds = \"cpu\" } } }\n", board);
     if (board) fclose(board);
