@@ -291,8 +291,9 @@ const cnri_command cnri_cmd_energy = {
         "run waits a second for what is drawn at rest, before the command and behind it, and exits as\n"
         "the command does; people are told on stderr, JSON comes behind the command's own output. Joules\n"
         "net of idle are not told (null, and net_unmeasured says why) where something else was running\n"
-        "before: --idle W tells it instead. Without a meter all is unmeasured, never 0. The counter is one line of JSON, replaced each 50 ms as a whole: {\"time_ns\",\n"
-        "\"pid\", \"running\", \"domains\": [{\"meter\", \"name\", \"joules\"}]}: what a region of code took\n"
+        "before: --idle W tells it instead. Without a meter all is unmeasured, never 0.\n"
+        "The counter is one line of JSON, replaced each 50 ms as a whole: {\"time_ns\", \"pid\",\n"
+        "\"running\", \"domains\": [{\"meter\", \"name\", \"joules\"}]}: what a region of code took\n"
         "is the difference of two readings. watch --json: {\"time_s\", \"watts\": {NAME: W}, \"joules\":\n"
         "{NAME: J}} for each reading.",
     .results = CNRI_RESULTS(&row_record, &whole_record, &cnri_energy_domain),

@@ -359,8 +359,7 @@ typedef struct cnr_energy_options {
     int32_t no_idle;  /* 1: what is drawn before isn't asked (else a second or so, once a runtime) */
     int64_t rounds;   /* of cnr_energy_of, at least (0: 1) */
     double idle_watts;   /* of all that is summed, as the caller knows it: nothing is asked then; 0 */
-    int32_t idle_behind; /* 1: asked behind the region, too: if less is drawn then, it wasn't idle before */
-    int32_t reserved;
+    int32_t idle_behind, reserved; /* 1: asked behind the region, too: who draws less then wasn't idle before */
 } cnr_energy_options;
 /* Begins to take samples; to be ended on any thread. Several may be open. */
 typedef struct cnr_energy_region cnr_energy_region;
