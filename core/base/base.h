@@ -153,8 +153,10 @@ void cnri_sha256_add(cnri_sha256 *s, const void *data, uint64_t bytes);
 void cnri_sha256_end(cnri_sha256 *s, uint8_t digest[32]);
 void cnri_sha256_of(const void *data, uint64_t bytes, uint8_t digest[32]);
 /* digests.c: of many blocks, on at most so many threads (0: as many as there are processors) */
-typedef struct cnri_digest { const void *data; uint64_t bytes; uint8_t sha256[32]; } cnri_digest;
+typedef struct cnri_digest { const void *data; uint64_t bytes; uint8_t sum[32]; } cnri_digest;
 void cnri_digests(cnri_digest *list, int32_t n, int32_t threads);
+/* Instead of digests the fingerprints of their pieces' fingerprints, 16 bytes. False: no memory. */
+bool cnri_prints(cnri_digest *list, int32_t n, int32_t threads);
 void cnri_hex(const uint8_t *data, size_t bytes, char *out /* 2 * bytes + 1 */);
 /* fingerprint.c: fast and not secret: tells weights, blobs and files apart */
 void cnri_fingerprint(const void *data, uint64_t bytes, uint8_t out[16]);

@@ -112,7 +112,7 @@ static bool own_attributes(cnr_graph *g) {
 
 cnr_status cnri_graph_clone(const cnr_graph *g, cnr_graph **out, cnr_error *err) {
     *out = NULL;
-    const cnr_status status = cnri_graph_sound(g, NULL, 0, err);
+    const cnr_status status = cnri_graph_sound(g, NULL, false, 0, err);
     if (status) return status;
     cnr_graph *to = cnri_graph_copy(g);
     if (to) to->backing = NULL; /* nothing of it is the file's, which may go first */

@@ -142,7 +142,8 @@ static cnr_status fill_one(cnri_value *v, uint64_t seed, double deviation, cnr_e
 cnr_status cnri_graph_fill_random(cnr_graph *g, uint64_t seed, cnr_error *err) {
     double *deviation = cnri_alloc_zero(((size_t)g->values.n + 1) * sizeof *deviation);
     if (!deviation) return cnri_fail(err, CNR_E_MEMORY, g->name, "out of memory");
-    cnr_status status = cnri_graph_sound(g, NULL, 0, err); /* those there say how to scale the rest */
+    /* those there say how to scale the rest */
+    cnr_status status = cnri_graph_sound(g, NULL, false, 0, err);
     if (!status) status = cnri_graph_spread(g, seed, deviation, err);
     for (int32_t k = 0; k < g->values.n && !status; k++)
         if (g->values.at[k].unfilled) status = fill_one(&g->values.at[k], seed, deviation[k], err);

@@ -18,7 +18,8 @@ typedef struct cnri_seal {
     const void *data;
     uint64_t bytes;
     const uint8_t *digest; /* SHA-256 */
-    atomic_bool sound;     /* compared */
+    const uint8_t *print;  /* as cnri_prints makes it; NULL: an older file */
+    atomic_int sound;      /* compared, with which of them (core/graph/seal.c) */
 } cnri_seal;
 
 /* How data follows from another weight's: its channels, n times scaled one after the other. */
@@ -128,10 +129,11 @@ cnr_value cnri_graph_find(const cnr_graph *g, const char *value_name); /* -1: no
 cnr_status cnri_graph_fill(cnr_graph *g, cnr_value value, const cnr_tensor *data, cnr_error *err);
 /* ---- seal.c: whoever is about to read weights asks first; CNR_E_FORMAT: damaged. `threads` 0: as
  * many as there are processors ---- */
-/* All weights in use, or the values that are wanted. */
-cnr_status cnri_graph_sound(const cnr_graph *g, const bool *wanted, int32_t threads,
+/* All weights in use, or the values that are wanted. Damage is found by fingerprints; only digests,
+ * `exact`, tell data apart from what someone made to look like it. */
+cnr_status cnri_graph_sound(const cnr_graph *g, const bool *wanted, bool exact, int32_t threads,
                             cnr_error *err);
-cnr_status cnri_value_sound(const cnri_value *v, cnr_error *err);
+cnr_status cnri_value_sound(const cnri_value *v, bool exact, int32_t threads, cnr_error *err);
 
 /* ---- late.c ---- */
 /* Rows of a late weight, and one of them written to its place in `to`, which has room for all. */

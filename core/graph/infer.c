@@ -174,7 +174,7 @@ static cnr_status inputs_sound(const cnr_graph *g, const cnri_node *node, cnr_er
         if (node->in[i] < 0 || !g->values.at[node->in[i]].seal) continue;
         const cnr_port *port = cnri_port_of(op, op->inputs, op->n_inputs, i, &room);
         if (!constant && port && port->flags & CNR_PORT_PARAMETER) continue;
-        const cnr_status status = cnri_value_sound(&g->values.at[node->in[i]], err);
+        const cnr_status status = cnri_value_sound(&g->values.at[node->in[i]], false, 0, err);
         if (status) return status;
     }
     return CNR_OK;

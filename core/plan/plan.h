@@ -353,8 +353,9 @@ cnr_status cnri_tuning_set(cnri_tuning *t, const char *key, const char *kernel, 
 void cnri_tuning_print(const cnri_tuning *t, cnri_text *out);
 cnr_status cnri_tuning_parse(cnri_tuning *t, const char *text, cnr_error *err);
 
-/* sound.c: compares the digests of what the plan will read of a file. Before anything runs. */
-cnr_status cnri_plan_sound(cnr_plan *plan, int32_t threads, cnr_error *err);
+/* sound.c: compares what the plan will read of a file with its fingerprints, or `exact`, with its
+ * digests. Before anything runs. */
+cnr_status cnri_plan_sound(cnr_plan *plan, bool exact, int32_t threads, cnr_error *err);
 /* A fingerprint of that data, 32 digits: who kept it when the digests were right can do without them.
  * "": no file's data is read. False: out of memory. */
 bool cnri_plan_reads(const cnr_plan *plan, char print[33]);

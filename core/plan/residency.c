@@ -79,12 +79,20 @@ static void late_rows(void *arg, int64_t i, int32_t thread) {
         cnri_late_write(j->g, j->v, row, j->to);
 }
 
+/* As it is packed, not all at once: then what was compared is still in the caches, and no more of
+ * a file is in memory than one weight. */
+static cnr_status weight_sound(const cnr_plan *plan, const cnr_device *device, cnr_value v,
+                               cnr_error *err) {
+    const int32_t threads = (int32_t)cnr_max(1, device->concurrency);
+    return cnri_value_sound(&plan->graph->values.at[v], false, threads, err);
+}
+
 /* Weights that others are folded into are made where those before them were, by all threads. */
 static cnr_status make_late(cnr_plan *plan, const cnr_device *device, cnr_value v, cnr_error *err) {
     struct cnri_residency *r = plan->residency;
     cnri_value *value = &plan->graph->values.at[v];
     cnr_stream stream = {.size = sizeof stream, .device = device};
-    cnr_status status = cnri_value_sound(&plan->graph->values.at[value->late->from], err);
+    cnr_status status = weight_sound(plan, device, value->late->from, err);
     if (status) return status;
     if (r->late == v) return CNR_OK; /* the same one again */
     if (r->late >= 0) { /* a second one of the same node */
@@ -123,18 +131,19 @@ static void drop_scratch(struct cnri_residency *r) {
 
 /* Weights that are decoded only to be prepared have their data for the length of this call. */
 static cnr_status decode_inputs(cnr_plan *plan, const cnri_step *s, bool begin, cnr_error *err) {
+    const cnr_device *device = plan->devices[s->device];
     cnr_status status = CNR_OK;
     for (int32_t i = 0; i < s->n_in && !status; i++) {
         if (s->in[i] < 0) continue;
         const cnr_value v = plan->homes.at[s->in[i]].value;
         cnr_tensor *type = plan->graph->values.at[v].type;
-        if (begin) status = cnri_value_sound(&plan->graph->values.at[v], err);
+        if (begin) status = weight_sound(plan, device, v, err);
         if (begin && !status && plan->graph->values.at[v].late)
-            status = make_late(plan, plan->devices[s->device], v, err);
+            status = make_late(plan, device, v, err);
         for (int32_t t = 0; t < plan->twins.n && !status; t++) {
             const cnri_twin *twin = &plan->twins.at[t];
             if (twin->dense != v || twin->kept) continue;
-            if (begin) status = cnri_value_sound(&plan->graph->values.at[twin->encoded], err);
+            if (begin) status = weight_sound(plan, device, twin->encoded, err);
             if (status) break;
             if (!begin) {
                 cnri_free(type->data);

@@ -49,13 +49,13 @@ bool cnri_plan_reads(const cnr_plan *plan, char print[33]) {
     return good;
 }
 
-cnr_status cnri_plan_sound(cnr_plan *plan, int32_t threads, cnr_error *err) {
+cnr_status cnri_plan_sound(cnr_plan *plan, bool exact, int32_t threads, cnr_error *err) {
     const size_t n = (size_t)plan->graph->values.n + 1;
-    if (atomic_load_explicit(&plan->sound, memory_order_acquire)) return CNR_OK;
+    if (!exact && atomic_load_explicit(&plan->sound, memory_order_acquire)) return CNR_OK;
     bool *reads = cnri_alloc_zero(2 * n);
     if (!reads) return cnri_no_memory(err);
     mark(plan, false, reads, reads + n);
-    const cnr_status status = cnri_graph_sound(plan->graph, reads, threads, err);
+    const cnr_status status = cnri_graph_sound(plan->graph, reads, exact, threads, err);
     cnri_free(reads);
     if (!status) atomic_store_explicit(&plan->sound, true, memory_order_release);
     return status;

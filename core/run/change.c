@@ -61,7 +61,7 @@ cnr_status cnr_weight(const cnr_model *m, const char *name, const cnr_tensor **o
     if (status) return status;
     const cnr_value v = find_weight(m, name, err);
     if (v < 0) return CNR_E_NOT_FOUND;
-    status = cnri_value_sound(&m->graph->values.at[v], err);
+    status = cnri_value_sound(&m->graph->values.at[v], false, 0, err);
     if (!status) *out = m->graph->values.at[v].type;
     return status;
 }

@@ -251,7 +251,7 @@ static cnr_status open_session(cnr_plan *plan, cnr_session **out, cnr_error *err
     if (!s) return no_memory(err);
     s->plan = plan;
     s->model = model;
-    status = cnri_plan_sound(plan, model ? model->rt->devices.options.threads : 0, err);
+    status = cnri_plan_sound(plan, false, model ? model->rt->devices.options.threads : 0, err);
     if (!status) status = fill(s, err);
     status = cnri_alloc_verdict(before, status, "session", err);
     if (!status && model) {

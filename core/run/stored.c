@@ -231,7 +231,8 @@ static cnr_status plan_at(const cnri_plan_request *r, const char *path, const ch
     if (!*out) {
         status = make(r, NULL, out, err);
         status = cnri_alloc_verdict(before, status, path, err);
-        if (!status) status = cnri_plan_sound(*out, r->model->rt->devices.options.threads, err);
+        if (!status) /* exactly: others find it by the digests of these weights */
+            status = cnri_plan_sound(*out, true, r->model->rt->devices.options.threads, err);
         const bool whole = !status && !(*out)->policy_failed; /* else it is to be told again */
         if (whole && store(r->model, *out, path, file, identity, &why))
             cnri_log(CNR_LOG_WARN, "cache", "%s: %s", why.where, why.text);

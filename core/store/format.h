@@ -10,7 +10,8 @@
  *   directory:  name
  *     n operators   {name, u32 version}           n encodings {name, u32 version}
  *     n symbols     {name}                        n metadata  {key, text}
- *     n values      {name, u8 kind, type, ...}    inputs and constants, numbered from 0
+ *     n values      {name, u8 kind, type, ...}    inputs and constants, numbered from 0; with data:
+ *                   u64 offset, bytes  SHA-256 [32]  since version 2: fingerprint [16], cnri_prints
  *     n inputs      {u32 value}
  *     n nodes       {u32 operator, name, where, n {i32 value}, n outputs {u8 zero}, n attributes}
  *                   whose outputs are numbered on from the values: an earlier number is an
@@ -23,7 +24,7 @@
 #include "core/store/store.h"
 
 enum {
-    CNRI_STORE_VERSION = 1,
+    CNRI_STORE_VERSION = 2, /* 1 had no fingerprints, and is read */
     CNRI_STORE_HEADER = 128,
     CNRI_STORE_SIGNED = 96, /* bytes of the header that its digest covers */
     CNRI_STORE_ALIGN = 64
@@ -43,6 +44,7 @@ typedef struct cnri_stored_value {
     uint32_t encoding;     /* 0, or index + 1 into the list */
     uint64_t offset;       /* from the data's begin */
     const uint8_t *digest; /* 32 bytes */
+    const uint8_t *print;  /* 16 bytes, as cnri_prints makes them; NULL: the file has none */
     cnr_init init;
 } cnri_stored_value;
 
@@ -62,6 +64,7 @@ typedef struct cnri_stored {
     const char *path;
     cnri_mapping file;
     uint64_t data_offset, data_bytes;
+    uint32_t version;
     const char *name;
     cnri_stored_use *ops, *encodings;
     cnri_stored_pair *meta;

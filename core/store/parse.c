@@ -140,6 +140,7 @@ static void parse_type(cursor *c, cnri_stored_value *v) {
 static void parse_weight(cursor *c, cnri_stored_value *v) {
     const uint64_t offset = get(c, 8), bytes = get(c, 8);
     v->digest = take(c, 32);
+    v->print = c->s->version > 1 ? take(c, 16) : NULL;
     if (c->fault) return;
     const uint64_t dense = cnr_dense_bytes(&v->type);
     if (dense == UINT64_MAX) fault(c, "a tensor is too large");
@@ -282,9 +283,10 @@ static cnr_status parse_header(cnri_stored *s, const uint8_t **directory, uint64
     if (!cnri_store_begins(h, (size_t)size))
         return cnri_fail(err, CNR_E_FORMAT, s->path, "not a .cnr file");
     if (size < CNRI_STORE_HEADER) return bad(s, err, "the header is cut off");
-    if (number_at(h + 8, 4) != CNRI_STORE_VERSION)
-        return cnri_fail(err, CNR_E_VERSION, s->path, "format version %llu; %d is wanted",
-                         (unsigned long long)number_at(h + 8, 4), CNRI_STORE_VERSION);
+    s->version = (uint32_t)number_at(h + 8, 4);
+    if (s->version < 1 || s->version > CNRI_STORE_VERSION)
+        return cnri_fail(err, CNR_E_VERSION, s->path, "format version %u; at most %d is wanted",
+                         s->version, CNRI_STORE_VERSION);
     cnri_sha256_of(h, CNRI_STORE_SIGNED, digest);
     if (memcmp(digest, h + CNRI_STORE_SIGNED, 32) != 0)
         return bad(s, err, "the header's digest does not match");

@@ -56,6 +56,7 @@ static cnr_status add_value(cnr_graph *g, const cnri_stored *s, const cnri_store
         seal->data = type.data;
         seal->bytes = type.bytes;
         seal->digest = v->digest;
+        seal->print = v->print;
         g->values.at[*out].seal = seal;
     }
     return CNR_OK;
@@ -150,23 +151,35 @@ cnr_status cnri_store_read(const char *path, bool verify, cnr_graph **out, cnr_e
 
 #define DAMAGED "damaged: the data of %d weights does not have the digest that was written with it"
 
+static bool is_right(const cnri_stored_value *v, const cnri_digest *digest,
+                     const cnri_digest *print) {
+    return memcmp(digest->sum, v->digest, 32) == 0 &&
+           (!v->print || memcmp(print->sum, v->print, 16) == 0);
+}
+
 /* All weights', each bad one logged. */
 static cnr_status check_digests(const cnri_stored *s, int32_t *bad, cnr_error *err) {
-    cnri_digest *list = cnri_alloc_zero(((size_t)s->n_values + 1) * sizeof *list);
-    if (!list) return cnri_fail(err, CNR_E_MEMORY, s->path, "out of memory");
-    for (int32_t i = 0; i < s->n_values; i++)
+    const size_t n = (size_t)s->n_values + 1;
+    cnri_digest *list = cnri_alloc_zero(n * sizeof *list), *prints = cnri_alloc(n * sizeof *prints);
+    bool good = list && prints;
+    for (int32_t i = 0; i < s->n_values && good; i++)
         if (s->values[i].kind == CNRI_STORED_WEIGHT)
             list[i] = (cnri_digest){.data = s->values[i].type.data,
                                     .bytes = s->values[i].type.bytes};
-    cnri_digests(list, s->n_values, 0);
-    for (int32_t i = 0; i < s->n_values; i++) {
+    if (good) {
+        memcpy(prints, list, n * sizeof *list);
+        good = cnri_prints(prints, s->version > 1 ? s->n_values : 0, 0);
+    }
+    if (good) cnri_digests(list, s->n_values, 0);
+    for (int32_t i = 0; i < s->n_values && good; i++) {
         const cnri_stored_value *v = &s->values[i];
-        if (v->kind != CNRI_STORED_WEIGHT || memcmp(list[i].sha256, v->digest, 32) == 0) continue;
+        if (v->kind != CNRI_STORED_WEIGHT || is_right(v, &list[i], &prints[i])) continue;
         ++*bad;
         cnri_log(CNR_LOG_ERROR, s->path, "%s is damaged: its digest does not match", v->name);
     }
     cnri_free(list);
-    return CNR_OK;
+    cnri_free(prints);
+    return good ? CNR_OK : cnri_fail(err, CNR_E_MEMORY, s->path, "out of memory");
 }
 
 /* ---- filling another graph ---- */

@@ -55,7 +55,7 @@ typedef struct writing {
     int32_t *number;      /* of each value of the graph; -1: not written */
     const cnr_op **ops;   /* used, each once */
     cnr_id *encodings;
-    cnri_digest *digests; /* of the data of each value of the graph that has some */
+    cnri_digest *digests, *prints; /* of the data of each value of the graph that has some */
     int32_t n_ops, n_encodings, n_values;
     uint64_t data_bytes;
 } writing;
@@ -82,7 +82,8 @@ static bool prepare(writing *w) {
     w->ops = cnri_alloc(((size_t)g->nodes.n + 1) * sizeof *w->ops);
     w->encodings = cnri_alloc(((size_t)g->values.n + 1) * sizeof *w->encodings);
     w->digests = cnri_alloc(((size_t)g->values.n + 1) * sizeof *w->digests);
-    if (!w->number || !w->ops || !w->encodings || !w->digests) return false;
+    w->prints = cnri_alloc(((size_t)g->values.n + 1) * sizeof *w->prints);
+    if (!w->number || !w->ops || !w->encodings || !w->digests || !w->prints) return false;
     for (int32_t i = 0; i < g->values.n; i++) {
         const cnri_value *v = &g->values.at[i];
         const bool keep = v->is_input || is_constant(v);
@@ -107,11 +108,14 @@ static cnr_status digest(writing *w, cnr_error *err) {
         const bool stored = is_constant(v) && v->type->data;
         w->digests[i] = (cnri_digest){v->type->data, stored ? v->type->bytes : 0, {0}};
     }
+    memcpy(w->prints, w->digests, (size_t)n * sizeof *w->prints);
     cnri_digests(w->digests, n, 0);
+    if (!cnri_prints(w->prints, n, 0))
+        return cnri_fail(err, CNR_E_MEMORY, w->g->name, "out of memory");
     for (int32_t i = 0; i < n; i++) {
         const cnri_seal *seal = w->digests[i].bytes > 0 ? w->g->values.at[i].seal : NULL;
-        if (seal && memcmp(seal->digest, w->digests[i].sha256, sizeof w->digests->sha256) != 0)
-            return cnri_value_sound(&w->g->values.at[i], err); /* has the words for it */
+        if (seal && memcmp(seal->digest, w->digests[i].sum, sizeof w->digests->sum) != 0)
+            return cnri_value_sound(&w->g->values.at[i], true, 0, err); /* has the words for it */
     }
     return CNR_OK;
 }
@@ -147,7 +151,8 @@ static void put_value(writing *w, const cnri_value *v) {
     }
     put_u64(b, w->data_bytes);
     put_u64(b, v->type->bytes);
-    put(b, w->digests[v - w->g->values.at].sha256, sizeof w->digests->sha256);
+    put(b, w->digests[v - w->g->values.at].sum, sizeof w->digests->sum);
+    put(b, w->prints[v - w->g->values.at].sum, 16);
     w->data_bytes = cnri_store_align(w->data_bytes + v->type->bytes);
 }
 
@@ -303,6 +308,7 @@ cnr_status cnri_store_write(const cnr_graph *graph, const char *path, cnr_error 
     cnri_free(w.ops);
     cnri_free(w.encodings);
     cnri_free(w.digests);
+    cnri_free(w.prints);
     cnri_free(w.directory.at);
     cnri_free(header.at);
     return status;

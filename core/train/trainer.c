@@ -33,7 +33,7 @@ int32_t cnri_trainer_memories(const cnri_trainer *t) {
 }
 
 static cnr_status collect_weights(cnri_trainer *t, cnr_error *err) {
-    const cnr_status sound = cnri_graph_sound(t->net, NULL, 0, err);
+    const cnr_status sound = cnri_graph_sound(t->net, NULL, false, 0, err);
     if (sound != CNR_OK) return sound;
     for (cnr_value v = 0; v < t->net->values.n; v++) {
         if (!trainable(t->net, v)) continue;

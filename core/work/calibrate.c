@@ -109,7 +109,7 @@ cnr_status cnri_quantized(const cnri_calibration *c, const bool *wanted, cnr_gra
     const int64_t before = cnri_alloc_failures();
     cnr_graph *g = cnri_graph_copy(c->net);
     cnr_status status = g ? cnri_graph_ask_quantise(g, wanted, c->ranges, err) : no_memory(err);
-    if (!status) status = cnri_graph_sound(g, NULL, 0, err);
+    if (!status) status = cnri_graph_sound(g, NULL, false, 0, err);
     if (!status) status = cnri_graph_rewrite(g, c->how.no_rewrite, err);
     for (int32_t i = 0; !status && (v = cnri_graph_quantised_at(g, i)); i++) {
         const cnri_answer a = {.as = *v};

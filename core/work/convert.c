@@ -85,7 +85,7 @@ static cnr_status encode_value(job *c, const cnr_graph *g, cnr_value value, cnr_
     layer->pays = bytes < layer->before ? "bytes" : "nothing";
     c->out->n_layers++;
     if (!layer->encoded) return cnri_alloc_verdict(failed, CNR_OK, v->name, err);
-    status = cnri_value_sound(v, err);
+    status = cnri_value_sound(v, false, 0, err);
     if (status) return status;
     void *data = bytes < SIZE_MAX ? cnri_alloc(bytes ? (size_t)bytes : 1) : NULL;
     if (!data) return cnri_fail(err, CNR_E_MEMORY, v->name, "out of memory");
@@ -109,7 +109,7 @@ cnr_status cnri_encode_weights(cnr_graph *g, const cnri_encode_options *options,
     const size_t most = 2 * (size_t)g->values.n + 1; /* folding makes new ones */
     *out = (cnri_encoded){.layers = cnri_alloc_zero(most * sizeof *out->layers)};
     if (!out->layers) return cnri_fail(err, CNR_E_MEMORY, g->name, "out of memory");
-    cnr_status status = is_stored(&c) ? CNR_OK : cnri_graph_sound(g, NULL, 0, err);
+    cnr_status status = is_stored(&c) ? CNR_OK : cnri_graph_sound(g, NULL, false, 0, err);
     if (!status && !is_stored(&c)) status = cnri_graph_fold(g, err);
     if (status) return status;
     for (cnr_value i = 0; i < g->values.n; i++) {
@@ -182,7 +182,7 @@ static cnr_status no_exporter(const char *path, cnr_error *err) {
 cnr_status cnri_export(cnr_graph *g, const char *path, cnr_error *err) {
     const cnr_exporter *e = exporter_for(path);
     cnr_status status = cnri_graph_verdict(g, true, err);
-    if (!status) status = cnri_graph_sound(g, NULL, 0, err);
+    if (!status) status = cnri_graph_sound(g, NULL, false, 0, err);
     if (!status) status = e ? e->write(g, path, err) : no_exporter(path, err);
     return status;
 }

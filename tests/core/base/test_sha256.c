@@ -1,5 +1,6 @@
 /* SHA-256 by the processor's own instructions and in plain C give the same, over all lengths near
- * a block and however the data comes in. */
+ * a block and however the data comes in; fingerprints of much data. */
+#include "core/base/base.h"
 #include "core/base/sha256.h"
 #include "tests/tap.h"
 
@@ -16,6 +17,36 @@ static void by_plain(const uint8_t *at, size_t n, uint8_t out[32]) {
         padded[blocks * 64 - 1 - i] = (uint8_t)((uint64_t)n * 8 >> 8 * i);
     cnri_sha256_plain(h, padded, blocks);
     for (size_t i = 0; i < 32; i++) out[i] = (uint8_t)(h[i / 4] >> (24 - 8 * (i % 4)));
+}
+
+/* Of 2.5 MiB and of little, on any number of threads; each byte counts. */
+static void test_prints(void) {
+    enum { MUCH = 5 << 19 };
+    uint8_t *much = malloc(MUCH), pieces[3][16], whole[16];
+    int32_t same = 0;
+    for (size_t i = 0; i < MUCH; i++) much[i] = data[i * 7 % sizeof data];
+    cnri_digest list[3] = {{much, MUCH, {0}}, {data, 100, {0}}, {data, 0, {0}}};
+    for (int i = 0; i < 3; i++)
+        cnri_fingerprint(much + (i << 20), i < 2 ? 1 << 20 : 1 << 19, pieces[i]);
+    cnri_fingerprint(pieces, sizeof pieces, whole);
+    for (int32_t threads = 0; threads < 5; threads++) {
+        memset(list[0].sum, 0, sizeof list[0].sum);
+        ok(cnri_prints(list, 3, threads) && memcmp(list[0].sum, whole, sizeof whole) == 0,
+           "the fingerprint of each MiB's, %d threads", (int)threads);
+    }
+    for (size_t at = 0; at < MUCH; at += at < 200 || at > MUCH - 200 ? 1 : 77777) {
+        much[at] ^= 1;
+        cnri_prints(list, 1, 1);
+        same += memcmp(list[0].sum, whole, sizeof whole) == 0;
+        much[at] ^= 1;
+    }
+    is_int(same, 0, "a bit anywhere changes it");
+    for (size_t n = 0; n < 100; n++) {
+        cnri_digest a = {data, n, {0}}, b = {data, n + 1, {0}};
+        same += !cnri_prints(&a, 1, 1) || !cnri_prints(&b, 1, 1) || memcmp(a.sum, b.sum, 16) == 0;
+    }
+    is_int(same, 0, "so does a byte more");
+    free(much);
 }
 
 int main(void) {
@@ -48,5 +79,6 @@ int main(void) {
     if (cnri_sha256_mix() == cnri_sha256_plain)
         skip("this processor's own instructions", "it has none for SHA-256");
     else ok(1, "that was with this processor's own instructions");
+    test_prints();
     return done();
 }

@@ -3,6 +3,7 @@
 # when data is first read, and not when nothing reads it.
 use strict;
 use warnings;
+use Digest::SHA qw(sha256);
 use File::Copy qw(copy);
 use File::Temp qw(tempdir);
 use Test::More;
@@ -86,6 +87,33 @@ is((run('run', '--no-verify', 'scripts/nets/lenet5.lua', '--weights', $file, $fi
    'filled by it, too');
 is((run('convert', '--no-verify', $file, '-o', "$dir/believed.cnr"))[0], 0, 'and writes it');
 is((run('check', "$dir/believed.cnr"))[0], 0, 'as its own');
+
+# Files of before have no fingerprints: their digests are compared.
+my $old = bytes('scripts/nets/lenet5.cnr');
+is(unpack('L<', substr $old, 8, 4), 1, 'lenet5.cnr is of version 1');
+is((run('run', 'scripts/nets/lenet5.cnr', $five))[0], 0, 'which runs');
+substr($old, length($old) - 5000, 1) ^= "\x10";
+write_to("$dir/old.cnr", $old);
+is((run('run', "$dir/old.cnr", $five))[0], 4, 'and does not once it is damaged');
+
+# Whose fingerprints are right and digests are others': it runs, and nobody finds it under those.
+{
+    my $forged = $sound;
+    my ($at, $bytes) = unpack 'Q<Q<', substr $forged, 24, 16;
+    my $own = sha256(substr $sound, $where{'conv2.weight'}, 25000 * 4);
+    my $digest = index $forged, $own;
+    ok($digest > 0, 'the digest of conv2.weight is found');
+    substr($forged, $digest, 1) ^= "\x10";
+    substr($forged, 56, 32) = sha256(substr $forged, $at, $bytes);
+    substr($forged, 96, 32) = sha256(substr $forged, 0, 96);
+    write_to("$dir/forged.cnr", $forged);
+    is((run('run', "$dir/forged.cnr", $five))[0], 0, 'a digest alone is wrong: data is that which was written');
+    ($code, $out, $err) = run('run', "$dir/forged.cnr", $five, '--cache', "$dir/others");
+    ok($code == 4 && $err =~ /damaged/, 'no plan is stored under it') or diag("$code: $err");
+    ok(!glob("$dir/others/*.plan"), 'indeed');
+    is((run('check', "$dir/forged.cnr"))[0], 4, 'check tells') ;
+    is((run('convert', "$dir/forged.cnr", '-o', "$dir/to.cnr"))[0], 4, 'and it is not written anew');
+}
 
 # From a script.
 for (['', 1], [', { verify = false }', 0]) {

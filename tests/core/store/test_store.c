@@ -373,6 +373,46 @@ static void test_damage(void) {
     cnri_graph_free(g);
 }
 
+/* What a file says of a tensor: a fingerprint, which is fast, and a digest, which is exact. */
+static void test_seals(void) {
+    size_t bytes;
+    cnr_error err = CNR_ERROR_INIT;
+    char *file = slurp(path, &bytes);
+    uint8_t digest[32];
+    cnri_sha256_of(weights, sizeof weights, digest);
+    char *at = memmem(file, bytes, digest, sizeof digest);
+    cnri_digest print = {weights, sizeof weights, {0}};
+    ok(at && cnri_prints(&print, 1, 0) && memcmp(at + sizeof digest, print.sum, 16) == 0,
+       "a tensor's fingerprint stands behind its digest");
+    for (int prints = 0; at && prints < 2; prints++) {
+        cnr_graph *g = NULL;
+        int32_t bad = 0;
+        at[prints ? 32 : 0] ^= 16;
+        sign((uint8_t *)file, bytes);
+        spill(other, file, bytes);
+        cnri_store_check(other, &bad, &err);
+        is_int(bad, 1, "check asks for both");
+        is_int(cnri_store_read(other, true, &g, &err), CNR_OK, "loading for neither");
+        is_int(cnri_graph_sound(g, NULL, false, 2, &err), prints ? CNR_E_FORMAT : CNR_OK,
+               "data is compared with the fingerprint");
+        is_int(cnri_graph_sound(g, NULL, true, 2, &err), prints ? CNR_OK : CNR_E_FORMAT,
+               "exactly: with the digest, though the fingerprint was right");
+        cnri_graph_free(g);
+        at[prints ? 32 : 0] ^= 16;
+    }
+    file[8] = 1;
+    sign((uint8_t *)file, bytes);
+    spill(other, file, bytes);
+    bool loaded;
+    ok(survives(other, &loaded) && !loaded, "version 1 has no fingerprints: they are faults");
+    file[8] = 3;
+    sign((uint8_t *)file, bytes);
+    spill(other, file, bytes);
+    cnr_graph *g;
+    is_int(cnri_store_read(other, true, &g, &err), CNR_E_VERSION, "a later version is refused");
+    cnri_free(file);
+}
+
 static void test_no_memory(void) {
     int32_t failures = 0, wrong = 0;
     int64_t n = 1;
@@ -439,6 +479,7 @@ int main(void) {
     test_fill();
     test_needs();
     test_damage();
+    test_seals();
     test_no_memory();
     test_large();
     unlink(path);
