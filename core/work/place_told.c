@@ -44,6 +44,50 @@ static cnr_status tell_device(job *j, int32_t d, cnr_error *err) {
     return status;
 }
 
+/* ---- steps as they are in the whole net ---- */
+
+/* With each one's time changed alike, though none keeps less than that share of it. */
+static double sum_of(const cnr_timing *t, double more, double share, int32_t *n) {
+    double ms = 0;
+    *n = 0;
+    for (int32_t i = 0; i < t->n_steps; i++)
+        if (!t->steps[i].from) {
+            ms += fmax(t->steps[i].ms + more, share * t->steps[i].ms);
+            ++*n;
+        }
+    return ms;
+}
+
+/* Timed one by one each step of a device with a queue is waited for, which the whole net is once. Other
+ * devices take more for the whole: calls and copies are beside its steps. */
+static double waited_of(const cnr_timing *t, double *share) {
+    int32_t n;
+    const double sum = sum_of(t, 0, 1, &n);
+    *share = 0.5 * fmin(1, t->ms_median / sum);
+    if (n == 0 || t->ms_median >= sum) return n ? (sum - t->ms_median) / n : 0;
+    double low = 0, high = sum;
+    for (int32_t i = 0; i < 60; i++) {
+        const double middle = (low + high) / 2;
+        if (sum_of(t, -middle, *share, &n) > t->ms_median) low = middle;
+        else high = middle;
+    }
+    return high;
+}
+
+/* Then they take the whole's time and joules together. */
+static void settle(cnr_timing *t) {
+    double share;
+    const double waited = waited_of(t, &share), idle = t->energy ? t->energy->idle_watts : NAN;
+    for (int32_t i = 0; i < t->n_steps; i++) {
+        cnr_step_timing *s = &t->steps[i];
+        if (s->from) continue;
+        const double ms = fmax(s->ms - waited, share * s->ms);
+        if (t->joules_by == CNR_JOULES_BY_TIME) s->joules = t->energy->joules * ms / t->ms_median;
+        else if (idle > 0) s->joules -= idle * (s->ms - ms) * 1e-3;
+        s->ms = ms;
+    }
+}
+
 /* ---- what a division costs ---- */
 
 /* A part of a layer: what its device takes for all of it, the part's share, and what it took beyond that. */
@@ -153,6 +197,7 @@ static cnr_status tell_links(job *j, cnr_error *err) {
 cnr_status cnri_place_tell(job *j, cnr_error *err) {
     const cnr_energy *e = j->alone[0].energy;
     cnr_status status = e && e->source ? tell(j, "idle_watts", NULL, NULL, e->idle_watts, err) : CNR_OK;
+    for (int32_t d = 0; d < j->n; d++) settle(&j->alone[d]);
     for (int32_t d = 0; d < j->n && !status; d++) status = tell_device(j, d, err);
     if (!status) status = tell_links(j, err);
     for (int32_t d = 0; d < j->n && !status && j->divided.n_steps; d++)

@@ -126,6 +126,7 @@ static void read_unit(reader *r, int32_t i, sim_unit *u) {
     u->cores = (int32_t)number(list, i, "cores", 1);
     u->host = number(list, i, "host", 0) != 0;
     u->launch = number(list, i, "launch", 0);
+    u->latency = number(list, i, "latency", 0);
     u->split_seconds = number(list, i, "split.seconds", 0);
     u->split_joules = number(list, i, "split.joules", 0);
     u->transfer_bytes = number(list, i, "transfer.gbytes", 0) * 1e9;
@@ -143,7 +144,7 @@ static void read_unit(reader *r, int32_t i, sim_unit *u) {
         if (strcmp(m->clocks[k].name, clock) == 0) u->clock = k;
     if (u->rail < 0) wrong(r, list, i, "wants the name of a rail");
     if (*clock && u->clock < 0) wrong(r, list, i, "has a clock that is not among the clocks");
-    if (u->launch < 0 || u->split_seconds < 0 || u->transfer_seconds < 0 || u->cores < 1)
+    if (u->launch < 0 || !(u->latency >= 0 && u->latency <= 3600) || u->split_seconds < 0 || u->transfer_seconds < 0 || u->cores < 1)
         wrong(r, list, i, "wants times of 0 or more, and cores");
 }
 

@@ -162,9 +162,10 @@ static void charge(const cnr_run *run) {
         work.flops *= share;
         work.bytes *= share;
     }
-    const uint64_t now = sim_now();
+    sim_machine *m = sim_of(device);
+    const uint64_t now = sim_now() + (uint64_t)(m->units[device->index].latency * 1e9);
     sim_lock();
-    s->ready = sim_work_on(sim_of(device), device->index, s->ready > now ? s->ready : now, &work);
+    s->ready = sim_work_on(m, device->index, s->ready > now ? s->ready : now, &work);
     sim_unlock();
 }
 

@@ -48,6 +48,7 @@ typedef struct sim_unit {
     int32_t rail, clock;          /* indices; clock -1: it has none */
     sim_class *classes; int32_t n_classes;
     double launch;                /* seconds before a kernel begins */
+    double latency;               /* until what is queued reaches it: not seen behind other work */
     double split_seconds, split_joules; /* a part of a layer costs that as well */
     double transfer_bytes, transfer_seconds; /* a second; for each; 0: free */
     double statics, dynamics;     /* watts while it works: at any step; at the fastest */

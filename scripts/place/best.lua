@@ -9,8 +9,7 @@
 -- divided layer costs beside its share; each with "@DEVICE" behind for one device), watts@DEVICE (of the
 -- machine while it works, for rows without joules), ns@DEVICE@NODE and joules@DEVICE@NODE (instead of the
 -- row's), copy_ns@A@B and byte_ns@A@B (instead of the link's), byte_joules@A@B, wait_ns (of each copy, beside
--- that), seconds@DEVICE (of the whole net there: what its layers don't explain is laid on each), idle_watts,
--- least_share (0.02).
+-- that), seconds@DEVICE (the whole net was measured there), idle_watts, least_share (0.02).
 
 local WORK = 6e4 -- layers run in a search: nets with more ways keep fewer in mind
 local TRIES = 1.5e4 -- layers run for changes of a plan that was found
@@ -30,7 +29,7 @@ end
 -- ---- layers: a node with what is computed behind it, and what that takes on each device ----
 
 -- The best row of each node on each device: { row, takes, split, ns, joules }, as the options tell what
--- was measured of the net on that device alone, else as the row says.
+-- was measured of the net on that device alone, where what took no step took no time; else as the row says.
 local function least_rows(rows, options)
   local best = {}
   for _, r in ipairs(rows) do
@@ -38,8 +37,9 @@ local function least_rows(rows, options)
     best[r.index] = of
     if not of[r.device] or r.ns < of[r.device].row.ns then
       local at = "@" .. r.device .. "@" .. r.node
-      local ns = options["ns" .. at]
-      of[r.device] = { row = r, takes = r.takes, split = r.splits, told = ns ~= nil, ns = ns or r.ns, joules = options["joules" .. at] or not ns and r.joules or nil }
+      local ns, joules = options["ns" .. at], options["joules" .. at]
+      if not ns and options["seconds@" .. r.device] then ns, joules = 0, 0 end -- but a view, or done by another
+      of[r.device] = { row = r, takes = r.takes, split = r.splits, told = ns ~= nil, ns = ns or r.ns, joules = joules or not ns and r.joules or nil }
     end
   end
   return best
@@ -140,19 +140,11 @@ local function layers_of(rows, seen)
   return in_order(layers)
 end
 
--- What the whole net takes on a device beyond its layers, as calls and waiting, is laid on each of them; joules
--- are above idle from here on.
-local function spread(layers, seen, idle)
-  for d, device in ipairs(seen.devices) do
-    local whole, sum = seen.options["seconds@" .. device.name], 0
-    for _, layer in ipairs(layers) do sum = sum + (layer.on[d] and layer.on[d].ns or math.huge) end
-    local more = whole and math.max(0, whole * 1e9 - sum) / #layers or 0
-    for _, layer in ipairs(layers) do
-      local cost = layer.on[d]
-      if cost then
-        cost.ns = cost.ns + (more < math.huge and more or 0)
-        cost.joules = cost.joules and math.max(0, cost.joules - idle * cost.ns * 1e-9)
-      end
+-- Joules are above idle from here on.
+local function leave_idle(layers, idle)
+  for _, layer in ipairs(layers) do
+    for _, cost in pairs(layer.on) do
+      cost.joules = cost.joules and math.max(0, cost.joules - idle * cost.ns * 1e-9)
     end
   end
 end
@@ -632,7 +624,7 @@ local function place(rows, seen)
   local net = { layers = layers_of(rows, seen), devices = seen.devices, ways = {}, launch = {}, least = options.least_share or .02,
                 begin = { t = 0, e = 0, free = {}, homes = {} } }
   local layers, sets, n_ways = net.layers, subsets(seen.devices), 0
-  spread(layers, seen, measured and idle or 0)
+  leave_idle(layers, measured and idle or 0)
   net.links, net.host = links_of(seen)
   for d in ipairs(seen.devices) do
     net.launch[d], net.begin.free[d] = options["launch_ns@" .. seen.devices[d].name] or 0, 0

@@ -49,6 +49,31 @@ for (['best', 'edp'], ['fastest', 'seconds'], ['least_energy', 'joules']) {
     cmp_ok($got->{rows}{'measured measured'}{$what} // 9e9, '<=', 1.001 * $least, "its $what: not above any device's alone");
 }
 
+# ---- a card that what is queued reaches late, which nothing sees of a whole net: steps one by one take five times as long ----
+
+open my $card, '>', "$tmp/card.lua" or die;
+print $card <<'END';
+local all = { { op = "*", gflops = 800, gbytes = 400 } }
+return { clock = "simulated", simulate = true, dry = true, name = "card", rails = { { name = "chip", idle = 1 } },
+         units = { { name = "gpu", rail = "chip", launch = 5e-6, latency = 2e-4, power = { static = 20 }, classes = all,
+                     transfer = { gbytes = 10, seconds = 5e-6 } },
+                   { name = "cpu", rail = "chip", host = true, launch = 1e-6, power = { static = 10 },
+                     classes = { { op = "*", gflops = 60, gbytes = 20 } } } } }
+END
+close $card;
+my $queued = "$root/scripts/nets/squeezenet_v1_1.lua --weights random:1 --board $tmp/card.lua --policy best --always";
+my $steps = `$build/cnnrun bench $root/scripts/nets/squeezenet_v1_1.lua --weights random:1 --board $tmp/card.lua --device sim:gpu --runs 1 --profile --json`;
+my $one_by_one = 0;
+$one_by_one += $_ for $steps =~ /"step":.*?"ms":([0-9.e+-]+)/g;
+for my $what ('edp', 'time', 'energy') {
+    my $got = place("$queued --policy-option objective=$what");
+    my ($gpu, $is, $said) = @{$got->{rows}}{'device sim:gpu', 'measured measured', 'predicted predicted'};
+    cmp_ok($one_by_one, '>', 4e3 * $gpu->{seconds}, 'layers one by one are no net') if $what eq 'edp';
+    near($is->{seconds}, $said->{seconds}, 0.03, "$what: the seconds that were predicted");
+    near($is->{joules}, $said->{joules}, 0.03, 'and the joules');
+    cmp_ok($is->{seconds}, '<=', 1.01 * $gpu->{seconds}, 'it is not split for what no whole net waits for') if $what ne 'energy';
+}
+
 # ---- ours, kept in the cache and taken over ----
 
 my $lenet = "$root/scripts/nets/lenet5.lua --weights random:1 --board odroid_xu3,dry --devices sim:gpu4,sim:gpu2,sim:cpu";

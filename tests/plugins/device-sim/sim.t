@@ -24,7 +24,7 @@ return { clock = "simulated", simulate = true, dry = false, name = "two",
   rails = { { name = "chip", idle = 0.5 }, { name = "memory", per_byte = 1e-9 } },
   clocks = { { name = "core", at = 1000, steps = { { mhz = 500, volts = 1 }, { mhz = 1000, volts = 2 } } } },
   heat = { ambient = 20, ohms = 0, tau = 0.001, limit = 0 },
-  units = { { name = "fast", launch = 0.001, clock = "core", power = { static = 1, dynamic = 8 }, $unit },
+  units = { { name = "fast", launch = 0.001, latency = 0, clock = "core", power = { static = 1, dynamic = 8 }, $unit },
             { name = "near", launch = 0.001, host = true, power = { static = 2 }, $unit,
               split = { seconds = 0.002, joules = 0.5 } } } }
 END
@@ -42,6 +42,10 @@ like($out, qr/sim-knob +core +knob +1000 MHz +feeds sim:fast 500 to 1000 MHz/, '
 near(median("$net --board $board --device sim:fast"), 3.001, 'seconds are the launch and the arithmetic');
 near(median("$net --board $board,clocks.1.at=500 --device sim:fast"), 5.002, 'and at half the frequency');
 near(median("$net --board $board --device sim:fast --no-rewrite fuse"), 4, 'a layer more is a launch more');
+near(median("$net --board $board,units.1.latency=0.01 --device sim:fast --no-rewrite fuse"), 14, 'what is queued behind other work waits for no latency');
+my $each = run("bench $net --board $board,units.1.latency=0.01 --device sim:fast --no-rewrite fuse --runs 1 --profile --json");
+my @each = $each =~ /"step":.*?"ms":([0-9.e+-]+)/g;
+near($each[0] + $each[1], 24, 'each step alone does');
 
 my $script = write_file('energy.lua', <<'END');
 local c = require "cnnrun"
