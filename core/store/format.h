@@ -2,8 +2,10 @@
  *
  *   0    magic[8]   u32 version   u32 header bytes   u64 file bytes
  *   24   u64 directory offset, bytes   u64 data offset, bytes
- *   56   directory SHA-256 [32]   u64 zero   SHA-256 of the 96 bytes above [32]
+ *   56   directory SHA-256 [32]   u64 fingerprints' offset   SHA-256 of the 96 bytes above [32]
  *   128  directory
+ *        fingerprints [16] of all constants with data, in their order, as cnri_prints makes them;
+ *        older files have none (offset 0), and older readers pass them over
  *        ...                       zeros up to a multiple of 64
  *   data tensors, each at a multiple of 64, zeros between
  *
@@ -11,7 +13,7 @@
  *     n operators   {name, u32 version}           n encodings {name, u32 version}
  *     n symbols     {name}                        n metadata  {key, text}
  *     n values      {name, u8 kind, type, ...}    inputs and constants, numbered from 0; with data:
- *                   u64 offset, bytes  SHA-256 [32]  since version 2: fingerprint [16], cnri_prints
+ *                   u64 offset, bytes  SHA-256 [32]
  *     n inputs      {u32 value}
  *     n nodes       {u32 operator, name, where, n {i32 value}, n outputs {u8 zero}, n attributes}
  *                   whose outputs are numbered on from the values: an earlier number is an
@@ -24,7 +26,7 @@
 #include "core/store/store.h"
 
 enum {
-    CNRI_STORE_VERSION = 2, /* 1 had no fingerprints, and is read */
+    CNRI_STORE_VERSION = 1,
     CNRI_STORE_HEADER = 128,
     CNRI_STORE_SIGNED = 96, /* bytes of the header that its digest covers */
     CNRI_STORE_ALIGN = 64
@@ -44,7 +46,7 @@ typedef struct cnri_stored_value {
     uint32_t encoding;     /* 0, or index + 1 into the list */
     uint64_t offset;       /* from the data's begin */
     const uint8_t *digest; /* 32 bytes */
-    const uint8_t *print;  /* 16 bytes, as cnri_prints makes them; NULL: the file has none */
+    const uint8_t *print;  /* 16 bytes; NULL: the file has none */
     cnr_init init;
 } cnri_stored_value;
 
@@ -64,7 +66,6 @@ typedef struct cnri_stored {
     const char *path;
     cnri_mapping file;
     uint64_t data_offset, data_bytes;
-    uint32_t version;
     const char *name;
     cnri_stored_use *ops, *encodings;
     cnri_stored_pair *meta;

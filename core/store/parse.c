@@ -4,6 +4,7 @@
 
 typedef struct cursor {
     const uint8_t *at, *end;
+    const uint8_t *print, *prints_end; /* fingerprints; NULL: none */
     const char *fault; /* the first; everything reads as zero after it */
     cnri_stored *s;
     bool no_memory;
@@ -140,8 +141,10 @@ static void parse_type(cursor *c, cnri_stored_value *v) {
 static void parse_weight(cursor *c, cnri_stored_value *v) {
     const uint64_t offset = get(c, 8), bytes = get(c, 8);
     v->digest = take(c, 32);
-    v->print = c->s->version > 1 ? take(c, 16) : NULL;
+    if (c->print && c->prints_end - c->print < 16) fault(c, "its fingerprints end early");
     if (c->fault) return;
+    v->print = c->print;
+    if (c->print) c->print += 16;
     const uint64_t dense = cnr_dense_bytes(&v->type);
     if (dense == UINT64_MAX) fault(c, "a tensor is too large");
     else if (!v->encoding && bytes != dense) fault(c, "a tensor's size does not fit its shape");
@@ -275,23 +278,22 @@ bool cnri_store_begins(const void *head, size_t bytes) {
     return bytes >= 8 && memcmp(head, CNRI_STORE_MAGIC, 8) == 0;
 }
 
-static cnr_status parse_header(cnri_stored *s, const uint8_t **directory, uint64_t *bytes,
-                               cnr_error *err) {
+/* Header, and where directory and fingerprints lie. */
+static cnr_status parse_header(cnri_stored *s, cursor *c, cnr_error *err) {
     const uint8_t *h = s->file.at;
     const uint64_t size = s->file.bytes;
     uint8_t digest[32];
     if (!cnri_store_begins(h, (size_t)size))
         return cnri_fail(err, CNR_E_FORMAT, s->path, "not a .cnr file");
     if (size < CNRI_STORE_HEADER) return bad(s, err, "the header is cut off");
-    s->version = (uint32_t)number_at(h + 8, 4);
-    if (s->version < 1 || s->version > CNRI_STORE_VERSION)
-        return cnri_fail(err, CNR_E_VERSION, s->path, "format version %u; at most %d is wanted",
-                         s->version, CNRI_STORE_VERSION);
+    if (number_at(h + 8, 4) != CNRI_STORE_VERSION)
+        return cnri_fail(err, CNR_E_VERSION, s->path, "format version %llu; %d is wanted",
+                         (unsigned long long)number_at(h + 8, 4), CNRI_STORE_VERSION);
     cnri_sha256_of(h, CNRI_STORE_SIGNED, digest);
     if (memcmp(digest, h + CNRI_STORE_SIGNED, 32) != 0)
         return bad(s, err, "the header's digest does not match");
-    const uint64_t at = number_at(h + 24, 8);
-    *bytes = number_at(h + 32, 8);
+    const uint64_t at = number_at(h + 24, 8), bytes = number_at(h + 32, 8);
+    const uint64_t prints = number_at(h + 88, 8);
     s->data_offset = number_at(h + 40, 8);
     s->data_bytes = number_at(h + 48, 8);
     if (number_at(h + 12, 4) != CNRI_STORE_HEADER || at != CNRI_STORE_HEADER)
@@ -300,12 +302,14 @@ static cnr_status parse_header(cnri_stored *s, const uint8_t **directory, uint64
         return cnri_fail(err, CNR_E_FORMAT, s->path,
                          "damaged: the file has %llu bytes, %llu are wanted",
                          (unsigned long long)size, (unsigned long long)number_at(h + 16, 8));
-    if (*bytes > size - at || s->data_offset % CNRI_STORE_ALIGN != 0 ||
-        s->data_offset < at + *bytes || s->data_offset > size ||
-        s->data_bytes != size - s->data_offset)
+    if (bytes > size - at || s->data_offset % CNRI_STORE_ALIGN != 0 ||
+        s->data_offset < at + bytes || s->data_offset > size ||
+        s->data_bytes != size - s->data_offset ||
+        (prints && (prints < at + bytes || prints > s->data_offset)))
         return bad(s, err, "its parts lie outside of it");
-    *directory = h + at;
-    cnri_sha256_of(*directory, *bytes, digest);
+    *c = (cursor){.at = h + at, .end = h + at + bytes, .s = s,
+                  .print = prints ? h + prints : NULL, .prints_end = h + s->data_offset};
+    cnri_sha256_of(c->at, bytes, digest);
     if (memcmp(digest, h + 56, 32) != 0)
         return bad(s, err, "the directory's digest does not match");
     return CNR_OK;
@@ -324,11 +328,9 @@ cnr_status cnri_store_parse(const char *path, cnri_stored *out, cnr_error *err) 
         return cnri_fail(err, CNR_E_UNSUPPORTED, path, ".cnr needs a little-endian machine");
     cnr_status status = cnri_map_file(path, &out->file, err);
     if (status != CNR_OK) return status;
-    const uint8_t *directory = NULL;
-    uint64_t bytes = 0;
-    status = parse_header(out, &directory, &bytes, err);
+    cursor c;
+    status = parse_header(out, &c, err);
     if (status == CNR_OK) {
-        cursor c = {directory, directory + bytes, NULL, out, false};
         parse_directory(&c);
         if (c.no_memory) status = cnri_fail(err, CNR_E_MEMORY, path, "out of memory");
         else if (c.fault) status = bad(out, err, c.fault);

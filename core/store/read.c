@@ -160,16 +160,15 @@ static bool is_right(const cnri_stored_value *v, const cnri_digest *digest,
 /* All weights', each bad one logged. */
 static cnr_status check_digests(const cnri_stored *s, int32_t *bad, cnr_error *err) {
     const size_t n = (size_t)s->n_values + 1;
-    cnri_digest *list = cnri_alloc_zero(n * sizeof *list), *prints = cnri_alloc(n * sizeof *prints);
+    cnri_digest *list = cnri_alloc(n * sizeof *list), *prints = cnri_alloc(n * sizeof *prints);
     bool good = list && prints;
-    for (int32_t i = 0; i < s->n_values && good; i++)
-        if (s->values[i].kind == CNRI_STORED_WEIGHT)
-            list[i] = (cnri_digest){.data = s->values[i].type.data,
-                                    .bytes = s->values[i].type.bytes};
-    if (good) {
-        memcpy(prints, list, n * sizeof *list);
-        good = cnri_prints(prints, s->version > 1 ? s->n_values : 0, 0);
+    for (int32_t i = 0; i < s->n_values && good; i++) {
+        const cnri_stored_value *v = &s->values[i];
+        const uint64_t bytes = v->kind == CNRI_STORED_WEIGHT ? v->type.bytes : 0;
+        list[i] = (cnri_digest){v->type.data, bytes, {0}};
+        prints[i] = (cnri_digest){v->type.data, v->print ? bytes : 0, {0}};
     }
+    good = good && cnri_prints(prints, s->n_values, 0);
     if (good) cnri_digests(list, s->n_values, 0);
     for (int32_t i = 0; i < s->n_values && good; i++) {
         const cnri_stored_value *v = &s->values[i];

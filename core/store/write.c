@@ -51,7 +51,7 @@ static void put_string(buffer *b, const char *text) {
 /* What is written, numbered. */
 typedef struct writing {
     const cnr_graph *g;
-    buffer directory;
+    buffer directory, fingerprints;
     int32_t *number;      /* of each value of the graph; -1: not written */
     const cnr_op **ops;   /* used, each once */
     cnr_id *encodings;
@@ -152,7 +152,7 @@ static void put_value(writing *w, const cnri_value *v) {
     put_u64(b, w->data_bytes);
     put_u64(b, v->type->bytes);
     put(b, w->digests[v - w->g->values.at].sum, sizeof w->digests->sum);
-    put(b, w->prints[v - w->g->values.at].sum, 16);
+    put(&w->fingerprints, w->prints[v - w->g->values.at].sum, 16);
     w->data_bytes = cnri_store_align(w->data_bytes + v->type->bytes);
 }
 
@@ -240,7 +240,8 @@ static void put_directory(writing *w) {
 }
 
 static void make_header(const writing *w, buffer *header) {
-    const uint64_t data = cnri_store_align(CNRI_STORE_HEADER + w->directory.n);
+    const uint64_t prints = CNRI_STORE_HEADER + w->directory.n;
+    const uint64_t data = cnri_store_align(prints + w->fingerprints.n);
     uint8_t digest[32];
     put(header, CNRI_STORE_MAGIC, 8);
     put_u32(header, CNRI_STORE_VERSION);
@@ -252,7 +253,7 @@ static void make_header(const writing *w, buffer *header) {
     put_u64(header, w->data_bytes);
     cnri_sha256_of(w->directory.at, w->directory.n, digest);
     put(header, digest, sizeof digest);
-    put_u64(header, 0);
+    put_u64(header, prints);
     if (header->failed) return;
     cnri_sha256_of(header->at, CNRI_STORE_SIGNED, digest);
     put(header, digest, sizeof digest);
@@ -267,7 +268,9 @@ static cnr_status write_all(const writing *w, const buffer *header, cnri_writer 
                             cnr_error *err) {
     cnr_status status = cnri_write(out, header->at, header->n, err);
     if (status == CNR_OK) status = cnri_write(out, w->directory.at, w->directory.n, err);
-    if (status == CNR_OK) status = pad(out, CNRI_STORE_HEADER + w->directory.n, err);
+    if (status == CNR_OK) status = cnri_write(out, w->fingerprints.at, w->fingerprints.n, err);
+    if (status == CNR_OK)
+        status = pad(out, CNRI_STORE_HEADER + w->directory.n + w->fingerprints.n, err);
     for (int32_t i = 0; i < w->g->values.n && status == CNR_OK; i++) {
         const cnri_value *v = &w->g->values.at[i];
         if (!is_constant(v) || !v->type->data) continue;
@@ -300,7 +303,7 @@ cnr_status cnri_store_write(const cnr_graph *graph, const char *path, cnr_error 
         put_directory(&w);
         make_header(&w, &header);
         const bool good =
-            !w.directory.failed && !header.failed && cnri_alloc_failures() == before;
+            !w.directory.failed && !w.fingerprints.failed && !header.failed && cnri_alloc_failures() == before;
         status = good ? to_file(&w, &header, path, err)
                       : cnri_fail(err, CNR_E_MEMORY, path, "out of memory");
     }
@@ -310,6 +313,7 @@ cnr_status cnri_store_write(const cnr_graph *graph, const char *path, cnr_error 
     cnri_free(w.digests);
     cnri_free(w.prints);
     cnri_free(w.directory.at);
+    cnri_free(w.fingerprints.at);
     cnri_free(header.at);
     return status;
 }
