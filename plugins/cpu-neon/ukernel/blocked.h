@@ -301,9 +301,11 @@ static void taps_within(const neon_plane *p, int axis, int64_t at, int64_t *begi
 #define VEC_U vec_u
 #define IVEC ivec
 #define FUSE fuse
+#define LARGER vmax
+#define POSITIVE positive
+#define WITHIN within
 #include "plane.h"
 #if VL == 16 /* blocks of half a vector */
-typedef float half __attribute__((vector_size(32)));
 typedef float half_u __attribute__((vector_size(32), aligned(4), may_alias));
 typedef int32_t ihalf __attribute__((vector_size(32)));
 #undef LANES
@@ -311,11 +313,17 @@ typedef int32_t ihalf __attribute__((vector_size(32)));
 #undef VEC_U
 #undef IVEC
 #undef FUSE
+#undef LARGER
+#undef POSITIVE
+#undef WITHIN
 #define LANES 8
-#define VEC half
+#define VEC oct
 #define VEC_U half_u
 #define IVEC ihalf
-#define FUSE(a, b, c) ((half)_mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c)))
+#define FUSE(a, b, c) ((oct)_mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c)))
+#define LARGER oct_max
+#define POSITIVE oct_positive
+#define WITHIN oct_within
 #include "plane.h"
 #endif
 

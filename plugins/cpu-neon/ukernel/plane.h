@@ -12,24 +12,14 @@ INLINE VEC INTO(either_)(IVEC mask, VEC a, VEC b) {
 INLINE VEC INTO(take_)(neon_window_kind kind, VEC acc, VEC x, VEC w) {
     if (kind == NEON_WINDOW_FMA) return FUSE(x, w, acc);
     if (kind == NEON_WINDOW_SUM) return acc + x;
-#if VL == 4
-    return vmax(acc, x);
-#else
-    return INTO(either_)((acc >= x) | (acc != acc), acc, x); /* NaN wins */
-#endif
+    return LARGER(acc, x);
 }
 
 INLINE VEC INTO(limit_)(const neon_bound b, VEC x) {
     const VEC low = INTO(all_)(b.low), high = INTO(all_)(b.high), zero = {0};
-#if VL == 4
-    if (b.kind == NEON_BOUND_RELU) return positive(x);
-    if (b.kind == NEON_BOUND_CLIP) return within(x, low, high);
-#endif
-    if (b.kind == NEON_BOUND_RELU) return INTO(either_)(x > zero, x, zero);
+    if (b.kind == NEON_BOUND_RELU) return POSITIVE(x);
     if (b.kind == NEON_BOUND_LEAKY) return INTO(either_)(x < zero, x * low, x);
-    if (b.kind != NEON_BOUND_CLIP) return x;
-    x = INTO(either_)(x < low, low, x);
-    return INTO(either_)(x > high, high, x);
+    return b.kind == NEON_BOUND_CLIP ? WITHIN(x, low, high) : x;
 }
 
 /* What of the taps lies within the input. */

@@ -39,6 +39,9 @@
 typedef float vec __attribute__((vector_size(VL * 4)));
 typedef float vec_u __attribute__((vector_size(VL * 4), aligned(4), may_alias));
 typedef int32_t ivec __attribute__((vector_size(VL * 4)));
+typedef float quad __attribute__((vector_size(16)));
+typedef float quad_u __attribute__((vector_size(16), aligned(4), may_alias));
+typedef float oct __attribute__((vector_size(32)));
 
 /* Fused where the processor can, and always or never: results must not depend on how the compiler
  * arranged one of the many forms of a loop. */
@@ -74,13 +77,36 @@ INLINE vec positive(vec x) { return (vec)vmaxnmq_f32((float32x4_t)x, (float32x4_
 INLINE vec within(vec x, vec low, vec high) {
     return (vec)vminq_f32(vmaxq_f32((float32x4_t)x, (float32x4_t)low), (float32x4_t)high);
 }
-#else
+#elif !defined(__AVX2__)
 INLINE vec vmax(vec a, vec b) { return choose((a >= b) | (a != a), a, b); }
 INLINE vec positive(vec x) { return choose(x > splat(0.0f), x, splat(0.0f)); }
 INLINE vec within(vec x, vec low, vec high) {
     x = choose(x < low, low, x);
     return choose(x > high, high, x);
 }
+#else /* the second operand wins where they are equal, or one is a NaN */
+INLINE oct oct_max(oct a, oct b) {
+    const __m256 x = (__m256)b;
+    return (oct)_mm256_blendv_ps(_mm256_max_ps(x, (__m256)a), x, _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+}
+INLINE oct oct_positive(oct x) { return (oct)_mm256_max_ps((__m256)x, _mm256_setzero_ps()); }
+INLINE oct oct_within(oct x, oct low, oct high) {
+    return (oct)_mm256_min_ps((__m256)high, _mm256_max_ps((__m256)low, (__m256)x));
+}
+#if VL == 8
+INLINE vec vmax(vec a, vec b) { return oct_max(a, b); }
+INLINE vec positive(vec x) { return oct_positive(x); }
+INLINE vec within(vec x, vec low, vec high) { return oct_within(x, low, high); }
+#else
+INLINE vec vmax(vec a, vec b) {
+    const __m512 x = (__m512)b;
+    return (vec)_mm512_mask_max_ps(x, _mm512_cmp_ps_mask(x, x, _CMP_ORD_Q), x, (__m512)a);
+}
+INLINE vec positive(vec x) { return (vec)_mm512_max_ps((__m512)x, _mm512_setzero_ps()); }
+INLINE vec within(vec x, vec low, vec high) {
+    return (vec)_mm512_min_ps((__m512)high, _mm512_max_ps((__m512)low, (__m512)x));
+}
+#endif
 #endif
 
 /* n < VL floats; the rest 0. */
@@ -105,10 +131,6 @@ INLINE void store_part(float *p, vec v, int64_t n) {
     for (int64_t i = 0; i < n; i++) p[i] = t[i];
 }
 #endif
-
-typedef float quad __attribute__((vector_size(16)));
-typedef float quad_u __attribute__((vector_size(16), aligned(4), may_alias));
-typedef float oct __attribute__((vector_size(32)));
 
 /* Half on half: the same sum whatever the compiler makes of it. */
 INLINE float sum_quad(quad q) {
