@@ -253,6 +253,11 @@ CONV_TILE_FOR(conv_sum_2, 2 * VL, RUN)
 #if VL == 16
 CONV_TILE_FOR(conv_sum_8, 8, RUN)
 #endif
+#if VL > 4 /* plain channels, few and so read one by one, of a first layer's strides */
+CONV_TILE_FOR(conv_sum_plain_1, 1, 1)
+CONV_TILE_FOR(conv_sum_plain_2, 2, 1)
+CONV_TILE_FOR(conv_sum_plain_4, 4, 1)
+#endif
 CONV_TILE_FOR(conv_sum_any, t->x_column, t->count)
 
 static void conv_sum_of(const neon_conv_tile *t, float *sum) {
@@ -260,6 +265,11 @@ static void conv_sum_of(const neon_conv_tile *t, float *sum) {
     else if (t->x_column == 2 * VL && t->count == RUN) conv_sum_2(t, sum);
 #if VL == 16
     else if (t->x_column == 8) conv_sum_8(t, sum);
+#endif
+#if VL > 4
+    else if (t->x_column == 1 && t->count == 1) conv_sum_plain_1(t, sum);
+    else if (t->x_column == 2 && t->count == 1) conv_sum_plain_2(t, sum);
+    else if (t->x_column == 4 && t->count == 1) conv_sum_plain_4(t, sum);
 #endif
     else conv_sum_any(t, sum);
 }

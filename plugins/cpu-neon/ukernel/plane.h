@@ -28,18 +28,18 @@ INLINE VEC INTO(limit_)(const neon_bound b, VEC x) {
 typedef struct tap_range { int64_t y0, y1, x0, x1; } tap_range;
 #endif
 
-/* Three taps side by side, `stride` columns apart from one output to the next: each column is read once. */
-INLINE void INTO(three_)(neon_window_kind kind, const float *x, const float *weight, VEC *acc,
-                         const int n, const int stride) {
-    VEC v[2 * 7 + 3], w[3];
+/* `wide` taps side by side, `stride` columns apart from one output to the next: each column is read once. */
+INLINE void INTO(line_)(neon_window_kind kind, const float *x, const float *weight, VEC *acc,
+                        const int n, const int wide, const int stride) {
+    VEC v[2 * 7 + 5], w;
     FORGET(x);
-    UNROLL(17)
-    for (int i = 0; i < (n - 1) * stride + 3; i++) v[i] = INTO(lanes_)(x + i * LANES);
-    UNROLL(3)
-    for (int t = 0; t < 3; t++) {
-        w[t] = kind == NEON_WINDOW_FMA ? INTO(lanes_)(weight + t * LANES) : acc[0];
+    UNROLL(19)
+    for (int i = 0; i < (n - 1) * stride + wide; i++) v[i] = INTO(lanes_)(x + i * LANES);
+    UNROLL(5)
+    for (int t = 0; t < wide; t++) {
+        w = kind == NEON_WINDOW_FMA ? INTO(lanes_)(weight + t * LANES) : acc[0];
         UNROLL(8)
-        for (int j = 0; j < n; j++) acc[j] = INTO(take_)(kind, acc[j], v[j * stride + t], w[t]);
+        for (int j = 0; j < n; j++) acc[j] = INTO(take_)(kind, acc[j], v[j * stride + t], w);
     }
 }
 
@@ -49,10 +49,11 @@ INLINE void INTO(end_)(neon_bound_kind kind, const neon_plane *p, const VEC *acc
     for (int j = 0; j < n; j++) *(VEC_U *)(y + j * LANES) = INTO(limit_)(bound, acc[j]);
 }
 
-/* Output columns [c, c + n) of row r, of which all have these taps; three: the stride, if they are
- * three side by side, else 0; full: and three rows of them. */
+/* Output columns [c, c + n) of row r, of which all have these taps; wide: how many of them are side by
+ * side, with so large a stride, or 0: any; full: and as many rows of three. */
 INLINE void INTO(columns_)(neon_window_kind kind, const neon_plane *p, int64_t r, int64_t c,
-                           const tap_range taps, const int n, const int three, const int full) {
+                           const tap_range taps, const int n, const int wide, const int stride,
+                           const int full) {
     const int64_t b = LANES, step = p->stride[1] * b;
     const float *x = p->x + ((r * p->stride[0] - p->pad[0]) * p->in[1] + c * p->stride[1] -
                              p->pad[1]) * b;
@@ -62,13 +63,13 @@ INLINE void INTO(columns_)(neon_window_kind kind, const neon_plane *p, int64_t r
     UNROLL(8)
     for (int j = 0; j < n; j++) acc[j] = start;
     const int64_t line = p->dilation[0] * p->in[1] * b;
-    if (three && full) {
+    if (wide == 3 && full) {
         UNROLL(3)
         for (int ky = 0; ky < 3; ky++, x += line)
-            INTO(three_)(kind, x, p->weight + ky * 3 * b, acc, n, three);
-    } else if (three) {
+            INTO(line_)(kind, x, p->weight + ky * 3 * b, acc, n, 3, stride);
+    } else if (wide) {
         for (int64_t ky = taps.y0; ky < taps.y1; ky++)
-            INTO(three_)(kind, x + ky * line, p->weight + ky * 3 * b, acc, n, three);
+            INTO(line_)(kind, x + ky * line, p->weight + ky * wide * b, acc, n, wide, stride);
     } else {
         for (int64_t ky = taps.y0; ky < taps.y1; ky++)
             for (int64_t kx = taps.x0; kx < taps.x1; kx++) {
@@ -94,57 +95,68 @@ INLINE void INTO(columns_)(neon_window_kind kind, const neon_plane *p, int64_t r
 
 /* Columns that have all taps of a row, in steps that differ little. */
 INLINE void INTO(stretch_)(neon_window_kind kind, const neon_plane *p, int64_t r,
-                           const tap_range taps, const int three, const int full) {
+                           const tap_range taps, const int wide, const int stride,
+                           const int full) {
     int64_t c = p->whole0, end = p->whole1;
     const int64_t steps = (end - c + 7) / 8;
     const int64_t most = steps ? (end - c + steps - 1) / steps : 0;
     for (int64_t n; c < end; c += n) {
         n = end - c < most ? end - c : most;
         switch (n) {
-        case 8: INTO(columns_)(kind, p, r, c, taps, 8, three, full); break;
-        case 7: INTO(columns_)(kind, p, r, c, taps, 7, three, full); break;
-        case 6: INTO(columns_)(kind, p, r, c, taps, 6, three, full); break;
-        case 5: INTO(columns_)(kind, p, r, c, taps, 5, three, full); break;
-        case 4: INTO(columns_)(kind, p, r, c, taps, 4, three, full); break;
-        case 3: INTO(columns_)(kind, p, r, c, taps, 3, three, full); break;
-        case 2: INTO(columns_)(kind, p, r, c, taps, 2, three, full); break;
-        default: INTO(columns_)(kind, p, r, c, taps, 1, three, full); break;
+        case 8: INTO(columns_)(kind, p, r, c, taps, 8, wide, stride, full); break;
+        case 7: INTO(columns_)(kind, p, r, c, taps, 7, wide, stride, full); break;
+        case 6: INTO(columns_)(kind, p, r, c, taps, 6, wide, stride, full); break;
+        case 5: INTO(columns_)(kind, p, r, c, taps, 5, wide, stride, full); break;
+        case 4: INTO(columns_)(kind, p, r, c, taps, 4, wide, stride, full); break;
+        case 3: INTO(columns_)(kind, p, r, c, taps, 3, wide, stride, full); break;
+        case 2: INTO(columns_)(kind, p, r, c, taps, 2, wide, stride, full); break;
+        default: INTO(columns_)(kind, p, r, c, taps, 1, wide, stride, full); break;
         }
     }
 }
 
 /* A column at the edge; of three taps, the two that are most often left are constants. */
 INLINE void INTO(edge_)(neon_window_kind kind, const neon_plane *p, int64_t r, int64_t c, tap_range t,
-                        const int full) {
+                        const int wide, const int full) {
     taps_within(p, 1, c, &t.x0, &t.x1);
     if (full && t.x0 == 1 && t.x1 == 3)
-        INTO(columns_)(kind, p, r, c, (tap_range){0, 3, 1, 3}, 1, 0, 0);
+        INTO(columns_)(kind, p, r, c, (tap_range){0, 3, 1, 3}, 1, 0, 0, 0);
     else if (full && t.x0 == 0 && t.x1 == 2)
-        INTO(columns_)(kind, p, r, c, (tap_range){0, 3, 0, 2}, 1, 0, 0);
-    else INTO(columns_)(kind, p, r, c, t, 1, 0, 0);
+        INTO(columns_)(kind, p, r, c, (tap_range){0, 3, 0, 2}, 1, 0, 0, 0);
+    else if (wide == 5 && t.x0 == 0 && t.x1 == 3)
+        INTO(columns_)(kind, p, r, c, (tap_range){t.y0, t.y1, 0, 3}, 1, 0, 0, 0);
+    else if (wide == 5 && t.x0 == 0 && t.x1 == 4)
+        INTO(columns_)(kind, p, r, c, (tap_range){t.y0, t.y1, 0, 4}, 1, 0, 0, 0);
+    else if (wide == 5 && t.x0 == 1 && t.x1 == 5)
+        INTO(columns_)(kind, p, r, c, (tap_range){t.y0, t.y1, 1, 5}, 1, 0, 0, 0);
+    else if (wide == 5 && t.x0 == 2 && t.x1 == 5)
+        INTO(columns_)(kind, p, r, c, (tap_range){t.y0, t.y1, 2, 5}, 1, 0, 0, 0);
+    else INTO(columns_)(kind, p, r, c, t, 1, 0, 0, 0);
 }
 
 INLINE void INTO(row_)(neon_window_kind kind, const neon_plane *p, int64_t r, tap_range t,
-                       const int three, const int full) {
-    for (int64_t c = 0; c < p->whole0; c++) INTO(edge_)(kind, p, r, c, t, full);
+                       const int wide, const int stride, const int full) {
+    for (int64_t c = 0; c < p->whole0; c++) INTO(edge_)(kind, p, r, c, t, wide, full);
     t.x0 = 0;
     t.x1 = p->kernel[1];
-    INTO(stretch_)(kind, p, r, t, three, full);
-    for (int64_t c = p->whole1; c < p->out_wide; c++) INTO(edge_)(kind, p, r, c, t, full);
+    INTO(stretch_)(kind, p, r, t, wide, stride, full);
+    for (int64_t c = p->whole1; c < p->out_wide; c++) INTO(edge_)(kind, p, r, c, t, wide, full);
 }
 
 INLINE void INTO(plane_)(neon_window_kind kind, const neon_plane *p) {
-    const int three = kind != NEON_WINDOW_SUM && NEON_REGISTERS == 32 && p->kernel[1] == 3 &&
-                              p->dilation[1] == 1 && p->stride[1] < 3 ? (int)p->stride[1] : 0;
+    const int64_t wide = p->kernel[1], stride = p->stride[1];
+    const int line = kind != NEON_WINDOW_SUM && NEON_REGISTERS == 32 && p->dilation[1] == 1 && stride < 3;
     for (int64_t r = p->row0; r < p->row1; r++) {
         tap_range t;
         taps_within(p, 0, r, &t.y0, &t.y1);
         const int full = t.y0 == 0 && t.y1 == 3;
-        if (three == 1 && full) INTO(row_)(kind, p, r, t, 1, 1);
-        else if (three == 1) INTO(row_)(kind, p, r, t, 1, 0);
-        else if (three == 2 && full) INTO(row_)(kind, p, r, t, 2, 1);
-        else if (three == 2) INTO(row_)(kind, p, r, t, 2, 0);
-        else INTO(row_)(kind, p, r, t, 0, 0);
+        if (line && wide == 3 && stride == 1 && full) INTO(row_)(kind, p, r, t, 3, 1, 1);
+        else if (line && wide == 3 && stride == 1) INTO(row_)(kind, p, r, t, 3, 1, 0);
+        else if (line && wide == 3 && full) INTO(row_)(kind, p, r, t, 3, 2, 1);
+        else if (line && wide == 3) INTO(row_)(kind, p, r, t, 3, 2, 0);
+        else if (line && wide == 5 && stride == 1) INTO(row_)(kind, p, r, t, 5, 1, 0);
+        else if (line && wide == 5) INTO(row_)(kind, p, r, t, 5, 2, 0);
+        else INTO(row_)(kind, p, r, t, 0, 0, 0);
     }
 }
 
