@@ -248,15 +248,6 @@ static cnr_status add_folder(np_set *s, imp_net *net, const char *path, cnr_erro
     return status;
 }
 
-int np_is_folder(const char *path) {
-    int found = 0;
-    DIR *d = opendir(path);
-    for (struct dirent *e; d && !found && (e = readdir(d));)
-        found = imp_ends_with(e->d_name, ".npy");
-    if (d) closedir(d);
-    return found;
-}
-
 cnr_status np_set_add(np_set *s, imp_net *net, const char *path, cnr_error *err) {
     struct stat info;
     char first[2] = "";

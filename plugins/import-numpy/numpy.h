@@ -35,6 +35,9 @@ void np_set_free(np_set *s);
 cnr_status np_set_add(np_set *s, imp_net *net, const char *path, cnr_error *err);
 /* Borrowed from the set. */
 imp_arrays np_set_arrays(np_set *s);
-int np_is_folder(const char *path); /* of arrays */
+
+/* ---- read.c: what arrays.so exports, for plugin.c; an importer's `import` ---- */
+CNR_EXPORT cnr_status np_import(const cnr_host *host, const cnr_import_args *args,
+                                struct cnr_graph *graph, cnr_error *err);
 
 #endif

@@ -20,7 +20,9 @@ static cnr_status not_a_net(const char *path, const imp_arrays *arrays, cnr_erro
                           n < sizeof list - 200 ? "" : ", ...");
 }
 
-static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, cnr_error *err) {
+cnr_status np_import(const cnr_host *host, const cnr_import_args *args, struct cnr_graph *graph,
+                     cnr_error *err) {
+    imp_host = host;
     imp_net net = {.graph = graph, .path = args->paths[0]};
     np_set *set = np_set_new();
     cnr_status status = set ? CNR_OK
@@ -37,30 +39,3 @@ static cnr_status import(const cnr_import_args *args, struct cnr_graph *graph, c
     np_set_free(set);
     return status;
 }
-
-static int32_t accepts(const char *path, const uint8_t *head, size_t n) {
-    if (n >= 10 && memcmp(head, "\x93NUMPY", 6) == 0) return 90;
-    if (n == 0) return np_is_folder(path) ? 60 : 0;
-    if (n < 22 || memcmp(head, "PK", 2) != 0) return 0;
-    if (memcmp(head, "PK\3\4", 4) == 0 && n > 30) { /* its first member */
-        const size_t length = (size_t)head[26] | (size_t)head[27] << 8;
-        if (length > 4 && length <= n - 30 && memcmp(head + 30 + length - 4, ".npy", 4) == 0)
-            return 90;
-    }
-    return imp_ends_with(path, ".npz") ? 60 : 0;
-}
-
-static const char *const option_rows[] = {
-    IMP_LAYOUT_ROWS,
-    NULL};
-
-static const cnr_importer importer = {
-    .size = sizeof importer,
-    .name = "numpy",
-    .summary = "NumPy: .npy, .npz or a folder of such, as weights of a net in Lua",
-    .accepts = accepts,
-    .import = import,
-    .options = option_rows,
-};
-
-IMP_PLUGIN("import-numpy", "1.0", "reads NumPy's arrays", importer)
