@@ -73,6 +73,19 @@ static uint8_t rounded(int32_t sum) {
     return (uint8_t)(sum < 0 ? 0 : sum > 255 ? 255 : sum);
 }
 
+/* One position of three channels, all at once. */
+static void sum_rgb(const uint8_t *from, const int32_t *weight, int64_t n, uint8_t *out) {
+    int32_t r = 1 << (BITS - 1), g = r, b = r;
+    for (int64_t i = 0; i < n; i++, from += 3) {
+        r += from[0] * weight[i];
+        g += from[1] * weight[i];
+        b += from[2] * weight[i];
+    }
+    out[0] = rounded(r);
+    out[1] = rounded(g);
+    out[2] = rounded(b);
+}
+
 /* Scales each row from `w` to `out_w` pixels. */
 static void rows_pass(const axis *a, const uint8_t *in, int64_t h, int64_t w, int64_t channels,
                       uint8_t *out, int64_t out_w) {
@@ -80,6 +93,11 @@ static void rows_pass(const axis *a, const uint8_t *in, int64_t h, int64_t w, in
         for (int64_t x = 0; x < out_w; x++) {
             const int32_t *weight = a->weight + x * a->taps;
             const uint8_t *from = in + (y * w + a->from[x]) * channels;
+            if (channels == 3) {
+                sum_rgb(from, weight, a->n[x], out);
+                out += 3;
+                continue;
+            }
             for (int64_t c = 0; c < channels; c++) {
                 int32_t sum = 1 << (BITS - 1);
                 for (int64_t i = 0; i < a->n[x]; i++) sum += from[i * channels + c] * weight[i];

@@ -26,6 +26,7 @@ cnr_status cnri_registrar_add(struct cnr_registrar *registrar, int32_t kind,
                               const void *descriptor);
 /* All that was staged, or nothing (out of memory). One thread at a time. */
 cnr_status cnri_registry_commit(const struct cnr_registrar *registrar);
+void cnri_registry_settle(void); /* nobody holds what was there before the last commit */
 int32_t cnri_registry_size(void); /* of all that plugins brought */
 void cnri_registrar_free(struct cnr_registrar *registrar);
 bool cnri_registry_item(int32_t index, cnri_item *out); /* false past the end */

@@ -18,6 +18,7 @@ static struct {
     CNRI_VEC(entry *) all; /* in order of discovery; entries stay where they are */
     CNRI_VEC(char *) searched; /* folders, "PATH (not there)" among them */
     const char *at_work;   /* the path that is being opened */
+    bool first; /* this load is: before it nobody had anything of the registry */
 } seen = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- the list ---- */
@@ -89,6 +90,7 @@ static bool open_plugin(cnri_plugin *p, const struct stat *info, bool strict) {
     if (!told_at_exit) told_at_exit = atexit(tell_exit) == 0;
     __atomic_store_n(&seen.at_work, p->path, __ATOMIC_RELEASE);
     const bool good = cnri_plugin_open(p, info, strict, loaded_by_name);
+    if (seen.first) cnri_registry_settle();
     __atomic_store_n(&seen.at_work, NULL, __ATOMIC_RELEASE);
     return good;
 }
@@ -259,6 +261,7 @@ cnr_status cnri_plugins_load(const char *const *dirs, bool default_dirs, cnr_err
     cnr_status status = CNR_OK;
     const int64_t before = cnri_alloc_failures();
     pthread_mutex_lock(&seen.lock);
+    seen.first = cnri_registry_size() == 0;
     for (; dirs && *dirs && status == CNR_OK; dirs++) status = load_given(*dirs, err);
     if (default_dirs && status == CNR_OK) status = load_defaults(err);
     pthread_mutex_unlock(&seen.lock);

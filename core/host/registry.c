@@ -13,7 +13,8 @@ enum {
 };
 
 /* Readers take no locks: each commit builds a new snapshot beside the old one and then swaps one
- * pointer. Old snapshots are kept (there are as many as plugins, and a reader may hold a list).
+ * pointer. Old snapshots are kept (there are as many as plugins, and a reader may hold a list), but for
+ * those of the first load, before which nobody had anything to read.
  *
  *     items   [ op op kernel device | op kernel ... ]      in order of registration
  *     of_kind [ op op op ... | kernel kernel ... | ... ]   first[kind] .. first[kind + 1]
@@ -350,4 +351,13 @@ cnr_status cnri_registry_commit(const struct cnr_registrar *registrar) {
     s->older = atomic_load_explicit(&current, memory_order_relaxed);
     atomic_store_explicit(&current, s, memory_order_release);
     return CNR_OK;
+}
+
+void cnri_registry_settle(void) {
+    snapshot *s = atomic_load_explicit(&current, memory_order_relaxed);
+    for (snapshot *old = s ? s->older : NULL, *older; old; old = older) {
+        older = old->older;
+        cnri_free(old);
+    }
+    if (s) s->older = NULL;
 }

@@ -24,6 +24,9 @@ cnr_status cnri_session_listen(cnr_session *s, cnri_event_fn fn, void *arg, bool
                                cnr_error *err);
 
 cnr_plan *cnri_session_plan(const cnr_session *s);
+/* Where set_input copies to: who fills it there saves the copy. NULL: no step reads that input. Until the
+ * next run, which may go on elsewhere. */
+void *cnri_session_room(const cnr_session *s, int32_t index);
 /* One step alone, as often as that, on what the last run left in memory: for meters, which are slower
  * than steps. Its outputs, and the net's, are nothing to go by afterwards. */
 cnr_status cnri_session_repeat(cnr_session *s, int32_t step, int64_t rounds, cnr_error *err);

@@ -328,9 +328,13 @@ cnr_status cnr_session_set_input(cnr_session *s, int32_t index, const cnr_tensor
     status = cnri_tensor_check(value, v->name, err);
     if (status) return status;
     s->given[index] = true;
-    if (s->inputs[index] && value->data)
+    if (s->inputs[index] && value->data && value->data != s->inputs[index])
         memcpy(s->inputs[index], value->data, (size_t)cnr_dense_bytes(value));
     return CNR_OK;
+}
+
+void *cnri_session_room(const cnr_session *s, int32_t index) {
+    return s->inputs[index];
 }
 
 cnr_status cnr_session_output(cnr_session *s, int32_t index, const cnr_tensor **out,

@@ -27,13 +27,15 @@ static cnr_status judge(job *j, cnri_recognised *a, cnr_error *err) {
     return CNR_OK;
 }
 
-static cnr_status run_sample(job *j, const cnr_sample *sample, cnr_error *err) {
+/* The picture goes as soon as the input is made of it. */
+static cnr_status run_sample(job *j, cnr_sample *sample, cnr_error *err) {
     const bool timed = sample->is_timed || sample->time_ns;
     cnri_recognised a = {.picture = sample->name, .top = j->top,
                          .seconds = timed ? (double)sample->time_ns / 1e9 : (double)NAN};
     uint64_t ns = 0;
     cnr_status status = cnri_runner_shape(&j->runner, 1, &sample->picture, err);
     if (!status) status = cnri_runner_put(&j->runner, 0, &sample->picture, err);
+    cnri_free(sample->picture.data);
     if (!status) status = cnri_runner_run(&j->runner, &ns, err);
     if (!status) status = judge(j, &a, err);
     a.ms = (double)ns * 1e-6;
@@ -73,7 +75,6 @@ static cnr_status run_spec(job *j, const char *spec, cnr_error *err) {
             continue;
         }
         status = run_sample(j, &sample, err);
-        cnri_free(sample.picture.data);
     }
     cnri_samples_close(&samples);
     return status;

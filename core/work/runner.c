@@ -36,10 +36,10 @@ cnr_status cnri_runner_open(cnri_runner *r, cnr_model *model, const cnr_observer
 static void let_go(cnri_runner *r) {
     if (r->session) cnr_session_close(r->session);
     if (r->plan) cnr_plan_release(r->plan);
-    cnri_free(r->input.data);
+    cnri_free(r->own);
     r->session = NULL;
     r->plan = NULL;
-    r->input.data = NULL;
+    r->own = r->input.data = NULL;
 }
 
 void cnri_runner_close(cnri_runner *r) {
@@ -73,8 +73,10 @@ cnr_status cnri_runner_shape(cnri_runner *r, int64_t batch, const cnr_tensor *pi
     if (status) return status;
     r->input = shape;
     r->input.bytes = cnr_dense_bytes(&shape);
-    r->input.data = r->input.bytes < SIZE_MAX ? cnri_alloc_zero((size_t)r->input.bytes) : NULL;
-    if (!r->input.data) return cnri_fail(err, CNR_E_MEMORY, "input", "out of memory");
+    if (!cnri_session_room(r->session, 0)) { /* no step reads it; pictures are judged all the same */
+        r->own = r->input.bytes < SIZE_MAX ? cnri_alloc_zero((size_t)r->input.bytes) : NULL;
+        if (!r->own) return cnri_fail(err, CNR_E_MEMORY, "input", "out of memory");
+    }
     r->batch = r->axis == 0 ? shape.dim[0] : 1;
     if (r->observer && CNRI_HAS(r->observer, cancel))
         cnri_session_cancel_by(r->session, r->observer->cancel);
@@ -98,8 +100,15 @@ bool cnri_runner_slice(const cnri_runner *r, const cnr_tensor *whole, int64_t sl
     return true;
 }
 
+/* Pictures are written where the session reads them. */
+static void find_input(cnri_runner *r) {
+    void *room = cnri_session_room(r->session, 0);
+    r->input.data = room ? room : r->own;
+}
+
 cnr_status cnri_runner_put(cnri_runner *r, int64_t slot, const cnr_tensor *picture,
                            cnr_error *err) {
+    find_input(r);
     cnr_tensor one = r->input;
     if (r->axis == 0) slice(&r->input, slot, r->batch, &one);
     return cnri_preprocess_apply(&r->preprocess, picture, &one, err);
@@ -108,6 +117,7 @@ cnr_status cnri_runner_put(cnri_runner *r, int64_t slot, const cnr_tensor *pictu
 cnr_status cnri_runner_run(cnri_runner *r, uint64_t *ns, cnr_error *err) {
     const cnr_tensor *out;
     const uint64_t begin = cnri_now_ns();
+    find_input(r);
     cnr_status status = cnr_session_set_input(r->session, 0, &r->input, err);
     if (!status) status = cnr_session_run(r->session, err);
     for (int32_t i = 0; i < cnr_output_count(r->model) && !status; i++)

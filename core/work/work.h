@@ -37,7 +37,8 @@ typedef struct cnri_runner {
     cnr_plan *plan;
     cnr_session *session;
     cnri_preprocess preprocess;
-    cnr_tensor input;
+    cnr_tensor input; /* the session's, or `own` */
+    void *own;
     int32_t axis; /* of the input, that counts pictures: 0, or -1 */
     int64_t batch;
 } cnri_runner;
