@@ -37,10 +37,15 @@ static cnr_status resolve(const cnri_draft *d, cnr_attr ***out, cnr_error *err) 
 
 /* ---- data ---- */
 
-static cnr_status room_for(cnr_tensor *t, cnr_error *err) {
+static cnr_status measure(cnr_tensor *t, cnr_error *err) {
     t->bytes = cnr_dense_bytes(t);
-    if (t->bytes > CNRI_CHECK_MOST_BYTES)
-        return cnri_fail(err, CNR_E_LIMIT, "kernelcheck", "a tensor is too large for a case");
+    return t->bytes <= CNRI_CHECK_MOST_BYTES ? CNR_OK
+               : cnri_fail(err, CNR_E_LIMIT, "kernelcheck", "a tensor is too large for a case");
+}
+
+static cnr_status room_for(cnr_tensor *t, cnr_error *err) {
+    const cnr_status status = measure(t, err);
+    if (status) return status;
     t->data = cnri_alloc_zero((size_t)t->bytes + 1);
     return t->data ? CNR_OK : no_memory(err);
 }
@@ -131,7 +136,7 @@ static cnr_status check_work(const cnr_node *node, cnr_error *err) {
     return CNR_OK;
 }
 
-cnr_status cnri_case_build(cnri_case *c, const cnri_draft *d, cnr_error *err) {
+cnr_status cnri_case_build(cnri_case *c, const cnri_draft *d, bool bare, cnr_error *err) {
     cnri_dice dice = {d->data_seed};
     memset(c, 0, sizeof *c);
     c->node = (cnr_node){.size = sizeof c->node, .op = cnri_intern(d->op->name), .desc = d->op,
@@ -147,9 +152,13 @@ cnr_status cnri_case_build(cnri_case *c, const cnri_draft *d, cnr_error *err) {
     if (!status) status = make_parameters(c, d, err);
     if (!status) status = infer(c, d->known, err);
     if (!status) status = check_work(&c->node, err);
-    for (int32_t i = 0; i < d->n_in && !status; i++)
-        if (c->inputs[i] && !c->in[i].data) status = fill(&c->in[i], &d->in[i], &dice, err);
-    for (int32_t i = 0; i < d->n_out && !status; i++) status = room_for(&c->out[i], err);
+    for (int32_t i = 0; i < d->n_in && !status; i++) {
+        const bool flows = !d->in[i].constant && !d->in[i].made && !d->in[i].variable;
+        if (!c->inputs[i] || c->in[i].data) continue;
+        status = bare && flows ? measure(&c->in[i], err) : fill(&c->in[i], &d->in[i], &dice, err);
+    }
+    for (int32_t i = 0; i < d->n_out && !status; i++)
+        status = bare ? measure(&c->out[i], err) : room_for(&c->out[i], err);
     return status;
 }
 

@@ -112,8 +112,9 @@ typedef struct cnri_case {
 #define CNRI_CHECK_MOST_BYTES ((uint64_t)4 << 20)
 #define CNRI_CHECK_MOST_WORK ((uint64_t)6 << 20)
 
-/* Attributes, parameters, shapes and data. Fails as the operator's infer does. */
-cnr_status cnri_case_build(cnri_case *c, const cnri_draft *d, cnr_error *err);
+/* Attributes, parameters, shapes and data. Fails as the operator's infer does. bare: for those who ask and don't
+ * run, with what they look at alone: lists and constants. */
+cnr_status cnri_case_build(cnri_case *c, const cnri_draft *d, bool bare, cnr_error *err);
 /* Operators behind it, as many as fit. */
 void cnri_case_chain(cnri_case *c, uint64_t seed);
 /* Weights as a kernel stores them, and how it multiplies; NULL: as they are, in f32. */

@@ -36,9 +36,9 @@ static bool build(gradient *g, const cnri_draft *from) {
         if (row->type == CNR_ATTR_DTYPE && cnri_dtype_floats((int32_t)d.attrs[i].i))
             d.attrs[i].i = CNR_f64;
     }
-    if (cnri_case_build(&g->c, &d, &err)) {
+    if (cnri_case_build(&g->c, &d, false, &err)) {
         cnri_case_free(&g->c);
-        if (cnri_case_build(&g->c, from, &err)) return false;
+        if (cnri_case_build(&g->c, from, false, &err)) return false;
     }
     if (CNRI_HAS(d.op, cost)) d.op->cost(&g->c.node, &cost);
     if (cost.macs + cost.flops > most_work) return false;

@@ -47,7 +47,8 @@ void cnri_values_fill(cnr_tensor *t, cnri_values values, const int64_t *list, cn
         if (v < 0 && !floats && t->dtype != CNR_i4 && t->dtype != CNR_i8 && t->dtype != CNR_i16 &&
             t->dtype != CNR_i32 && t->dtype != CNR_i64)
             v = -v;
-        cnri_element_set(t->dtype, t->data, i, v);
+        if (t->dtype == CNR_f32) ((float *)t->data)[i] = (float)v; /* nearly all are */
+        else cnri_element_set(t->dtype, t->data, i, v);
     }
 }
 

@@ -28,12 +28,12 @@ static uint64_t chain_seed(const search *s) {
     return compiles ? 1 + (s->w->seed + s->draft.chain_seed) % CHAINS : s->draft.chain_seed;
 }
 
-/* Does the operator take the draft, and the kernel the node? */
-static bool fits(search *s, cnri_hints *hints) {
+/* Does the operator take the draft, and the kernel the node? Most drafts are never run: bare, they get no data. */
+static bool fits(search *s, bool bare, cnri_hints *hints) {
     cnr_error err = CNR_ERROR_INIT;
     const char *why = NULL;
     cnri_case_free(&s->c);
-    cnr_status status = cnri_case_build(&s->c, &s->draft, &err);
+    cnr_status status = cnri_case_build(&s->c, &s->draft, bare, &err);
     if (!status && !s->w->kernel) return true;
     if (!status) status = cnri_case_encode(&s->c, s->w->kernel, &err);
     if (status) return refused(s, err.text, hints);
@@ -65,7 +65,7 @@ static bool climb(search *s, const cnr_op *op, int32_t steps) {
     bool aimed = true;
     cnri_draft_fresh(&s->draft, op, !s->w->kernel, &s->dice);
     for (int32_t step = 0; step < steps; step++) {
-        if (fits(s, &hints)) return true;
+        if (fits(s, true, &hints)) return true;
         const int32_t chance = hints.text == heard.text || aimed   ? 100
                                : heard.input >= 0 || heard.attr >= 0 ? 8
                                                                      : 50;
@@ -84,7 +84,7 @@ static void wander(search *s) {
     s->base = s->draft;
     for (int64_t steps = 8 * cnri_dice_below(&s->dice, 8); steps > 0; steps--) {
         change(s, &hints);
-        if (fits(s, &hints)) s->base = s->draft;
+        if (fits(s, true, &hints)) s->base = s->draft;
         else s->draft = s->base;
     }
     s->draft = s->base;
@@ -102,7 +102,7 @@ static bool find(search *s, const cnr_op *op, bool alone) {
                 s->draft.in[i].values = CNRI_VALUES_POSITIVE;
         if (!s->w->kernel) s->draft.chain_seed = 0;
         for (int32_t chains = 4; chains >= 0; chains--) { /* one that leaves numbers to compare */
-            if (!fits(s, &hints)) break;
+            if (!fits(s, false, &hints)) break;
             if (cnri_judge_reference(&s->c, s->t.links, s->draft.data_seed, &err) == CNR_OK)
                 return true;
             snprintf(s->why, sizeof s->why, "the reference: %.200s", err.text);

@@ -1,6 +1,7 @@
 /* Cancel: a run of a large net stops within 50 ms of being asked to, wherever it is. What is judged is
  * the work done after that, in time of processors: others on the machine make no difference to it. */
 #include "guests.h"
+#include <math.h>
 #include <pthread.h>
 #include <time.h>
 #include <unistd.h>
@@ -88,11 +89,12 @@ int main(void) {
     cnr_tensor in = *plan->graph->values.at[plan->graph->inputs.at[0]].type;
     in.data = cnri_alloc_zero((size_t)cnr_dense_bytes(&in));
     status = cnr_session_set_input(s, 0, &in, &err);
-    uint64_t begin = cnri_now_ns();
-    if (!status) status = cnr_session_run(s, &err);
-    begin = cnri_now_ns();
-    if (!status) status = cnr_session_run(s, &err);
-    const double whole = (double)(cnri_now_ns() - begin) * 1e-6;
+    double whole = 1e9;
+    for (int32_t i = 0; i < 2 && !status; i++) {
+        const uint64_t begin = cnri_now_ns();
+        status = cnr_session_run(s, &err);
+        whole = fmin(whole, (double)(cnri_now_ns() - begin) * 1e-6);
+    }
     if (!ok(!status, "VGG-16 runs, in %.0f ms: %s", whole, err.text)) return done();
     const double limit = LIMIT_MS * (double)sysconf(_SC_NPROCESSORS_ONLN);
     int32_t cancelled = 0, late = 0;
@@ -100,11 +102,15 @@ int main(void) {
         stopper one = {.session = s, .after_ns = (int64_t)(whole * 1e6 * (i + 1) / (TRIES + 2))};
         pthread_t thread;
         pthread_create(&thread, NULL, stop, &one);
+        const uint64_t begin = cnri_now_ns();
         const cnr_status code = cnr_session_run(s, &err);
         const uint64_t now = cnri_now_ns();
         const double worked = worked_ms();
         pthread_join(thread, NULL);
-        if (code != CNR_E_CANCELLED) continue; /* it was done before */
+        if (code != CNR_E_CANCELLED) { /* it was done before: the machine has grown faster */
+            whole = fmin(whole, (double)(now - begin) * 1e-6);
+            continue;
+        }
         cancelled++;
         late += worked - one.worked > limit;
         note("asked after %4.0f ms, stopped %.2f ms later, %.2f ms of work",

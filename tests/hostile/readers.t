@@ -33,7 +33,7 @@ sub told {
     }
     my $killed = 0;
     local $SIG{ALRM} = sub { kill KILL => $pid; $killed = 1 };
-    alarm 20;
+    alarm 60;
     waitpid $pid, 0;
     alarm 0;
     my $code = $killed ? 256 : $? & 127 ? 1000 + ($? & 127) : $? >> 8;

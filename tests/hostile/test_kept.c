@@ -90,7 +90,7 @@ static const char *origin_of(char *room, size_t n, float *scores) {
 typedef struct tally { int32_t right, hits; uint64_t longest; } tally;
 
 static void judge(tally *t, const float *want) {
-    alarm(TAP_SANITISED ? 120 : 30); /* whoever hangs ends here; others wait for milliseconds */
+    alarm(TAP_SANITISED ? 240 : 60); /* whoever hangs ends here; others wait for milliseconds */
     char origin[512];
     float scores[10];
     const uint64_t begin = cnri_now_ns();

@@ -47,7 +47,7 @@ static void refused(const char *path, const char *what) {
 static void test_no_files(void) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-    alarm(20); /* whoever waits for a pipe does so for ever */
+    alarm(60); /* whoever waits for a pipe does so for ever */
     mkfifo(in_folder("fifo"), 0600);
     snprintf(address.sun_path, sizeof address.sun_path, "%s/socket", folder);
     if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) != 0) note("no socket");
@@ -151,7 +151,7 @@ static void test_kept(void) {
     rename(in_folder("elsewhere"), path);
     unlink(file);
     mkfifo(file, 0600);
-    alarm(20);
+    alarm(60);
     kept_is(CNR_E_IO, "is a pipe", "a pipe");
     alarm(0);
     unlink(file);

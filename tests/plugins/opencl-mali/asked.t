@@ -40,7 +40,7 @@ for again in first second; do
     ok $? "nor a stored plan, the $again time"
 done
 cnnrun tune --cache "$work/cache" "$nets/lenet5.lua"; ok $? "nor timing"
-cnnrun kernelcheck --plugin cpu-neon --op relu --cases 1; ok $? "nor another plugin's kernels"
+cnnrun kernelcheck --plugin cpu-neon --op relu --cases 1 --timeout 200; ok $? "nor another plugin's kernels"
 cnnrun plugins; ok $? "nor the list of plugins"
 cnnrun ops conv; ok $? "nor an operator's"
 echo "1..$count"
