@@ -6,12 +6,12 @@
 #define PRIME_2 UINT64_C(0xc2b2ae3d27d4eb4f)
 enum { AHEAD = 2048 }; /* bytes: the hardware's own prefetch ends with the page */
 
-static uint64_t turn(uint64_t x, int n) {
+static inline uint64_t turn(uint64_t x, int n) {
     return x << n | x >> (64 - n);
 }
 
 /* Every step can be undone, so two inputs that differ in one word never meet again. */
-static uint64_t step(uint64_t lane, uint64_t word) {
+static inline uint64_t step(uint64_t lane, uint64_t word) {
     return turn((lane ^ word) * PRIME_1, 29);
 }
 
@@ -21,13 +21,13 @@ static uint64_t scatter(uint64_t x) {
     return x ^ x >> 32;
 }
 
-static uint64_t word_at(const uint8_t *at) {
+static inline uint64_t word_at(const uint8_t *at) {
     uint64_t word;
     memcpy(&word, at, sizeof word);
     return word;
 }
 
-static void round_of(uint64_t lane[4], const uint8_t *at) {
+static inline void round_of(uint64_t lane[4], const uint8_t *at) {
     lane[0] = step(lane[0], word_at(at));
     lane[1] = step(lane[1], word_at(at + 8));
     lane[2] = step(lane[2], word_at(at + 16));
