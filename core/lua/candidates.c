@@ -76,13 +76,14 @@ int cnri_lua_push_rows(lua_State *L, const cnri_table *t, bool wanted) {
 /* ---- what is seen beside them ---- */
 
 static void push_node(lua_State *L, const cnri_table_node *n) {
-    lua_createtable(L, 0, 10);
+    lua_createtable(L, 0, 11);
     set_text(L, "name", n->name);
     set_text(L, "operator", n->op);
     set_count(L, "out_bytes", n->out_bytes);
     set_count(L, "flops", n->flops);
     set_flag(L, "splits", n->axes != 0);
     set_count(L, "pieces", (uint64_t)n->pieces);
+    set_text(L, "with", n->with);
     set_text(L, "wished", n->wished);
     set_text(L, "forced", n->forced);
     lua_createtable(L, n->n_inputs, 0);
@@ -100,8 +101,33 @@ static void push_node(lua_State *L, const cnri_table_node *n) {
     lua_setfield(L, -2, "axes");
 }
 
+/* "seconds@cpu": as the options say that it was measured; 0: they don't. */
+static double told(const char *const *words, const char *what, const char *device) {
+    const size_t n = strlen(what), m = strlen(device);
+    const char *end;
+    double value = 0;
+    for (; words && *words; words++)
+        if (strncmp(*words, what, n) == 0 && strncmp(*words + n, device, m) == 0 && (*words)[n + m] == '=' &&
+            !cnri_parse_double(*words + n + m + 1, &end, &value))
+            value = 0;
+    return value;
+}
+
+/* What the net takes on it alone: as was measured, else its rows added up. */
+static void push_alone(lua_State *L, const cnri_table *t, int32_t device, const char *const *words) {
+    const char *name = t->devices.at[device].name;
+    const double seconds = told(words, "seconds@", name), watts = t->devices.at[device].busy_watts;
+    double joules = told(words, "joules@", name);
+    cnr_error err = CNR_ERROR_INIT;
+    cnri_cost rows = {0};
+    if (seconds > 0 && !(joules > 0)) joules = watts * seconds;
+    if (!(seconds > 0) && cnri_table_alone(t, device, &rows, &err)) cnri_script_raise(L, &err);
+    set_number(L, "seconds", seconds > 0 ? seconds : rows.ns * 1e-9);
+    set_known(L, "joules", seconds > 0 ? joules : rows.joules);
+}
+
 static void push_device(lua_State *L, const cnri_table_device *d) {
-    lua_createtable(L, 0, 7);
+    lua_createtable(L, 0, 9);
     set_text(L, "name", d->name);
     set_text(L, "class", d->cls);
     set_flag(L, "host", d->host);
@@ -162,6 +188,7 @@ void cnri_lua_push_seen(lua_State *L, const cnri_table *t, const char *const *op
     for (int32_t i = 0, n = 0; i < t->devices.n; i++) {
         if (!t->devices.at[i].wanted) continue;
         push_device(L, &t->devices.at[i]);
+        push_alone(L, t, i, options);
         lua_rawseti(L, -2, ++n);
     }
     lua_setfield(L, -2, "devices");

@@ -162,6 +162,8 @@ typedef struct cnri_table {
 } cnri_table;
 /* What it takes to bring the output of row a to row b, which reads it: conversion, transfer. */
 double cnri_table_between(const cnri_table *t, int32_t a, int32_t b);
+/* alone.c: what the net takes on that device, and what that can't run, on the first other one that can. */
+cnr_status cnri_table_alone(const cnri_table *t, int32_t device, cnri_cost *out, cnr_error *err);
 void cnri_table_free(cnri_table *t);
 /* For people, or an object a row and one at the end; node NULL: all. */
 cnr_status cnri_table_print(const cnri_table *t, const char *node, bool json, cnri_text *out,

@@ -27,7 +27,12 @@ function M.view(b, net, units, options)
   end
   for _, name in ipairs(units) do
     local unit = board.named(b.units, name)
-    devices[#devices + 1] = { name = name, host = unit.host and true or false, idle_watts = idle }
+    local device = { name = name, host = unit.host and true or false, idle_watts = idle, seconds = 0, joules = 0 }
+    devices[#devices + 1] = device
+    for _, layer in ipairs(net) do
+      local seconds, joules = board.work(b, unit, layer)
+      device.seconds, device.joules = device.seconds + seconds, device.joules + joules + idle * seconds
+    end
     options["split_ns@" .. name] = (unit.split and unit.split.seconds or 0) * 1e9
     options["launch_ns@" .. name] = (unit.launch or 0) * 1e9
     options["split_joules@" .. name] = unit.split and unit.split.joules or 0

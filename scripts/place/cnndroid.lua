@@ -1,20 +1,7 @@
 -- As CNNdroid does it: convolution and dense layers on the GPU, the rest on the processor's threads.
 -- The processor is the first device that shares the program's memory, the GPU the first that does not.
 
--- Nodes that the default plan computes by themselves: others go along with them.
-local function heads_of(rows)
-  local heads
-  for _, r in ipairs(rows) do
-    if r.chosen then
-      heads = heads or {}
-      heads[r.index] = true
-    end
-  end
-  return function(i) return not heads or heads[i] end
-end
-
-local function place(rows, seen)
-  local is_head = heads_of(rows)
+local function place(_, seen)
   local host, away
   for _, d in ipairs(seen.devices) do
     if d.host then host = host or d.name else away = away or d.name end
@@ -23,7 +10,7 @@ local function place(rows, seen)
   local answer = {}
   for i, node in ipairs(seen.nodes) do
     local heavy = node.operator:find "^conv" or node.operator:find "^dense"
-    if is_head(i) then answer[node.name] = heavy and away or host end
+    if not node.with then answer[node.name] = heavy and away or host end
   end
   return answer, { processor = host, gpu = away }
 end

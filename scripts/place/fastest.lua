@@ -1,18 +1,6 @@
 -- For each layer the row that takes the least time, with what moving its inputs there takes; nothing is divided.
 -- No layer looks ahead: best.lua does.
 
--- Nodes that the default plan computes by themselves: others go along with them.
-local function heads_of(rows)
-  local heads
-  for _, r in ipairs(rows) do
-    if r.chosen then
-      heads = heads or {}
-      heads[r.index] = true
-    end
-  end
-  return function(i) return not heads or heads[i] end
-end
-
 -- Bringing what `a` computes to `b`: as the options tell what was measured, else as the rows say.
 local function moving_ns(seen, a, b)
   local way = "@" .. a.device .. "@" .. b.device
@@ -22,7 +10,6 @@ local function moving_ns(seen, a, b)
 end
 
 local function place(rows, seen)
-  local is_head = heads_of(rows)
   local from, answer = {}, {}
   local idle = 0
   for _, d in ipairs(seen.devices) do idle = math.max(idle, d.idle_watts or 0) end
@@ -32,7 +19,7 @@ local function place(rows, seen)
     for _, input in ipairs(seen.nodes[r.index].inputs) do
       if from[input] then cost = cost + moving_ns(seen, from[input], r) end
     end
-    if is_head(r.index) and (not best[r.index] or cost < best[r.index].cost) then
+    if not seen.nodes[r.index].with and (not best[r.index] or cost < best[r.index].cost) then
       best[r.index] = { cost = cost, row = r }
       from[r.index] = r -- rows come in the order of the nodes
       answer[seen.nodes[r.index].name] = r

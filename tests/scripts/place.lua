@@ -20,7 +20,7 @@ local function near(a, b, what) ok(math.abs(a - b) <= 1e-9 * math.abs(b), what, 
 local function seen_of(devices, nodes, options)
   local seen = { devices = devices, nodes = nodes, options = options or {}, links = {}, between = function() return 0 end }
   for _, d in ipairs(devices) do
-    seen.options["seconds@" .. d.name], seen.options["joules@" .. d.name] = d.t, d.e
+    d.seconds, d.joules = d.t, d.e
   end
   return seen
 end

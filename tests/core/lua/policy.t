@@ -154,6 +154,36 @@ is_deeply [@share{'conv1 cpu:big', 'conv1 cpu:little', 'pool1 cpu:little'}], [0.
 is +(grep { $_->{chosen} && $_->{node} eq 'ip1' } @rows)[0]{takes}, 2, 'what follows a node goes along';
 is decode_json((said("$run --policy $seer"))[0])->{top}[0]{index}, $usual, 'and the answer is the same';
 
+# what the whole net takes on each device alone: its least rows and what lies between them, or as the options say
+my $alone = policy('alone', <<'LUA');
+return { devices = { "cpu:big", "cpu:little" }, place = function(rows, seen)
+  local shown = { with = {} }
+  for i, node in ipairs(seen.nodes) do shown.with[node.name] = node.with end
+  for _, d in ipairs(seen.devices) do
+    local at, ns, before = 1, 0, nil
+    while at <= #seen.nodes do -- which follow each other
+      local least
+      for _, r in ipairs(rows) do
+        if r.index == at and r.device == d.name and (not least or r.ns < least.ns) then least = r end
+      end
+      ns, at = ns + least.ns + (before and seen.between(before, least) or 0), at + least.takes
+      before = least
+    end
+    shown[d.name] = { seconds = d.seconds, ns = ns, joules = d.joules }
+  end
+  return nil, shown
+end }
+LUA
+$notes = (rows('--policy', $alone))[0]{notes};
+for my $device ('cpu:big', 'cpu:little') {
+    my $is = $notes->{$device};
+    ok $is->{ns} > 0 && abs($is->{seconds} * 1e9 / $is->{ns} - 1) < 1e-9 && !defined $is->{joules}, "$device alone: its rows";
+}
+is $notes->{with}{relu1}, 'ip1', 'a node tells with which other it goes along';
+$notes = (rows('--policy', $alone, '--policy-option', 'seconds@cpu:big=2', '--policy-option', 'joules@cpu:big=3'))[0]{notes};
+is_deeply [@{$notes->{'cpu:big'}}{'seconds', 'joules'}], [2, 3], 'as it was measured';
+ok $notes->{'cpu:little'}{seconds} < 1, 'which nothing says of the other';
+
 # ---- stored plans ----
 
 sub origin {
