@@ -140,7 +140,18 @@ OP_UNUSED int kernel_run(const cnr_kernel *k, const cnr_device *device, cnri_cas
     return good;
 }
 
-/* All kernels of the operator on all devices: a test each. Returns how many took the node. */
+static int kernel_is_of(const cnr_kernel *k, const char *op) {
+    return strcmp(k->op, op) == 0 || strcmp(k->op, CNR_ANY_OP) == 0;
+}
+
+/* The next of the operator's kernels that stores weights as this one; -1: none. */
+static int32_t kernel_like(const cnr_kernel *const *kernels, int32_t i, int32_t n, const char *op, uint32_t stores) {
+    while (i < n && !(kernel_is_of(kernels[i], op) && kernel_stores(kernels[i]) == stores)) i++;
+    return i < n ? i : -1;
+}
+
+/* All kernels of the operator on all devices: a test each. Returns how many took the node. Those that store weights
+ * alike come one after the other: the reference, which is slow, says once what is right for them. */
 OP_UNUSED int kernel_check(const cnr_kernel *const *kernels, int32_t n_kernels,
                            const cnr_device *devices, int32_t n_devices, const char *head,
                            const char *name, const char *attrs, const char *chain, int32_t n,
@@ -152,26 +163,21 @@ OP_UNUSED int kernel_check(const cnr_kernel *const *kernels, int32_t n_kernels,
         ok(0, "operator %s is there", name);
         return 0;
     }
-    const cnr_kernel *of = NULL; /* whose case it is */
-    int built = kernel_case(&c, of, name, attrs, chain, n, inputs);
-    cnri_case_text(&c, &what);
-    if (!built) ok(0, "%s: %s", what.at, op_state.problem);
-    for (int32_t i = 0; i < n_kernels && built; i++) {
-        const cnr_kernel *k = kernels[i];
-        int good = -1;
-        if (strcmp(k->op, name) != 0 && strcmp(k->op, CNR_ANY_OP) != 0) continue;
-        if (kernel_stores(k) != kernel_stores(of)) {
-            cnri_case_free(&c);
-            built = kernel_case(&c, of = k, name, attrs, chain, n, inputs);
-            if (!built) ok(0, "%s: %s", what.at, op_state.problem);
-            if (!built) break;
+    for (int32_t first = 0, built = 1; first < n_kernels && built; first++) {
+        const uint32_t stores = kernel_stores(kernels[first]);
+        if (kernel_like(kernels, 0, n_kernels, name, stores) != first) continue;
+        built = kernel_case(&c, kernels[first], name, attrs, chain, n, inputs);
+        if (!what.n) cnri_case_text(&c, &what);
+        if (!built) ok(0, "%s: %s", what.at, op_state.problem);
+        for (int32_t i = first; i >= 0 && built; i = kernel_like(kernels, i + 1, n_kernels, name, stores)) {
+            int good = -1;
+            for (int32_t d = 0; d < n_devices && good != 0; d++) good = kernel_run(kernels[i], &devices[d], &c);
+            if (good >= 0) ok(good, "%s%s %s", head, kernels[i]->name, what.at);
+            taken += good >= 0;
         }
-        for (int32_t d = 0; d < n_devices && good != 0; d++) good = kernel_run(k, &devices[d], &c);
-        if (good >= 0) ok(good, "%s%s %s", head, k->name, what.at);
-        taken += good >= 0;
+        cnri_case_free(&c);
     }
     cnri_text_free(&what);
-    cnri_case_free(&c);
     return taken;
 }
 

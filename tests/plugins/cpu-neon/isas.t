@@ -20,7 +20,7 @@ for my $isa (qw(avx2 generic)) {
     }
     my @wrong;
     for my $kernel (@kernels) {
-        my $text = `$build/cnnrun kernelcheck --cpu-isa $isa --kernel $kernel --device cpu --cases $cases 2>&1`;
+        my $text = `$build/cnnrun kernelcheck --timeout 200 --cpu-isa $isa --kernel $kernel --device cpu --cases $cases 2>&1`;
         push @wrong, $kernel, grep { /^(not ok|#|cnnrun)/ } split /\n/, $text unless $? == 0 && $text =~ /, 0 failed/;
     }
     ok !@wrong, "$isa: " . @kernels . ' kernels' or diag join "\n", @wrong;
