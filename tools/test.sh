@@ -81,10 +81,10 @@ if [ -d $cross/lua ]; then
         plugins.sparse-csr.test_csr" \
         -DCMAKE_TOOLCHAIN_FILE="$PWD/tests/cross/aarch64.cmake" -DCNNRUN_CROSS_LUA="$PWD/$cross/lua"
 fi
-suite aarch64 240 build tests/cross/aarch64.t
 
-# each road for a few seconds; tests/fuzz/run.sh 600 is the long way
-suite fuzz 300 build tests/fuzz/fuzz.t
+# Each is one after the other in itself, so they go side by side. Of fuzzing each road for a few seconds;
+# tests/fuzz/run.sh 600 is the long way.
+suite "aarch64 and fuzz" 400 build tests/fuzz/fuzz.t tests/cross/aarch64.t
 
 say "everything took $(($(date +%s) - started)) s with its builds"
 # prove ends a suite with "Files=F, Tests=T, ..." and before that names what failed: "(Wstat: W
