@@ -14,6 +14,7 @@ typedef struct cnri_place_job {
     const char *names[CNRI_PLACE_DEVICES + 1];
     int32_t n;
     cnr_timing alone[CNRI_PLACE_DEVICES], divided; /* by step */
+    double waited_ns[CNRI_PLACE_DEVICES]; /* of a step by itself, which the whole net does not wait */
     CNRI_VEC(char *) words; /* settings of the policy */
     const char *objective;  /* as it says; or NULL */
     cnri_placing *out;

@@ -74,8 +74,8 @@ static double waited_of(const cnr_timing *t, double *share) {
     return high;
 }
 
-/* Then they take the whole's time and joules together. */
-static void settle(cnr_timing *t) {
+/* Then they take the whole's time and joules together. Returns the ns that each waited less. */
+static double settle(cnr_timing *t) {
     double share;
     const double waited = waited_of(t, &share), idle = t->energy ? t->energy->idle_watts : NAN;
     for (int32_t i = 0; i < t->n_steps; i++) {
@@ -86,6 +86,7 @@ static void settle(cnr_timing *t) {
         else if (idle > 0) s->joules -= idle * (s->ms - ms) * 1e-3;
         s->ms = ms;
     }
+    return fmax(0, waited) * 1e6;
 }
 
 /* ---- what a division costs ---- */
@@ -134,7 +135,8 @@ static cnr_status tell_division(job *j, int32_t d, cnr_error *err) {
         for (int32_t i = 0; i < n; i++) room[i] = parts[i].more_ns - launch * (1 - parts[i].share);
         status = tell(j, "launch_ns", j->names[d], NULL, launch, err);
         if (!status)
-            status = tell(j, "split_ns", j->names[d], NULL, fmax(0, cnri_median(room, n)), err);
+            status = tell(j, "split_ns", j->names[d], NULL,
+                          fmax(0, cnri_median(room, n) - j->waited_ns[d]), err); /* as copies have it */
         for (int32_t i = 0; i < n; i++) {
             const double launched = parts[i].watts * launch * 1e-9 * (1 - parts[i].share);
             if (isfinite(parts[i].more_joules)) room[m++] = parts[i].more_joules - launched;
@@ -173,7 +175,7 @@ static cnr_status tell_waits(job *j, cnr_error *err) {
 
 /* ---- links ---- */
 
-/* "copy_ns@A@B" of any copy, and "byte_ns@A@B" of each byte in it. */
+/* "copy_ns@A@B" of any copy, and "byte_ns@A@B" of each byte in it. Behind one a queue begins anew. */
 static cnr_status tell_links(job *j, cnr_error *err) {
     enum { FEW = CNRI_TUNING_BYTES_LESS, MANY = CNRI_TUNING_BYTES_MORE };
     const cnr_device *open[CNRI_PLACE_DEVICES];
@@ -189,7 +191,8 @@ static cnr_status tell_links(job *j, cnr_error *err) {
             const double byte = status ? 0 : fmax(0, (more - less) / (MANY - FEW));
             if (!status) status = tell(j, "byte_ns", j->names[a], j->names[b], byte, err);
             if (!status)
-                status = tell(j, "copy_ns", j->names[a], j->names[b], fmax(0, less - byte * FEW), err);
+                status = tell(j, "copy_ns", j->names[a], j->names[b],
+                              fmax(0, less - byte * FEW) + j->waited_ns[b], err);
         }
     return status;
 }
@@ -197,7 +200,7 @@ static cnr_status tell_links(job *j, cnr_error *err) {
 cnr_status cnri_place_tell(job *j, cnr_error *err) {
     const cnr_energy *e = j->alone[0].energy;
     cnr_status status = e && e->source ? tell(j, "idle_watts", NULL, NULL, e->idle_watts, err) : CNR_OK;
-    for (int32_t d = 0; d < j->n; d++) settle(&j->alone[d]);
+    for (int32_t d = 0; d < j->n; d++) j->waited_ns[d] = settle(&j->alone[d]);
     for (int32_t d = 0; d < j->n && !status; d++) status = tell_device(j, d, err);
     if (!status) status = tell_links(j, err);
     for (int32_t d = 0; d < j->n && !status && j->divided.n_steps; d++)
