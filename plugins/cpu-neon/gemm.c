@@ -16,7 +16,7 @@ static void block_of_k(const neon_product *p, int64_t m0, int64_t m1, int64_t n0
                        int64_t k0, int64_t kn, const float *b, int64_t b_stride) {
     const neon_ukernels *uk = neon_uk;
     const int last = k0 + kn == p->k;
-    _Alignas(64) float room[NEON_KC * MOST_MR];
+    _Alignas(64) float room[NEON_MOST_KC * MOST_MR];
     for (int64_t i = m0; i < m1;) {
         const int64_t panel = i / uk->mr, skip = i % uk->mr;
         const int64_t rows = cnr_min(uk->mr - skip, m1 - i);
@@ -59,18 +59,20 @@ void neon_block(const neon_product *p, int64_t m0, int64_t m1, int64_t n0, int64
 static int64_t block_cost(int64_t m, int64_t n) {
     const int64_t nv = neon_uk->nr / neon_uk->vl, vectors = cnr_div_up(n, neon_uk->vl);
     const int64_t rest = vectors % nv;
-    return (m + 4) * (2 * vectors + (rest ? nv - rest : 0));
+    return (m + 16) * (2 * vectors + (rest ? nv - rest : 0));
 }
 
-/* How long the slowest thread is busy with a grid's blocks; the last column's are smaller. */
+/* How long the slowest thread is busy with a grid's blocks; the last column's are smaller, and for those
+ * that have one block less than others. */
 static int64_t grid_cost(const neon_grid *g, int64_t m, int64_t n, int64_t copies,
                          int32_t threads) {
-    const int64_t rounds = cnr_div_up(g->rows * g->columns * copies, threads);
-    const int64_t rows = cnr_div_up(m, g->rows), whole = block_cost(rows, cnr_min(n, g->nb));
+    const int64_t rows = cnr_div_up(m, g->rows), lasts = copies * g->rows, wholes = lasts * (g->columns - 1);
+    const int64_t whole = block_cost(rows, cnr_min(n, g->nb));
     const int64_t last = block_cost(rows, n - (g->columns - 1) * g->nb);
-    const int64_t all = copies * g->rows * ((g->columns - 1) * whole + last);
-    const int64_t slowest = rounds < 4 ? rounds * whole : whole; /* many even out, few do not */
-    return cnr_max(cnr_div_up(all, threads), slowest) + 16 * rounds;
+    const int64_t each = cnr_div_up(wholes, threads), idle = each * threads - wholes;
+    const int64_t slowest = each * whole + cnr_div_up(cnr_max(0, lasts - idle), threads) * last;
+    return cnr_max(cnr_div_up(wholes * whole + lasts * last, threads), slowest) +
+           16 * cnr_div_up(wholes + lasts, threads);
 }
 
 neon_grid neon_grid_of(int64_t m, int64_t n, int64_t copies, int packed, int32_t threads) {
@@ -79,7 +81,7 @@ neon_grid neon_grid_of(int64_t m, int64_t n, int64_t copies, int packed, int32_t
     int64_t least = INT64_MAX;
     for (int64_t columns = fewest, tasks = 0; columns == fewest || tasks < 4 * threads; columns++) {
         tasks = columns * copies;
-        for (int64_t rows = 1; rows == 1 || tasks * rows <= 2 * threads; rows++) {
+        for (int64_t rows = 1; rows <= 2 || tasks * rows <= 8 * threads; rows++) {
             for (int fine = 0; fine <= !packed; fine++) {
                 const int64_t step = fine ? neon_uk->vl : neon_uk->nr;
                 neon_grid g;
@@ -106,7 +108,8 @@ typedef struct multiply_task {
 
 static void multiply_one(void *arg, int64_t i, int32_t thread) {
     const multiply_task *t = arg;
-    const int64_t m0 = t->m0 + i % t->grid.rows * t->grid.mb, n0 = i / t->grid.rows * t->grid.nb;
+    /* a thread's tasks are of the same rows: their panels of A stay in its cache */
+    const int64_t m0 = t->m0 + i / t->grid.columns * t->grid.mb, n0 = i % t->grid.columns * t->grid.nb;
     neon_block(t->p, m0, cnr_min(t->m1, m0 + t->grid.mb), n0,
                cnr_min(t->p->n, n0 + t->grid.nb), t->scratch + thread * t->room);
 }

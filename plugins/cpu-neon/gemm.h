@@ -10,7 +10,8 @@
 
 #include "support.h"
 
-#define NEON_KC 256 /* of k: a block of B is NEON_KC * NEON_NC floats, a part of the L2 cache */
+#define NEON_KC (neon_uk->vl == 16 ? 512 : 256) /* of k: a block of B is as many by NEON_NC floats, a part */
+#define NEON_MOST_KC 512                        /* of the L2 cache, which is 1 MB or more beside AVX-512 */
 #define NEON_NC 240 /* columns; a multiple of every nr */
 
 /* Packs columns [col, col + n) of B, rows [k, k + kn), as one panel. */
