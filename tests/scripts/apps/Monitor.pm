@@ -71,7 +71,7 @@ sub state { # {}: there is none yet
 # The state, once it is as wanted; undef: it never was.
 sub until {
     my ($self, $wanted, $seconds) = @_;
-    for (my $end = time + ($seconds // 60); time < $end; sleep 0.1) {
+    for (my $end = time + ($seconds // 120); time < $end; sleep 0.1) {
         my $state = $self->state;
         return $state if $wanted->($state);
     }
