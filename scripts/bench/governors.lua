@@ -217,7 +217,7 @@ end
 local spec = {
   usage = "governors.lua [--quick]", about = "Chapter 5's tables and figures, and how the policies do.",
   flags = { { "--json", "an object a row" }, { "--quick", "fewer boards and scenes" },
-            { "--tables", "only what the document has, no policies of ours" },
+            { "--tables", "only what the document has, none of our boards" },
             { "-o, --output FILE", "fig 5.3 as .svg or .png" } } }
 
 return function(words)
@@ -225,9 +225,9 @@ return function(words)
     options = o
     table_51()
     local g = figures()
-    if o.tables then tell(g) return 0 end
-    recognition(o.quick and 5 or 20)
+    recognition((o.quick or o.tables) and 5 or 20)
     table_52()
+    if o.tables then tell(g) return 0 end
     edp_policy(o.quick and 3 or 20)
     deadline_policy(o.quick and 3 or 20)
     cool_policy(o.quick and 3 or 10)
