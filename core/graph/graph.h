@@ -159,8 +159,8 @@ void cnri_graph_warn(cnr_graph *g, const char *where, const char *format, ...) C
 /* CNR_OK, or an error that summarises the problems (each is logged whole at ERROR level). Also
  * refuses a graph with no outputs, or unfilled weights when `filled` is asked. */
 cnr_status cnri_graph_verdict(const cnr_graph *g, bool filled, cnr_error *err);
-/* Whether g->inputs.at[input] decides shapes, so that a plan is made for its data. */
-bool cnri_graph_input_decides(const cnr_graph *g, int32_t input);
+/* Whether an input or a weight decides shapes, so that a plan is made for its data. */
+bool cnri_graph_decides(const cnr_graph *g, cnr_value value);
 /* Infers every type again after symbols were bound: dims[i] of symbol i, or input types given. An
  * input type with data becomes a constant (see above). */
 cnr_status cnri_graph_bind(cnr_graph *g, const cnr_tensor *const *input_types, int32_t n,

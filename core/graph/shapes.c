@@ -21,7 +21,6 @@ static bool reaches(const cnr_graph *g, cnr_value value, int32_t from) {
     return false;
 }
 
-bool cnri_graph_input_decides(const cnr_graph *g, int32_t input) {
-    const cnr_value v = g->inputs.at[input];
-    return g->values.at[v].type->rank <= 1 && reaches(g, v, 0);
+bool cnri_graph_decides(const cnr_graph *g, cnr_value value) {
+    return g->values.at[value].type->rank <= 1 && reaches(g, value, 0);
 }

@@ -443,6 +443,9 @@ cnr_status cnr_plan_set_weight(cnr_plan *plan, const char *name, const cnr_tenso
         return cnri_fail(
             err, CNR_E_NOT_FOUND, name,
             "is no weight of this plan (a rewrite may have folded it: see no_rewrite)");
+    if (cnri_graph_decides(plan->graph, v))
+        return cnri_fail(err, CNR_E_STATE, name, "its data decides shapes, for which this plan was made: "
+                         "want a plan made by cnr_plan_for with this data");
     if (value->encoding != plan->graph->values.at[v].type->encoding) /* kernels were chosen for that */
         return cnri_fail(err, CNR_E_SHAPE, name, "is encoded otherwise than the weight of this plan");
     status = cnri_graph_fill(plan->graph, v, value, err);

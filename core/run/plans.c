@@ -33,9 +33,10 @@ static void unlock(const cnr_model *m) { pthread_mutex_unlock(m->rt->lock); }
 
 /* ---- by shape; the lock is held ---- */
 
+/* A plan that is made for the data of an input answers for no other data, nor for none. */
 static bool same_type(const cnr_tensor *a, const cnr_tensor *b) {
-    if (!cnr_same_shape(a, b)) return false;
-    return !a->data || (b->data && memcmp(a->data, b->data, (size_t)a->bytes) == 0);
+    if (!cnr_same_shape(a, b) || !a->data != !b->data) return false;
+    return !a->data || memcmp(a->data, b->data, (size_t)a->bytes) == 0;
 }
 
 static bool made_for(const kept_plan *k, const cnr_tensor *types, int32_t n) {
@@ -193,7 +194,7 @@ static cnr_status take_shape(const cnr_model *m, int32_t input, const cnr_tensor
     type->rank = from->rank;
     memcpy(type->dim, from->dim, sizeof type->dim);
     type->bytes = cnr_dense_bytes(type);
-    if (!from->data || from->dtype != type->dtype || !cnri_graph_input_decides(m->graph, input))
+    if (!from->data || from->dtype != type->dtype || !cnri_graph_decides(m->graph, m->graph->inputs.at[input]))
         return CNR_OK;
     type->data = from->data;
     return cnri_tensor_check(from, cnr_input_name(m, input), err);

@@ -166,8 +166,8 @@ cnr_status cnr_save(cnr_model *model, const char *path, cnr_error *err);
 /* ---- plans and sessions ---- */
 
 /* shapes[i] gives dim of input i (its data counts only where it decides shapes, as the axes of a
- * reduction do: the plan is then for that data); NULL: symbols are bound to 1. Plans
- * are kept by shape, so asking again is cheap. */
+ * reduction do: the plan is then for that data, and its sessions take no other); NULL: symbols are
+ * bound to 1. Plans are kept by shape and such data, so asking again is cheap. */
 cnr_status cnr_plan_for(cnr_model *model, const cnr_tensor *const *shapes, int32_t n_shapes,
                         cnr_plan **out, cnr_error *err);
 void cnr_plan_release(cnr_plan *plan);
