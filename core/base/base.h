@@ -261,9 +261,11 @@ void cnri_wait_until(uint64_t ns); /* by the clock in force */
 typedef struct cnri_clock {
     uint64_t (*now_ns)(void);
     void (*wait_until)(uint64_t ns);
+    const void *descriptor; /* of the plugin that brought it */
 } cnri_clock;
 /* No plugin's is in force: time passes by itself, and threads may wait for it. */
 bool cnri_clock_is_real(void);
+const void *cnri_clock_descriptor(void); /* of the clock in force; NULL: the machine's */
 /* Puts one in force that is the process's until someone else does or it leaves. */
 void cnri_clock_use(const cnri_clock *clock);
 void cnri_clock_leave(const cnri_clock *clock); /* the machine's again, if it is in force */

@@ -22,6 +22,11 @@ bool cnri_clock_is_real(void) {
     return __atomic_load_n(&in_force, __ATOMIC_ACQUIRE) == NULL;
 }
 
+const void *cnri_clock_descriptor(void) {
+    const cnri_clock *c = __atomic_load_n(&in_force, __ATOMIC_ACQUIRE);
+    return c ? c->descriptor : NULL;
+}
+
 void cnri_wait_until(uint64_t ns) {
     const cnri_clock *c = __atomic_load_n(&in_force, __ATOMIC_ACQUIRE);
     const struct timespec t = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};

@@ -255,6 +255,39 @@ static cnr_status best(cnri_devices *set, bool host, cnri_device **out, cnr_erro
                      host ? " with host memory" : "");
 }
 
+/* ---- clocks ---- */
+
+bool cnri_device_is_timed(const cnr_device *device) {
+    const void *clock = cnri_clock_descriptor();
+    const cnri_plugin *owner = clock ? cnri_owner(clock) : NULL;
+    bool has_devices = false;
+    for (int32_t i = 0; owner && i < cnri_count(CNR_KIND_DEVICE); i++) {
+        const cnr_device_class *cls = cnri_at(CNR_KIND_DEVICE, i);
+        has_devices = has_devices || (cnri_owner(cls) == owner && cls->count(NULL) > 0);
+    }
+    return !has_devices || cnri_owner(device->cls) == owner;
+}
+
+cnr_status cnri_devices_check_clock(const cnri_device *const *devices, int32_t n, cnr_error *err) {
+    const cnri_device *timed = NULL, *untimed = NULL;
+    for (int32_t i = 0; i < n; i++) {
+        const cnri_device **first = cnri_device_is_timed(&devices[i]->device) ? &timed : &untimed;
+        if (!*first) *first = devices[i];
+    }
+    if (!timed || !untimed) return CNR_OK;
+    return cnri_fail(err, CNR_E_ARG, untimed->name,
+                     "a real device beside %s, which is simulated: on the board's clock real work "
+                     "takes no time; name devices of one kind (see \"cnnrun devices\")",
+                     timed->name);
+}
+
+cnr_status cnri_device_check_timed(const cnr_device *device, cnr_error *err) {
+    if (cnri_device_is_timed(device)) return CNR_OK;
+    return cnri_fail(err, CNR_E_ARG, device->name,
+                     "a real device can't be timed by a simulated board's clock; leave --board out, "
+                     "or name one of the board's devices (\"cnnrun devices --board NAME\")");
+}
+
 /* ---- for the other rooms ---- */
 
 cnr_status cnri_device_alloc(const cnr_device *device, cnr_mem *out, cnr_error *err) {

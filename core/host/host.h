@@ -106,6 +106,12 @@ cnr_status cnri_device_open(cnri_devices *set, const char *name, const cnr_devic
  * first, so that looking for one does not wake up the others. */
 cnr_status cnri_device_best(cnri_devices *set, bool host, const cnri_device **out,
                             cnr_error *err);
+/* Does the clock in force measure its work? That of a plugin with devices measures those alone. */
+bool cnri_device_is_timed(const cnr_device *device);
+/* Refuses devices of two clocks, by their names: work of one would take no time on the other's clock. */
+cnr_status cnri_devices_check_clock(const cnri_device *const *devices, int32_t n, cnr_error *err);
+/* Refuses to time one that the clock in force does not measure. */
+cnr_status cnri_device_check_timed(const cnr_device *device, cnr_error *err);
 /* Memory of a device, which is there when the status says so. */
 cnr_status cnri_device_alloc(const cnr_device *device, cnr_mem *out, cnr_error *err);
 /* The first folder that is named stays. */

@@ -80,6 +80,7 @@ cnr_status cnri_device_set_make(cnri_device_set *set, cnri_devices *devices,
     if (!status) status = add_listed(set, devices, options->devices, true, err);
     if (!status && options->policy && !options->devices)
         status = add_listed(set, devices, options->policy->devices, false, err);
+    if (!status) status = cnri_devices_check_clock(set->at, set->n, err);
     if (!status) status = add_host(set, devices, err);
     if (status) cnri_device_set_free(set);
     return status;

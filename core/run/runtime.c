@@ -63,7 +63,7 @@ static cnr_status choose_clock(cnr_runtime *rt, const char *name, cnr_error *err
         return cnri_fail(err, CNR_E_NOT_FOUND, name, "no plugin brought a clock of that name%s%s",
                          near ? "; did you mean " : "", near ? near : "");
     }
-    rt->clock = (cnri_clock){clock->now_ns, clock->wait_until};
+    rt->clock = (cnri_clock){clock->now_ns, clock->wait_until, clock};
     cnri_clock_use(&rt->clock);
     return CNR_OK;
 }

@@ -13,8 +13,9 @@ static cnr_status no_memory(cnr_error *err) {
 
 /* ---- which devices ---- */
 
-/* Those that are taken unasked; by a clock that is not the machine's, of the class that has it. */
+/* The listed devices, or those that are taken unasked, of which the clock in force measures the work. */
 static cnr_status find_devices(job *j, cnr_error *err) {
+    const cnri_device *listed[MOST_DEVICES];
     cnri_devices *all = &j->model->rt->devices;
     for (const char *const *at = j->o->devices; at && *at; at++) {
         const cnri_device *found;
@@ -22,13 +23,13 @@ static cnr_status find_devices(job *j, cnr_error *err) {
         if (status) return status;
         if (j->n == MOST_DEVICES)
             return cnri_fail(err, CNR_E_ARG, "--devices", "%d at most", (int)MOST_DEVICES);
+        listed[j->n] = found;
         j->names[j->n++] = found->name;
     }
-    if (j->n) return CNR_OK;
+    if (j->n) return cnri_devices_check_clock(listed, j->n, err);
     const cnr_status status = cnri_devices_ask(all, NULL, err);
     for (int32_t i = 0; i < all->n && !status && j->n < MOST_DEVICES; i++) {
-        const bool same = cnri_clock_is_real() || all->at[i]->device.cls == all->at[0]->device.cls;
-        if (all->at[i]->info.score > 1 && same) j->names[j->n++] = all->at[i]->name;
+        if (all->at[i]->info.score > 1 && cnri_device_is_timed(&all->at[i]->device)) j->names[j->n++] = all->at[i]->name;
     }
     return status || j->n ? status
                           : cnri_fail(err, CNR_E_NOT_FOUND, "place", "there is no device to place on");

@@ -344,7 +344,8 @@ static cnr_status tune(cnr_model *m, const cnr_tensor *const *types, int32_t n, 
     if (status) return status;
     t->measure = time_kernels;
     t->arg = &timing;
-    status = cnri_plan_make_on(m->graph, &set, &options, types, n, out, err);
+    status = cnri_device_check_timed(&set.at[set.fallback]->device, err);
+    if (!status) status = cnri_plan_make_on(m->graph, &set, &options, types, n, out, err);
     t->measure = NULL;
     t->arg = NULL;
     if (!status && !options.deterministic) status = time_around(&timing, &set, t, err);

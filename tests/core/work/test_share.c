@@ -45,6 +45,32 @@ static void follow_in(cnr_runtime *rt, const char *folder) {
     }
 }
 
+/* Real and simulated devices keep to their own clocks. */
+static void mix_clocks(const char *folder) {
+    static const char board[] = "return { clock = \"simulated\", simulate = true, dry = true, rails = { { name = \"chip\" } },\n"
+                                "units = { { name = \"gpu4\", rail = \"chip\", host = true, power = { static = 1 },\n"
+                                "classes = { { op = \"*\", gflops = 1, gbytes = 1 } } } } }\n";
+    char path[256];
+    snprintf(path, sizeof path, "%s/board.lua", folder);
+    FILE *f = fopen(path, "w");
+    if (!ok(f && fputs(board, f) >= 0 && fclose(f) == 0, "a board is written")) return;
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_runtime *rt = NULL;
+    cnr_model *model = NULL;
+    const char *dirs[] = {CNRT_BUILD_DIR "/plugins", NULL}, *const devices[] = {"cpu", "sim:gpu4", NULL};
+    const cnr_open_options open = {.size = sizeof open, .plugin_dirs = dirs, .no_default_dirs = 1, .threads = 1,
+                                   .board = path};
+    const cnr_load_options load = {.size = sizeof load, .weights = "random:1"};
+    const cnr_share_options o = {.size = sizeof o, .policy = CNRT_SOURCE_DIR "/scripts/place/fastest.lua", .devices = devices, .runs = 1};
+    cnr_sharing s = {.size = sizeof s};
+    if (!ok(cnr_open(&rt, &open, &err) == CNR_OK && cnr_load(rt, net, &load, &model, &err) == CNR_OK,
+            "a board: %s", err.text))
+        return;
+    is_int(cnr_share(model, &o, NULL, &s, &err), CNR_E_ARG, "real beside simulated devices are refused");
+    ok(strcmp(err.where, "cpu") == 0 && strstr(err.text, "sim:gpu4"), "by name: %s: %s", err.where, err.text);
+    cnr_close(rt);
+}
+
 int main(void) {
     char folder[] = "/tmp/cnnrun-share-XXXXXX";
     cnr_error err = CNR_ERROR_INIT;
@@ -64,5 +90,6 @@ int main(void) {
     const cnr_share_options unknown = {.size = sizeof unknown, .policy = "bset"};
     ok(cnr_share(model, &unknown, NULL, &s, &err) != CNR_OK && strstr(err.where, "bset"), "one that there is");
     cnr_close(rt);
+    mix_clocks(folder);
     return done();
 }
