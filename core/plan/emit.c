@@ -8,6 +8,7 @@ static cnr_status constant_home(cnri_planner *p, cnr_value value, int32_t device
                                 int32_t memory_class, int32_t *home, cnr_error *err) {
     for (int32_t h = p->first_home[value]; h >= 0; h = p->reach.at[h].next) {
         const cnri_home *at = &p->plan->homes.at[h];
+        if (p->reach.at[h].hidden) continue; /* only `prepare` reads that one */
         if (at->device == device && at->memory_class == memory_class) {
             *home = h;
             return CNR_OK;

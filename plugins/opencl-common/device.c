@@ -19,13 +19,13 @@ static const char *code_name(cl_int code) {
         X(CL_INVALID_KERNEL_NAME) X(CL_INVALID_KERNEL_DEFINITION) X(CL_INVALID_ARG_INDEX)
         X(CL_INVALID_ARG_VALUE) X(CL_INVALID_ARG_SIZE) X(CL_INVALID_KERNEL_ARGS)
         X(CL_INVALID_WORK_GROUP_SIZE) X(CL_INVALID_WORK_ITEM_SIZE) X(CL_INVALID_GLOBAL_OFFSET)
-        X(CL_INVALID_EVENT) X(CL_INVALID_BUFFER_SIZE) X(CL_INVALID_OPERATION)
+        X(CL_INVALID_COMMAND_QUEUE) X(CL_INVALID_EVENT) X(CL_INVALID_BUFFER_SIZE) X(CL_INVALID_OPERATION)
         X(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)
 #undef X
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (names[i].code == code) return names[i].name;
-    return "error";
+    return code == -9999 ? "NVIDIA: a kernel accessed memory that is not its own" : "error";
 }
 
 cnr_status ocl_fail(cnr_error *err, const char *where, const char *call, cl_int code) {
@@ -107,7 +107,9 @@ cnr_status ocl_device_open(cnr_device *device, const ocl_tune *tunes, int32_t n_
     pthread_mutex_init(&d->lock, NULL);
     pthread_cond_init(&d->built, NULL);
     describe_memory(d);
-    ocl_batch_open(d);
+    const char *wait = secure_getenv("CNNRUN_OPENCL_WAIT");
+    d->waits = wait && *wait && strcmp(wait, "0") != 0;
+    if (!d->waits) ocl_batch_open(d);
     device->state = d;
     device->memory = d->memory;
     device->n_memory = d->n_memory;

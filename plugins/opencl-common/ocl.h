@@ -126,6 +126,7 @@ typedef struct ocl_device {
     uint32_t frees; /* of memory, so far */
     int32_t half; /* its arithmetic in halves, as half.c found it; 0: not asked yet */
     ocl_buffers buffers; /* all or none */
+    int waits;      /* after each launch: what fails is told of the launch that failed */
     int lost;       /* something on it does not end: nothing there is waited for, or given back */
 } ocl_device;
 

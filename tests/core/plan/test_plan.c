@@ -125,6 +125,37 @@ static void devices(void) {
     cnri_graph_free(g);
 }
 
+static int32_t steps_by(const cnr_plan *plan, const char *kernel) {
+    int32_t n = 0;
+    for (int32_t i = 0; i < plan->steps.n; i++) {
+        const cnri_step *s = &plan->steps.at[i];
+        n += s->kernel && strcmp(s->kernel->name, kernel) == 0;
+    }
+    return n;
+}
+
+/* One kernel packs a weight, another reads the same weight while it runs: it needs it on the device, whoever
+ * came first. */
+static void shared_weight(void) {
+    for (int32_t first = 0; first < 2; first++) {
+        cnr_graph *g = cnri_graph_new("shared");
+        const cnr_tensor type = lab_type(1, 8, 6, 5);
+        char forced[64];
+        const char *kernels[] = {forced, NULL};
+        const cnri_plan_options o = {.device = "far:0", .kernels = kernels};
+        cnr_plan *plan;
+        const cnr_value weight = lab_weight(g, "w", 8, 3);
+        cnr_value v = cnri_graph_input(g, "x", &type);
+        for (int32_t i = 0; i < 2; i++) v = lab_op(g, "f_blur", v, weight);
+        cnri_graph_output(g, v, "out");
+        snprintf(forced, sizeof forced, "%s=far_blur_blob", g->nodes.at[first]->name);
+        lab_check(g, &o, &plan, "a weight that one kernel packs and another reads");
+        is_int(steps_by(plan, "far_blur_blob"), 1, "one of each");
+        cnri_plan_free(plan);
+        cnri_graph_free(g);
+    }
+}
+
 /* What the host's part of a layer waits for was queued before the other part began, in whose queue it
  * would else stand behind that. */
 static void side_by_side(const cnr_graph *g) {
@@ -149,15 +180,6 @@ static void side_by_side(const cnr_graph *g) {
     ok(waited > 0 && behind == 0, "%d parts on the host wait, %d of them for what was queued behind "
        "the other part", (int)waited, (int)behind);
     cnri_plan_free(plan);
-}
-
-static int32_t steps_by(const cnr_plan *plan, const char *kernel) {
-    int32_t n = 0;
-    for (int32_t i = 0; i < plan->steps.n; i++) {
-        const cnri_step *s = &plan->steps.at[i];
-        n += s->kernel && strcmp(s->kernel->name, kernel) == 0;
-    }
-    return n;
 }
 
 static void stored_as_asked(void) {
@@ -398,6 +420,7 @@ int main(int argc, char **argv) {
     layouts();
     aliases();
     devices();
+    shared_weight();
     splits();
     stored_as_asked();
     forced_kernels();
