@@ -2,6 +2,7 @@
 #include "core/lua/files.h"
 #include "core/lua/model.h"
 #include "core/work/work.h"
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,6 +15,9 @@ static const cnri_lua_key place_keys[] = {
     CNRI_WHOLE("runs: that are timed of each (5)", cnri_place_options, runs, 1, 100000),
     CNRI_WHOLE("batch: pictures at a time (1)", cnri_place_options, batch, 1, 65536),
     CNRI_TEXT("folder: where it is kept, and found again", cnri_place_options, folder),
+    CNRI_FLAG("again: measures, even if one is kept there (false)", cnri_place_options, again),
+    CNRI_FLAG("guard: one device alone is kept where it is better than the policy's plan (true)",
+              cnri_place_options, guard),
     {0}};
 
 /* The texts are the tables', which the caller's has. */
@@ -31,7 +35,11 @@ static int read_devices(lua_State *L, const char **to) {
     return n;
 }
 
-/* Leaves a table that keeps the texts. */
+static int by_text(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* In order, since a table's changes from run to run. Leaves a table that keeps the texts. */
 static int read_settings(lua_State *L, const char **to) {
     int n = 0;
     lua_newtable(L);
@@ -48,6 +56,7 @@ static int read_settings(lua_State *L, const char **to) {
         lua_pop(L, 1);
     }
     lua_settop(L, kept);
+    qsort(to, (size_t)n, sizeof *to, by_text);
     return n;
 }
 
@@ -114,7 +123,7 @@ static int unplace(lua_State *L) {
 static int place(lua_State *L) {
     cnr_error err = CNR_ERROR_INIT;
     const char *devices[MOST_WORDS + 1] = {0}, *settings[MOST_WORDS + 1] = {0};
-    cnri_place_options o = {.runs = 5, .batch = 1, .guard = true};
+    cnri_place_options o = {.runs = 5, .batch = 1, .guard = 1};
     cnri_lua_model *net = cnri_lua_net_at(L, 1);
     lua_settop(L, 2);
     cnri_lua_take(L, 2, place_keys, &o);

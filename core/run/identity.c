@@ -73,6 +73,12 @@ static void add_words(cnri_text *out, const char *key, const char *const *words)
     for (; words && *words; words++) cnri_text_add(out, " %s=%s", key, *words);
 }
 
+/* Metadata by which the net says how it is planned. Its policy has a digest of its own. */
+static bool is_wish(const char *key) {
+    return strncmp(key, CNRI_PLACE_PREFIX, strlen(CNRI_PLACE_PREFIX)) == 0 ||
+           (strncmp(key, "plan.", 5) == 0 && strncmp(key, CNRI_POLICY_META, strlen(CNRI_POLICY_META)) != 0);
+}
+
 static void add_options(cnri_text *out, const cnri_plan_request *r) {
     const cnri_plan_options *o = r->options;
     const cnr_graph *g = r->model->graph;
@@ -94,8 +100,7 @@ static void add_options(cnri_text *out, const cnri_plan_request *r) {
         }
     }
     for (int32_t i = 0; i < g->meta.n; i++)
-        if (strncmp(g->meta.keys[i], CNRI_PLACE_PREFIX, strlen(CNRI_PLACE_PREFIX)) == 0)
-            cnri_text_add(out, " %s=%s", g->meta.keys[i], g->meta.texts[i]);
+        if (is_wish(g->meta.keys[i])) cnri_text_add(out, " %s=%s", g->meta.keys[i], g->meta.texts[i]);
     cnri_text_add(out, "\n");
 }
 
@@ -115,9 +120,9 @@ static void add_shapes(cnri_text *out, const cnr_tensor *const *types, int32_t n
     cnri_text_add(out, "\n");
 }
 
-/* Plugins that have a say in how a net is planned: told apart by their files, since a version is
- * not always raised while one is worked on. */
-static void add_plugins(cnri_text *out) {
+/* Plugins that bring one of these kinds: told apart by their files, since a version is not always
+ * raised while one is worked on. */
+void cnri_identity_plugins(cnri_text *out, uint32_t kinds) {
     for (int32_t i = 0; i < cnri_plugin_count(); i++) {
         const cnri_plugin *p = cnri_plugin_at(i);
         int32_t kind;
@@ -125,9 +130,7 @@ static void add_plugins(cnri_text *out) {
         bool matters = false;
         if (!p->desc) continue;
         for (int32_t k = 0; cnri_plugin_item(i, k, &kind, &name); k++)
-            matters = matters || kind == CNR_KIND_OPERATOR || kind == CNR_KIND_KERNEL ||
-                      kind == CNR_KIND_DEVICE || kind == CNR_KIND_ENCODING ||
-                      kind == CNR_KIND_REWRITE;
+            matters = matters || kinds & 1u << kind;
         cnri_mapping file;
         if (!matters) continue;
         uint8_t print[16] = {0};
@@ -159,7 +162,8 @@ void cnri_plan_identity(const cnri_plan_request *r, cnri_text *out) {
     if (r->options->policy) add_digest(out, "policy", r->options->policy->print);
     add_devices(out, r->set);
     cnri_text_add(out, "threads %d\n", (int)m->rt->devices.options.threads);
-    add_plugins(out);
+    cnri_identity_plugins(out, 1u << CNR_KIND_OPERATOR | 1u << CNR_KIND_KERNEL | 1u << CNR_KIND_DEVICE |
+                                   1u << CNR_KIND_ENCODING | 1u << CNR_KIND_REWRITE);
     if (m->cache && !r->options->deterministic) {
         cnri_tuning none = {0};
         uint8_t print[16];

@@ -136,6 +136,8 @@ cnr_status cnri_stored_plan(const cnri_plan_request *r, cnr_plan **out, cnr_erro
  * of it that finds its file: net, shapes and options. */
 void cnri_plan_identity(const cnri_plan_request *r, cnri_text *out);
 void cnri_plan_slot(const cnri_plan_request *r, cnri_text *out);
+/* kinds: 1 << CNR_KIND_...: a line for each plugin that brings one of them, with a digest of its file. */
+void cnri_identity_plugins(cnri_text *out, uint32_t kinds);
 
 /* tune.c: the record in a cache folder; none there is none. print: fingerprint of the file, or zeros. */
 cnr_status cnri_tuning_load(const char *folder, cnri_tuning *out, uint8_t print[16],

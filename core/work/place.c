@@ -88,6 +88,15 @@ static cnr_status wish_parts(job *j, const cnri_table *t, cnri_part parts[2][MOS
     return CNR_OK;
 }
 
+/* Rows of the shapes that are measured. */
+static cnr_status candidates(job *j, cnr_candidate_list *list, cnr_error *err) {
+    cnri_shapes shapes;
+    cnr_status status = cnri_input_shapes(j->model, j->o->batch, &shapes, err);
+    if (!status) status = cnr_candidates(j->model, shapes.list, shapes.n, list, err);
+    cnri_shapes_free(&shapes);
+    return status;
+}
+
 /* What parts take beside their shares is what a division costs. */
 static cnr_status measure_divided(job *j, cnr_error *err) {
     cnri_part parts[2][MOST_DEVICES];
@@ -109,7 +118,7 @@ static cnr_status measure_divided(job *j, cnr_error *err) {
     options.devices = j->names;
     options.policy = NULL;
     cnr_status status = cnri_model_set_options(j->model, &options, err);
-    if (!status) status = cnr_candidates(j->model, NULL, 0, &list, err);
+    if (!status) status = candidates(j, &list, err);
     if (!status) status = wish_parts(j, list.plan->table, parts, &all, err);
     options.placements = all.at;
     options.n_placements = all.n;
@@ -185,7 +194,7 @@ static cnr_status ask_policy(job *j, const char *policy, cnr_error *err) {
     if (!status) j->objective = options.policy->objective;
     if (!status) status = cnri_model_set_options(j->model, &options, err); /* copies */
     cnri_policy_let_go(options.policy);
-    if (!status) status = cnr_candidates(j->model, NULL, 0, &list, err);
+    if (!status) status = candidates(j, &list, err);
     if (status) return status;
     if (list.failure)
         status = cnri_fail(err, CNR_E_SCRIPT, policy, "%s", list.failure);
@@ -277,7 +286,7 @@ static cnr_status take_over(job *j, cnr_error *err) {
     status = measure(j, j->model, false, &t, err);
     if (!status) take(&j->out->measured, "measured", &t);
     cnr_timing_free(&t);
-    return status;
+    return status ? status : cnri_placing_keep(j->out, j->model, j->o->folder, err);
 }
 
 static cnr_status make(job *j, cnr_error *err) {
@@ -289,7 +298,7 @@ static cnr_status make(job *j, cnr_error *err) {
     if (!status) status = measure_plan(j, err);
     if (!status && j->out->file) status = cnri_placing_write(j->out, j->out->file, true, err);
     if (!status && j->out->file)
-        status = cnri_placing_keep(j->out, j->model, j->names, j->o->folder, err);
+        status = cnri_placing_keep(j->out, j->model, j->o->folder, err);
     return status;
 }
 
@@ -302,10 +311,13 @@ cnr_status cnri_place(cnr_model *model, const cnri_place_options *options,
         return no_memory(err);
     }
     cnr_status status = find_devices(&j, err);
-    if (!status && options->folder) {
+    memcpy(out->devices, j.names, sizeof j.names);
+    const bool governed = model->rt->passes.tell != NULL; /* frequencies are then whatever it sets */
+    if (governed && options->folder)
+        cnri_log(CNR_LOG_WARN, "place", "under a governor a placement is neither kept nor taken over");
+    if (!status && options->folder && !governed) {
         status = cnri_kept_make(options->folder, err);
-        out->file = status ? NULL : cnri_placing_slot(model, options, j.names, options->folder);
-        if (!status && !out->file) status = no_memory(err);
+        if (!status) status = cnri_placing_slot(model, options, j.names, &out->file, err);
     }
     char *kept = NULL; /* is it there, and nobody else's? */
     size_t bytes;

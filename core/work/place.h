@@ -4,7 +4,7 @@
 
 #include "core/work/work.h"
 
-enum { CNRI_PLACE_DEVICES = 16 };
+enum { CNRI_PLACE_DEVICES = CNRI_MOST_PLACED };
 
 typedef struct cnri_place_job {
     cnr_model *model;

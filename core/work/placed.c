@@ -40,9 +40,9 @@ static cnr_status write_placing(const cnri_placing *p, const char *path, bool ow
     cnri_text_add(&text, "local answer = {\n");
     add_answer(p, &text);
     cnri_text_add(&text, "}\nreturn { devices = {");
-    for (int32_t i = 0; i < p->alone.n; i++) {
+    for (int32_t i = 0; p->devices[i]; i++) {
         cnri_text_add(&text, i ? ", " : " ");
-        cnri_text_json(&text, p->alone.at[i].name);
+        cnri_text_json(&text, p->devices[i]);
     }
     cnri_text_add(&text, " }, place = function() return answer end }\n");
     cnr_status status = text.failed ? cnri_fail(err, CNR_E_MEMORY, path, "out of memory")
@@ -60,28 +60,61 @@ cnr_status cnri_placing_write(const cnri_placing *p, const char *path, bool own,
     return write_placing(p, path, own, NULL, err);
 }
 
-/* The net as it is computed, the devices as they are driven (a board's values are in that), what the
- * policy says and is told. */
-char *cnri_placing_slot(const cnr_model *m, const cnri_place_options *o, const char *const *devices,
-                        const char *folder) {
+/* ---- where one is kept: by all that it follows from ---- */
+
+/* How it is measured, and by what, besides what the plans follow from. */
+static void add_measuring(const cnr_model *m, const cnri_place_options *o, cnri_text *out) {
+    const cnr_runtime *rt = m->rt;
+    const char *board = cnri_board_text("");
+    const void *clock = cnri_clock_descriptor();
+    cnri_text_add(out, "place runs=%lld batch=%lld guard=%d\n", (long long)o->runs, (long long)o->batch,
+                  (int)o->guard);
+    cnri_text_add(out, "memory %llu\n", (unsigned long long)m->plan_options.memory_bound);
+    cnri_text_add(out, "board %s\n", board ? board : "");
+    cnri_text_add(out, "clock %s\n", clock ? cnri_item_name(CNR_KIND_CLOCK, clock) : "");
+    cnri_text_add(out, "meters %s %s\n", rt->sysfs_root ? rt->sysfs_root : "/",
+                  rt->meter_address ? rt->meter_address : "");
+    cnri_identity_plugins(out, 1u << CNR_KIND_METER | 1u << CNR_KIND_CLOCK);
+}
+
+/* By the identity of the plan that the policy is asked for, with its text and settings. */
+static cnr_status add_request(const cnr_model *m, const cnri_place_options *o, const char *const *devices,
+                              cnri_text *out, cnr_error *err) {
+    cnri_plan_options options = m->plan_options;
+    cnri_shapes shapes;
+    cnri_device_set set = {0};
+    options.device = devices[0];
+    options.devices = devices;
+    options.policy = NULL;
+    cnr_status status = cnri_input_shapes(m, o->batch, &shapes, err);
+    if (!status) status = cnri_policy_open(o->policy, NULL, o->settings, &options.policy, err);
+    if (!status) status = cnri_device_set_make(&set, &m->rt->devices, m->graph, &options, err);
+    if (!status) {
+        const cnri_plan_request r = {m, &options, &set, shapes.list, shapes.n};
+        cnri_plan_identity(&r, out);
+        cnri_device_set_free(&set);
+    }
+    cnri_policy_let_go(options.policy);
+    cnri_shapes_free(&shapes);
+    return status;
+}
+
+cnr_status cnri_placing_slot(const cnr_model *m, const cnri_place_options *o, const char *const *devices,
+                             char **path, cnr_error *err) {
     cnri_text all = {0};
     uint8_t digest[32];
     char hex[33];
-    cnri_text_add(&all, "%s %lld\n", o->policy, (long long)o->batch);
-    if (m->plan_options.stores) cnri_text_add(&all, "stores %u\n", (unsigned)m->plan_options.stores);
-    for (const char *const *at = o->settings; at && *at; at++) cnri_text_add(&all, "%s\n", *at);
-    for (const char *const *at = devices; *at; at++) {
-        const cnri_device *d;
-        if (cnri_device_find(&m->rt->devices, *at, &d, NULL)) continue;
-        cnri_text_add(&all, "%s %s %s\n", d->name, d->info.name, d->info.driver);
+    *path = NULL;
+    cnr_status status = add_request(m, o, devices, &all, err);
+    add_measuring(m, o, &all);
+    if (!status && !all.failed) {
+        cnri_sha256_of(all.at, all.n, digest);
+        cnri_hex(digest, 16, hex);
+        *path = cnri_format("%s/%s.place.lua", o->folder, hex);
     }
-    cnri_graph_dot(m->graph, &all);
-    if (!all.failed) cnri_sha256_of(all.at, all.n, digest);
-    const bool failed = all.failed;
     cnri_text_free(&all);
-    if (failed) return NULL;
-    cnri_hex(digest, 16, hex);
-    return cnri_format("%s/%s.place.lua", folder, hex);
+    if (!status && !*path) status = cnri_fail(err, CNR_E_MEMORY, o->folder, "out of memory");
+    return status;
 }
 
 /* ---- for commands that run the net: the last placement of it, whoever made it ---- */
@@ -122,9 +155,9 @@ static char *made_for(const cnr_model *m, const char *const *devices) {
     return out;
 }
 
-cnr_status cnri_placing_keep(const cnri_placing *p, const cnr_model *m, const char *const *devices,
-                             const char *folder, cnr_error *err) {
-    char *path = latest_slot(m, folder), *who = made_for(m, devices);
+cnr_status cnri_placing_keep(const cnri_placing *p, const cnr_model *m, const char *folder,
+                             cnr_error *err) {
+    char *path = latest_slot(m, folder), *who = made_for(m, p->devices);
     const cnr_status status = path && who ? write_placing(p, path, true, who, err)
                                           : cnri_fail(err, CNR_E_MEMORY, folder, "out of memory");
     cnri_free(path);

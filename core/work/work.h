@@ -229,13 +229,15 @@ typedef struct cnri_place_options {
     const char *const *settings;   /* "threshold=1", NULL-terminated; NULL: none */
     const char *const *devices;    /* NULL-terminated; NULL: those that are taken unasked */
     int64_t runs, batch;
-    bool guard; /* one device alone is kept where the policy's plan is worse */
+    int32_t guard; /* 1: one device alone is kept where the policy's plan is worse */
+    int32_t again; /* 1: even if one is kept in the folder */
     const char *folder; /* where placements are kept and found again; NULL: nowhere */
-    bool again;    /* even if one is kept there */
 } cnri_place_options;
 typedef cnr_share_row cnri_place_row;
 typedef struct cnri_place_node { char *node; cnri_part *parts; int32_t n; } cnri_place_node;
+enum { CNRI_MOST_PLACED = 16 };
 typedef struct cnri_placing {
+    const char *devices[CNRI_MOST_PLACED + 1]; /* among which it is placed; the runtime's texts */
     CNRI_VEC(cnri_place_row) alone; /* the net on each device; joules NaN: unmeasured */
     CNRI_VEC(cnri_place_node) nodes;
     cnri_place_row predicted, measured; /* of the plan; predicted without moving values */
@@ -252,16 +254,15 @@ void cnri_placing_free(cnri_placing *placing);
 cnr_status cnri_placing_write(const cnri_placing *p, const char *path, bool own, cnr_error *err);
 /* For other commands, the last one that was made of the net: kept, and followed by a model that has no
  * wishes of its own, if the devices are still those that it was made for. */
-enum { CNRI_MOST_PLACED = 16 };
 typedef enum cnri_follows {
     CNRI_FOLLOWS_NOTHING, CNRI_FOLLOWS_PLACEMENT, CNRI_FOLLOWS_NONE_STALE
 } cnri_follows;
-cnr_status cnri_placing_keep(const cnri_placing *p, const cnr_model *m, const char *const *devices,
-                             const char *folder, cnr_error *err);
+cnr_status cnri_placing_keep(const cnri_placing *p, const cnr_model *m, const char *folder,
+                             cnr_error *err);
 cnr_status cnri_placing_follow(cnr_model *m, const char *folder, cnri_follows *out, cnr_error *err);
-/* Its path in the cache folder; NULL when out of memory. */
-char *cnri_placing_slot(const cnr_model *m, const cnri_place_options *o, const char *const *devices,
-                        const char *folder);
+/* Its path in o->folder, which follows from all that the answer does; cnri_free. */
+cnr_status cnri_placing_slot(const cnr_model *m, const cnri_place_options *o, const char *const *devices,
+                             char **path, cnr_error *err);
 
 /* ---- quantise.c ---- */
 typedef struct cnri_quantise_options {
