@@ -185,6 +185,13 @@ static void push_quantizing(lua_State *L, const cnr_quantizing *q) {
     cnri_lua_set_whole(L, "quantized", q->n_quantized);
     cnri_lua_set_whole(L, "checked", q->checked);
     cnri_lua_set_number(L, "agree", q->agree);
+    cnri_lua_set_number(L, "decibels", q->decibels);
+    lua_createtable(L, q->n_warnings, 0);
+    for (int32_t i = 0; i < q->n_warnings; i++) {
+        lua_pushstring(L, q->warnings[i]);
+        lua_rawseti(L, -2, i + 1);
+    }
+    lua_setfield(L, -2, "warnings");
     push_pair(L, "top1", q->top1);
     push_pair(L, "ms", q->ms);
 }
@@ -226,7 +233,8 @@ const cnri_lua_row cnri_judge_methods[] = {
      "has all of it), flops, arena_bytes, weight_bytes, energy of a run",
      profile_keys},
     {"quantize(options: table)", quantize,
-     "cnnrun.Net, { layers: table[], quantized: integer, checked: integer, agree: number, "
-     "top1: table, ms: table }",
-     "a net of whole numbers, and what it costs; this one stays as it is", quantize_keys},
+     "cnnrun.Net, { layers: table[], quantized: integer, checked: integer, agree: number?, "
+     "decibels: number?, top1: table, ms: table, warnings: string[] }",
+     "a net of whole numbers, and what it costs; this one stays as it is. warnings: it is slower here, less "
+     "accurate, or answers otherwise; an error: outputs have nothing in common", quantize_keys},
     {0}};

@@ -130,6 +130,29 @@ void cnri_answers_free(cnri_answers *answers) {
     *answers = (cnri_answers){0};
 }
 
+static bool is_answered(const cnri_answers *answers, cnr_value real) {
+    for (int32_t i = 0; i < answers->n; i++)
+        if (answers->at[i].as.real == real) return true;
+    return false;
+}
+
+/* Where the quantised net has a value of the net; -1: nowhere. */
+static cnr_value kept_as(const cnr_graph *net, const cnr_graph *quantized, cnr_value v) {
+    for (int32_t i = 0; i < net->outputs.n; i++)
+        if (net->outputs.at[i] == v) return quantized->outputs.at[i];
+    return v < quantized->values.n && quantized->values.at[v].producer >= 0 ? v : -1;
+}
+
+cnr_status cnri_answers_watch(const cnri_calibration *c, const cnr_graph *quantized,
+                              const bool *watched, cnri_answers *answers, cnr_error *err) {
+    for (cnr_value v = 0; v < c->net->values.n; v++) {
+        if (!watched[v] || c->net->values.at[v].type->dtype != CNR_f32 || is_answered(answers, v)) continue;
+        const cnri_answer a = {.as = {.real = v, .stored = kept_as(c->net, quantized, v)}};
+        if (a.as.stored >= 0 && !insert(c, answers, &a)) return no_memory(err);
+    }
+    return CNR_OK;
+}
+
 /* ---- comparing ---- */
 
 static void tap_keep(void *arg, const char *node, int32_t output, const cnr_tensor *value) {
@@ -149,23 +172,33 @@ static void tap_keep(void *arg, const char *node, int32_t output, const cnr_tens
     }
 }
 
+void cnri_add_noise(cnri_answer *a, double real, double got) {
+    if (!isfinite(real)) return;
+    const double off = real - got;
+    a->signal += real * real;
+    a->noise += isfinite(off) ? off * off : INFINITY;
+}
+
+static void compare_one(cnri_answer *a, const cnr_tensor *value) {
+    const bool whole = cnri_is_quantised(a);
+    if (a->n != cnr_count(value)) return;
+    if (whole ? cnr_dtype_bits(value->dtype) != 8 : value->dtype != CNR_f32) return;
+    for (int64_t k = 0; k < a->n; k++) {
+        if (!whole) {
+            cnri_add_noise(a, (double)a->kept[k], (double)((const float *)value->data)[k]);
+            continue;
+        }
+        const int32_t q = value->dtype == CNR_i8 ? ((const int8_t *)value->data)[k]
+                                                 : ((const uint8_t *)value->data)[k];
+        cnri_add_noise(a, fmax((double)a->kept[k], a->as.low), a->as.scale * (q - a->as.zero));
+    }
+}
+
 static void tap_compare(void *arg, const char *node, int32_t output, const cnr_tensor *value) {
     const tapped *t = arg;
     const cnr_value v = value_of(t->g, node, output);
-    const bool is_signed = value->dtype == CNR_i8;
-    for (int32_t i = 0; i < t->answers->n && v >= 0; i++) {
-        cnri_answer *a = &t->answers->at[i];
-        if (a->as.stored != v || a->n != cnr_count(value)) continue;
-        if (cnr_dtype_bits(value->dtype) != 8) continue;
-        for (int64_t k = 0; k < a->n; k++) {
-            const int32_t q = is_signed ? ((const int8_t *)value->data)[k]
-                                        : ((const uint8_t *)value->data)[k];
-            const double real = fmax((double)a->kept[k], a->as.low);
-            const double off = real - a->as.scale * (q - a->as.zero);
-            a->signal += real * real;
-            a->noise += off * off;
-        }
-    }
+    for (int32_t i = 0; i < t->answers->n && v >= 0; i++)
+        if (t->answers->at[i].as.stored == v) compare_one(&t->answers->at[i], value);
 }
 
 cnr_status cnri_compare(cnri_calibration *c, const cnr_graph *quantized, cnri_answers *answers,

@@ -4,9 +4,10 @@
 
 #include "core/work/work.h"
 
-/* One value that whole numbers stand for now, and how well. */
+/* A value of the float net, and how well the quantised net has it. */
 typedef struct cnri_answer {
-    cnri_quantised_value as; /* real: of the net as it was; stored: of the quantised one */
+    cnri_quantised_value as; /* real: of the net as it was; stored: of the quantised one; scale 0: the
+                                quantised net has it in floats, too */
     double signal, noise;    /* sums of squares */
     float *kept;             /* of the picture under way */
     int64_t n;
@@ -30,13 +31,36 @@ cnr_status cnri_calibrate(cnri_calibration *c, cnr_error *err);
  * `wanted` holds, by index, and their answers in the net's order. */
 cnr_status cnri_quantized(const cnri_calibration *c, const bool *wanted, cnr_graph **out,
                           cnri_answers *answers, cnr_error *err);
+/* Adds the f32 values of the net that `watched` holds, by value, and no answer stands for yet. */
+cnr_status cnri_answers_watch(const cnri_calibration *c, const cnr_graph *quantized,
+                              const bool *watched, cnri_answers *answers, cnr_error *err);
 /* Fills signal and noise: the same pictures (at most `most`) through both nets. */
 cnr_status cnri_compare(cnri_calibration *c, const cnr_graph *quantized, cnri_answers *answers,
                         int64_t most, cnr_error *err);
+/* One element more. What is no number in the quantised net alone is noise without end. */
+void cnri_add_noise(cnri_answer *a, double real, double got);
 double cnri_decibels(const cnri_answer *a); /* infinite without noise */
+static inline bool cnri_is_quantised(const cnri_answer *a) { return a->as.scale > 0; }
 void cnri_answers_free(cnri_answers *answers);
 /* A model of a copy of `g`, with or without fusing of steps. */
 cnr_status cnri_calibration_model(const cnri_calibration *c, const cnr_graph *g, bool fuse,
                                   cnr_model **out, cnr_error *err);
+
+/* ---- sensitivity.c: how much noise each layer makes when it is quantised alone ---- */
+typedef struct cnri_sensitivity {
+    cnri_calibration *c;
+    const bool *watched;
+    double **alone;  /* by node of the net, then by value: noise / signal; NULL: not measured yet */
+    int64_t measured; /* layers */
+} cnri_sensitivity;
+
+/* Of the layers in `answers` those whose noise reaches the value `at`. From the noisiest on they are taken out
+ * of `wanted`, one at least, until the others make less than `most` (noise / signal). */
+cnr_status cnri_drop_noisiest(cnri_sensitivity *s, const cnri_answers *answers, cnr_value at, double most,
+                              bool *wanted, cnr_error *err);
+void cnri_sensitivity_free(cnri_sensitivity *s);
+/* Values behind the last layers in `answers`, before anything that picks instead of computing (it has no
+ * gradient): what the net's outputs are made of. By value of the net; NULL: out of memory. */
+bool *cnri_values_behind(const cnr_graph *net, const cnri_answers *answers);
 
 #endif

@@ -25,6 +25,13 @@ cnr_status cnri_encode_model(cnr_model *m, const char *encoding, const char *lay
 
 /* ---- quantising ---- */
 
+static void free_warnings(cnr_quantizing *q) {
+    for (int32_t i = 0; i < q->n_warnings; i++) cnri_free(q->warnings[i]);
+    cnri_free(q->warnings);
+    q->warnings = NULL;
+    q->n_warnings = 0;
+}
+
 static cnr_status take_layers(const cnri_quantising *q, cnr_quantizing *out, cnr_error *err) {
     out->layers = cnri_alloc_zero(((size_t)q->n_layers + 1) * sizeof *out->layers);
     for (int32_t i = 0; out->layers && i < q->n_layers; i++) {
@@ -39,13 +46,25 @@ static cnr_status take_layers(const cnri_quantising *q, cnr_quantizing *out, cnr
     return cnri_fail(err, CNR_E_MEMORY, "quantize", "out of memory");
 }
 
+static cnr_status take_warnings(const cnr_graph *g, cnr_quantizing *out, cnr_error *err) {
+    out->warnings = cnri_alloc_zero(((size_t)g->warnings.n + 1) * sizeof *out->warnings);
+    for (int32_t i = 0; out->warnings && i < g->warnings.n; i++) {
+        if (!(out->warnings[i] = cnri_strdup(g->warnings.at[i]))) break;
+        out->n_warnings++;
+    }
+    return out->n_warnings == g->warnings.n && out->warnings
+               ? CNR_OK : cnri_fail(err, CNR_E_MEMORY, "quantize", "out of memory");
+}
+
 static cnr_status take(const cnr_model *m, const cnri_quantising *q, cnr_model **net,
                        cnr_quantizing *out, cnr_error *err) {
     cnr_graph *graph;
     *out = (cnr_quantizing){.size = sizeof *out, .n_quantized = q->n_quantised,
                             .checked = q->checked, .agree = q->agree,
-                            .top1 = {q->top1[0], q->top1[1]}, .ms = {q->ms[0], q->ms[1]}};
+                            .top1 = {q->top1[0], q->top1[1]}, .ms = {q->ms[0], q->ms[1]},
+                            .decibels = q->decibels};
     cnr_status status = take_layers(q, out, err);
+    if (!status) status = take_warnings(q->quantized, out, err);
     if (!status) status = cnri_graph_clone(q->quantized, &graph, err);
     if (!status) status = cnri_model_like(m, graph, net, err);
     if (status) cnr_quantizing_free(out);
@@ -77,19 +96,24 @@ cnr_status cnr_quantize(cnr_model *m, const cnr_quantize_options *options,
                         cnr_error *err) {
     cnr_quantize_options o;
     cnr_quantizing got = {.size = sizeof got};
+    const uint32_t least = offsetof(cnr_quantizing, decibels); /* what 1.2 began with */
     CNRI_TAKE(o, options);
     if (net) *net = NULL;
     cnr_status status = cnri_given(err, "model", m, "options.data", o.data, "net", net, "out", out,
                                    NULL);
-    if (!status) status = CNRI_ROOM(out, got, err);
+    if (!status && out->size < least)
+        status = cnri_fail(err, CNR_E_INVALID, "out", "its size is to be set before the call");
     if (o.least == 0) o.least = 10;
     if (!status) status = cnri_quantize_model(m, NULL, &o, observer, net, &got, err);
-    if (!status) *out = got;
+    if (status) return status;
+    CNRI_GIVE(out, got);
+    if (!CNRI_HAS(out, n_warnings)) free_warnings(&got);
     return status;
 }
 
 void cnr_quantizing_free(cnr_quantizing *q) {
     if (!q) return;
+    if (CNRI_HAS(q, n_warnings)) free_warnings(q);
     for (int32_t i = 0; i < q->n_layers; i++) cnri_free((void *)q->layers[i].name);
     cnri_free(q->layers);
     q->layers = NULL;

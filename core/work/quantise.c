@@ -10,43 +10,84 @@ typedef struct job {
     cnri_samples own;
     cnri_quantising *out; /* its net and quantized are ours until they are done */
     cnri_answers answers;
+    cnri_sensitivity sensitivity;
     bool *wanted;         /* by node of net */
-    double *given_up;     /* by node of net: decibels of those that stay float; else NaN */
-    int64_t labelled, right[2], agree;
-    uint64_t ns[2];
+    bool *watched;        /* by value of net: all layers, and what the outputs are made of */
+    double *given_up;     /* by node of net: decibels, for which it stays float; else NaN */
+    cnri_answers outputs; /* of the net: signal and noise */
+    int64_t labelled, right[2], agree, judged; /* judged: those whose answer is a class */
+    CNRI_VEC(double) ns[2]; /* of each picture */
 } job;
 
 static cnr_status no_memory(cnr_error *err) {
     return cnri_fail(err, CNR_E_MEMORY, "quantize", "out of memory");
 }
 
-/* ---- quantising, until every layer that is left is good enough ---- */
+/* ---- quantising, until every value is good enough ---- */
 
-/* The first layer that is too noisy: those behind it may be so because of it. NULL: none is. */
+/* The first value that is too noisy: those behind it may be so because of it. NULL: none is. */
 static const cnri_answer *too_noisy(const job *q) {
     for (int32_t i = 0; i < q->answers.n; i++)
-        if (cnri_decibels(&q->answers.at[i]) < q->o->least) return &q->answers.at[i];
+        if (!(cnri_decibels(&q->answers.at[i]) >= q->o->least)) return &q->answers.at[i];
     return NULL;
 }
 
 enum { COMPARED = 16 }; /* pictures that signal and noise are measured on */
 
+static cnr_status forget(job *q, cnr_status status) {
+    cnri_answers_free(&q->answers);
+    cnri_graph_free(q->out->quantized);
+    q->out->quantized = NULL;
+    return status;
+}
+
+/* All layers that could be quantised are watched, those that nobody asks for, too. */
+static cnr_status watch(job *q, cnr_error *err) {
+    bool *all = cnri_alloc_zero((size_t)q->out->net->nodes.n + 1);
+    if (!all) return no_memory(err);
+    memset(all, true, (size_t)q->out->net->nodes.n);
+    const cnr_status status = cnri_quantized(&q->c, all, &q->out->quantized, &q->answers, err);
+    cnri_free(all);
+    if (!status) q->watched = cnri_values_behind(q->out->net, &q->answers);
+    q->sensitivity = (cnri_sensitivity){.c = &q->c, .watched = q->watched};
+    return forget(q, status ? status : q->watched ? CNR_OK : no_memory(err));
+}
+
+static cnr_status none_left(const job *q, const char *bad, double decibels, cnr_error *err) {
+    if (!bad)
+        return cnri_fail(err, CNR_E_NOT_FOUND, q->out->net->name,
+                         "no layer can be quantised%s%s", q->o->layers ? " whose name fits --layers " : "",
+                         q->o->layers ? q->o->layers : "");
+    return cnri_fail(err, CNR_E_NOT_FOUND, q->out->net->name,
+                     "no layer is left to be quantised: with the last ones \"%s\" had a signal to noise of "
+                     "%.1f dB, and --min-snr wants %.1f", bad, decibels, q->o->least);
+}
+
 static cnr_status quantise_the_good(job *q, cnr_error *err) {
-    for (;;) {
-        cnr_status status = cnri_quantized(&q->c, q->wanted, &q->out->quantized, &q->answers, err);
-        if (!status && q->answers.n == 0)
-            return cnri_fail(err, CNR_E_NOT_FOUND, q->out->net->name,
-                             "no layer can be quantised (or is left above --min-snr)");
+    const cnr_graph *net = q->out->net;
+    const char *spoiled = NULL;
+    double decibels = 0;
+    cnr_status status = watch(q, err);
+    while (!status) {
+        status = cnri_quantized(&q->c, q->wanted, &q->out->quantized, &q->answers, err);
+        if (status) break;
+        q->out->n_quantised = q->answers.n;
+        if (q->answers.n == 0) return none_left(q, spoiled, decibels, err);
+        status = cnri_answers_watch(&q->c, q->out->quantized, q->watched, &q->answers, err);
         if (!status) status = cnri_compare(&q->c, q->out->quantized, &q->answers, COMPARED, err);
         const cnri_answer *bad = status ? NULL : too_noisy(q);
-        if (!bad) return status;
-        const int32_t node = q->out->net->values.at[bad->as.real].producer;
-        q->given_up[node] = cnri_decibels(bad);
-        q->wanted[node] = false;
-        cnri_answers_free(&q->answers);
-        cnri_graph_free(q->out->quantized);
-        q->out->quantized = NULL;
+        if (!bad) break;
+        decibels = cnri_decibels(bad);
+        spoiled = net->nodes.at[net->values.at[bad->as.real].producer]->name;
+        status = cnri_drop_noisiest(&q->sensitivity, &q->answers, bad->as.real, pow(10, -q->o->least / 10),
+                                    q->wanted, err);
+        for (int32_t i = 0; i < q->answers.n && !status; i++) {
+            const int32_t node = net->values.at[q->answers.at[i].as.real].producer;
+            if (cnri_is_quantised(&q->answers.at[i]) && !q->wanted[node]) q->given_up[node] = decibels;
+        }
+        status = forget(q, status);
     }
+    return status;
 }
 
 /* The net as plans of it would be made: nothing is measured that a rewrite removes. */
@@ -68,6 +109,27 @@ static cnr_status rewritten(job *q, const cnr_graph *net, cnr_error *err) {
 
 /* ---- both nets side by side ---- */
 
+static bool is_real(int32_t dtype) {
+    return dtype == CNR_f32 || dtype == CNR_f16 || dtype == CNR_bf16 || dtype == CNR_f64;
+}
+
+/* Signal and noise of all pictures so far, output by output. */
+static cnr_status compare_outputs(job *q, cnri_runner *runners, cnr_error *err) {
+    for (int32_t k = 0; k < cnr_output_count(runners[0].model); k++) {
+        const cnr_tensor *is[2];
+        cnri_answer *a = &q->outputs.at[k];
+        for (int i = 0; i < 2; i++) {
+            const cnr_status status = cnr_session_output(runners[i].session, k, &is[i], err);
+            if (status) return status;
+        }
+        if (!is_real(is[0]->dtype) || !cnr_same_shape(is[0], is[1])) continue;
+        for (int64_t n = 0; n < cnr_count(is[0]); n++)
+            cnri_add_noise(a, cnri_element(is[0]->dtype, is[0]->data, n),
+                           cnri_element(is[1]->dtype, is[1]->data, n));
+    }
+    return CNR_OK;
+}
+
 static cnr_status check_one(job *q, cnri_runner *runners, const cnr_sample *sample,
                             cnr_error *err) {
     int64_t said[2] = {-1, -1};
@@ -77,17 +139,21 @@ static cnr_status check_one(job *q, cnri_runner *runners, const cnr_sample *samp
         uint64_t ns;
         cnr_status status = cnri_runner_shape(&runners[i], 1, &sample->picture, err);
         if (!status) status = cnri_runner_put(&runners[i], 0, &sample->picture, err);
+        if (!status && q->out->checked == 0) status = cnri_runner_run(&runners[i], NULL, err); /* warm */
         if (!status) status = cnri_runner_run(&runners[i], &ns, err);
         if (!status) status = cnr_session_output(runners[i].session, 0, &out, err);
         if (status) return status;
-        q->ns[i] += ns;
+        double *kept = cnri_push(&q->ns[i]);
+        if (!kept) return no_memory(err);
+        *kept = (double)ns;
         if (cnri_runner_slice(&runners[i], out, 0, &one)) said[i] = cnri_best_class(&one);
         q->right[i] += sample->label >= 0 && said[i] == sample->label;
     }
     q->out->checked++;
     q->labelled += sample->label >= 0;
+    q->judged += said[0] >= 0;
     q->agree += said[0] == said[1] && said[0] >= 0;
-    return CNR_OK;
+    return compare_outputs(q, runners, err);
 }
 
 static cnr_status check(job *q, int64_t most, cnr_error *err) {
@@ -102,6 +168,8 @@ static cnr_status check(job *q, int64_t most, cnr_error *err) {
         status = cnri_calibration_model(&q->c, nets[i], true, &models[i], err);
         if (!status) status = cnri_runner_open(&runners[i], models[i], q->c.observer, err);
     }
+    for (int32_t i = 0; i < q->out->net->outputs.n && !status; i++)
+        if (!cnri_push(&q->outputs)) status = no_memory(err);
     for (int64_t i = 0; i < n && !status; i++) {
         cnr_sample sample;
         if ((status = cnri_samples_read(samples, i, &sample, err)) != CNR_OK) break;
@@ -125,9 +193,43 @@ static double share(int64_t part, int64_t all) {
 
 static const cnri_answer *answer_of(const job *q, int32_t node) {
     for (int32_t i = 0; i < q->answers.n; i++)
-        if (q->out->net->values.at[q->answers.at[i].as.real].producer == node)
+        if (cnri_is_quantised(&q->answers.at[i]) &&
+            q->out->net->values.at[q->answers.at[i].as.real].producer == node)
             return &q->answers.at[i];
     return NULL;
+}
+
+enum { SLOWER_PERCENT = 5, WORSE_POINTS = 1, AGREE_PERCENT = 95, OUTPUT_DECIBELS = 10 };
+
+static cnr_status nothing_in_common(const job *q, cnr_error *err) {
+    return cnri_fail(err, CNR_E_STATE, q->out->net->name,
+                     "on %lld pictures the quantised net's outputs have nothing in common with the float net's "
+                     "(signal to noise %.1f dB): raise --min-snr (%g), calibrate on pictures like those that "
+                     "it will see, or leave layers out by --layers; --check 0 compares nothing",
+                     (long long)q->out->checked, q->out->decibels, q->o->least);
+}
+
+/* Where the quantised net is slower or worse than the float one. CNR_E_STATE: nothing is left of its answers. */
+static cnr_status warn(const job *q, cnr_error *err) {
+    const cnri_quantising *out = q->out;
+    const char *name = out->net->name;
+    const double points = (out->top1[0] - out->top1[1]) * 100;
+    char advice[96];
+    if (out->decibels <= 0 && !(out->agree > 0)) return nothing_in_common(q, err);
+    snprintf(advice, sizeof advice, "a higher --min-snr (%g) leaves more layers in floats", q->o->least);
+    if (out->ms[1] * 100 > out->ms[0] * (100 + SLOWER_PERCENT))
+        cnri_graph_warn(out->quantized, name, "the quantised net is slower here: %.3f ms a picture, %.3f "
+                        "in floats", out->ms[1], out->ms[0]);
+    if (points >= WORSE_POINTS)
+        cnri_graph_warn(out->quantized, name, "the quantised net is less accurate by %.1f points: top-1 "
+                        "%.2f%%, %.2f%% in floats", points, out->top1[1] * 100, out->top1[0] * 100);
+    if (out->agree * 100 < AGREE_PERCENT)
+        cnri_graph_warn(out->quantized, name, "the quantised net gives the float net's answer to %.2f%% of "
+                        "the pictures only; %s", out->agree * 100, advice);
+    if (isnan(out->agree) && out->decibels < OUTPUT_DECIBELS)
+        cnri_graph_warn(out->quantized, name, "the quantised net's outputs differ from the float net's: "
+                        "signal to noise %.1f dB; %s", out->decibels, advice);
+    return CNR_OK;
 }
 
 static cnr_status take(job *q, cnr_error *err) {
@@ -143,13 +245,16 @@ static cnr_status take(job *q, cnr_error *err) {
         out->layers[out->n_layers++] = (cnri_quantised_layer){
             node->name, r->low, r->high, a ? cnri_decibels(a) : q->given_up[i], a != NULL};
     }
-    out->n_quantised = q->answers.n;
-    out->agree = share(q->agree, out->checked);
+    out->agree = share(q->agree, q->judged);
+    out->decibels = NAN;
+    for (int32_t i = 0; i < q->outputs.n; i++)
+        if (q->outputs.at[i].signal > 0 || q->outputs.at[i].noise > 0)
+            out->decibels = fmin(out->decibels, cnri_decibels(&q->outputs.at[i]));
     for (int i = 0; i < 2; i++) {
         out->top1[i] = share(q->right[i], q->labelled);
-        out->ms[i] = out->checked ? (double)q->ns[i] * 1e-6 / (double)out->checked : 0;
+        out->ms[i] = out->checked ? cnri_median(q->ns[i].at, q->ns[i].n) * 1e-6 : 0;
     }
-    return CNR_OK;
+    return out->checked ? warn(q, err) : CNR_OK;
 }
 
 static cnr_status all(job *q, const cnr_graph *net, cnr_error *err) {
@@ -175,6 +280,10 @@ cnr_status cnri_quantise(cnr_runtime *rt, const cnr_graph *net, const cnri_quant
     cnr_status status = all(&q, net, err);
     if (!options->samples) cnri_samples_close(&q.own);
     cnri_answers_free(&q.answers);
+    cnri_answers_free(&q.outputs);
+    cnri_sensitivity_free(&q.sensitivity);
+    for (int i = 0; i < 2; i++) cnri_vec_free(&q.ns[i]);
+    cnri_free(q.watched);
     cnri_free(q.wanted);
     cnri_free(q.given_up);
     cnri_calibration_free(out->quantized);

@@ -18,6 +18,13 @@
     ((out)->size >= sizeof(got)                                                              \
          ? CNR_OK                                                                            \
          : cnri_fail(err, CNR_E_INVALID, #out, "its size is to be set before the call"))
+/* Copies as much of a result as the caller's struct has, who may be older than its last fields. */
+#define CNRI_GIVE(out, got)                                                                  \
+    do {                                                                                     \
+        const uint32_t room = cnr_min((out)->size, (uint32_t)sizeof(got));                   \
+        memcpy((out), &(got), room);                                                         \
+        (out)->size = room;                                                                  \
+    } while (0)
 bool cnri_stopped(const cnr_observer *o);
 /* Progress and events on their way; false: stop now. */
 bool cnri_tell_progress(const cnr_observer *o, const cnr_progress *p);
@@ -284,9 +291,11 @@ typedef struct cnri_quantising {
     cnri_quantised_layer *layers; /* those that could be; names are net's */
     int32_t n_layers, n_quantised;
     int64_t checked;       /* pictures; the next three are of those: before, after */
-    double top1[2], ms[2]; /* parts of 1 (NaN without labels); of a picture */
-    double agree;          /* part with the same answer */
-} cnri_quantising;
+    double top1[2], ms[2]; /* parts of 1 (NaN without labels); of a picture, the median */
+    double agree;          /* part with the same answer; NaN: answers are no classes */
+    double decibels;       /* signal to noise of the output with the most noise; NaN: not compared */
+} cnri_quantising;         /* what a person should hear of: quantized->warnings */
+/* CNR_E_STATE: both nets were compared, and their outputs have nothing in common. */
 cnr_status cnri_quantise(cnr_runtime *rt, const cnr_graph *net,
                          const cnri_quantise_options *options,
                          const cnr_observer *observer, cnri_quantising *out, cnr_error *err);

@@ -47,7 +47,7 @@ isnt(complaints('gcc', $c, "#include <cnnrun/op.h>\nint f(cnr_plugin *p);\n"), '
 # helpers that every plugin wrote for itself (kit.h, 150 lines for 600): what is declared once here is
 # written nowhere else. Nets that change (copies, masks, gradients, whole numbers) took 80, frequencies by a
 # policy 60, objects in C 10, what devices tell of themselves and placement by measuring 40.
-my $most = 1770;
+my $most = 1773;
 my $lines = 0;
 for my $header (@headers) {
     open my $in, '<', $header or die "$header: $!";

@@ -611,10 +611,14 @@ typedef struct cnr_quantizing {
     int32_t n_layers, n_quantized, reserved;
     int64_t checked;       /* pictures; the next three are of those: before, after */
     double top1[2], ms[2]; /* parts of 1 (NaN without labels); of a picture */
-    double agree;          /* part with the same answer */
+    double agree;          /* part with the same answer; NaN: answers are no classes */
     cnr_quantized_layer *layers;
+    double decibels;       /* signal to noise of the output with the most noise; NaN: not compared */
+    char **warnings;       /* slower here, less accurate, other answers: as the program tells them */
+    int32_t n_warnings, reserved2;
 } cnr_quantizing;
-/* *net is a model of its own; the one given stays as it is. */
+/* *net is a model of its own; the one given stays as it is. CNR_E_STATE: both were compared, and outputs have
+ * nothing in common. */
 cnr_status cnr_quantize(cnr_model *model, const cnr_quantize_options *options,
                         const cnr_observer *observer, cnr_model **net, cnr_quantizing *out,
                         cnr_error *err);

@@ -1,0 +1,74 @@
+#!/usr/bin/perl
+# Quantising by script (quantise.lua) and by the program: whose noise it is, and warnings in text and JSON.
+use strict;
+use warnings;
+use Cwd qw(abs_path);
+use File::Temp qw(tempdir);
+use FindBin;
+use JSON::PP;
+use Test::More;
+
+my $build = abs_path($ENV{CNNRUN_BUILD} // 'build');
+my $here = $FindBin::Bin;
+my $digits = "$here/../../../scripts/nets/digits";
+my $dir = tempdir(CLEANUP => 1);
+$ENV{XDG_CACHE_HOME} = "$dir/cache";
+
+sub cnnrun { # exit code, stdout, stderr
+    my $words = join ' ', map { "'$_'" } @_;
+    my $out = qx('$build/cnnrun' $words 2>'$dir/err');
+    my $code = $? >> 8;
+    open my $f, '<', "$dir/err" or die;
+    local $/;
+    return ($code, $out, <$f> // '');
+}
+
+my ($code, $out, $err) = cnnrun("$here/quantise.lua", $digits, $dir);
+is $code, 0, 'the script came to its end';
+like $out, qr/^ok \d+ - /m, 'it tells what it could do';
+unlike $out, qr/^not ok/m, 'all of it' or diag $out, $err;
+
+# One layer alone that spoils everything: nothing is written.
+my @words = ('--data', $digits, '-o', "$dir/out.cnr", '--min-snr', -100);
+($code, $out, $err) = cnnrun('quantize', "$dir/loud.cnr", @words, '--layers', 'loud');
+ok $code != 0 && !-e "$dir/out.cnr", "outputs with nothing in common: an error ($code), nothing written";
+like $err, qr/nothing in common.*--min-snr/, 'that says what to do';
+
+# Poor, but something is left: a warning in text and in JSON, by the same words.
+my @poor = ('quantize', "$dir/poor.cnr", @words);
+($code, $out, $err) = cnnrun(@poor, '--json');
+my $told = decode_json((split /\n/, $out)[-1]);
+is $code, 0, 'a poor net is written';
+is ref $told->{warnings}, 'ARRAY', 'JSON has warnings';
+my ($poor) = grep { /outputs differ/ } @{$told->{warnings} // []};
+ok $poor, 'one of them for the outputs' or diag $out;
+ok exists $told->{agree} && !defined $told->{agree}, 'no classes, no part with the same answer';
+ok defined $told->{output_snr_db} && $told->{output_snr_db} < 10, 'the outputs\' signal to noise';
+($code, $out, $err) = cnnrun(@poor);
+like $err, qr/^cnnrun: warning: .*outputs differ/m, 'text has it, too';
+unlike $out, qr/same answer/, 'and no answers where there are none';
+
+# Classes: pictures are labelled by what the float net says of them.
+($code, $out, $err) = cnnrun('run', "$dir/classes.cnr", glob("$digits/*.png"), '--json');
+open my $list, '>', "$dir/list.txt" or die;
+print $list abs_path($_->{input}), " $_->{top}[0]{index}\n" for map { decode_json $_ } split /\n/, $out;
+close $list;
+($code, $out, $err) = cnnrun('quantize', "$dir/classes.cnr", @words, '--data', "images:$dir/list.txt", '--json');
+$told = decode_json((split /\n/, $out)[-1]);
+is $told->{top1_float}, 1, 'the float net is right on all';
+ok $told->{agree} < 0.95, "the other is not: $told->{agree}";
+for my $what ('less accurate by \d+\.\d points: top-1', 'float net\'s answer to \d+\.\d\d% of the pictures only') {
+    ok +(grep { /$what/ } @{$told->{warnings} // []}), "a warning in JSON: $what";
+    like $err, qr/^cnnrun: warning: .*$what/m, 'and in text';
+}
+my @names = qw(zero one two three four five six seven eight nine);
+open $list, '>', "$dir/list.txt" or die;
+print $list abs_path("$digits/$names[$_].png"), " $_\n" for 0 .. 9;
+close $list;
+($code, $out, $err) = cnnrun('quantize', "$here/../../../scripts/nets/lenet5.lua", '--data', "images:$dir/list.txt",
+    '-o', "$dir/lenet.cnr", '--limit', 10, '--json');
+$told = decode_json((split /\n/, $out)[-1]);
+ok $code == 0 && $told->{agree} == 1 && $told->{output_snr_db} > 20, 'LeNet agrees';
+my $slower = $told->{ms_quantized} > 1.05 * $told->{ms_float};
+is !!(grep { /slower here/ } @{$told->{warnings} // []}), !!$slower, 'slower is told where it is so';
+done_testing;
