@@ -216,16 +216,24 @@ void cnri_serving_gone(cnri_serving *s, int client);
 
 /* A policy in a file, or an installed one, with options: "fixed,at=lowest"; traces, which stay the
  * caller's as spec does, are what it may learn from. Its steps may run on another thread, one at a
- * time. Defined above, in core/lua/governor.c. */
+ * time. */
 typedef struct cnri_learns {
     const cnri_trace *traces;
     const char *const *names;
     int32_t n;
 } cnri_learns;
+/* What a scripting library registers here: who reads policies, and the folder of installed policies
+ * and recordings (NULL: there is none; cnri_free). Both are required; the struct is constant. */
+typedef struct cnri_governor_scripts {
+    cnr_status (*policy_open)(const char *spec, const cnri_learns *from,
+                              cnri_frequency_policy *out, cnr_error *err);
+    char *(*folder)(void);
+} cnri_governor_scripts;
+void cnri_governor_scripts_register(const cnri_governor_scripts *scripts); /* any thread */
+/* The functions of cnri_governor_scripts; CNR_E_UNSUPPORTED or NULL: none are registered. */
 cnr_status cnri_frequency_policy_open(const char *spec, const cnri_learns *from,
                                       cnri_frequency_policy *out, cnr_error *err);
-char *cnri_governors_folder(
-    void); /* of installed policies and recordings; NULL: there is none. cnri_free */
+char *cnri_governors_folder(void);
 
 /* ---- dtw.c ---- */
 /* Dynamic time warping of two series, |a - b| apart: the least sum along a path through both. band:

@@ -7,6 +7,29 @@
 #define MOST_HZ                                                                                    \
     1e12 /* no clock is as fast: such a wish is a mistake, and is not made the highest step */
 
+/* ---- scripts ---- */
+
+static const cnri_governor_scripts *registered;
+
+void cnri_governor_scripts_register(const cnri_governor_scripts *scripts) {
+    __atomic_store_n(&registered, scripts, __ATOMIC_RELEASE);
+}
+
+cnr_status cnri_frequency_policy_open(const char *spec, const cnri_learns *from,
+                                      cnri_frequency_policy *out, cnr_error *err) {
+    const cnri_governor_scripts *scripts = __atomic_load_n(&registered, __ATOMIC_ACQUIRE);
+    if (scripts) return scripts->policy_open(spec, from, out, err);
+    *out = (cnri_frequency_policy){0};
+    return cnri_fail(err, CNR_E_UNSUPPORTED, spec, "is a script, and nothing here runs scripts");
+}
+
+char *cnri_governors_folder(void) {
+    const cnri_governor_scripts *scripts = __atomic_load_n(&registered, __ATOMIC_ACQUIRE);
+    return scripts ? scripts->folder() : NULL;
+}
+
+/* ---- a tick ---- */
+
 uint64_t cnri_step_below(const cnri_seen_knob *k, double hz) {
     if (k->n_steps == 0) {
         const double in = fmin(fmax(hz, (double)k->min_hz), (double)k->max_hz);

@@ -1,5 +1,6 @@
 /* Boards: a file that returns a table which describes a machine (or a function that makes one of
  * the values asked for), flattened into numbers and texts by their path. */
+#include "core/lua/script.h"
 #include "core/lua/state.h"
 #include <string.h>
 
@@ -145,7 +146,7 @@ static cnr_status replace(reading *r, cnr_error *err) {
     return cnri_board_seal(r->board, err);
 }
 
-cnr_status cnri_board_read(const char *spec, cnri_board **out, cnr_error *err) {
+cnr_status cnri_lua_board_read(const char *spec, cnri_board **out, cnr_error *err) {
     cnri_script script;
     char *text = cnri_strdup(spec);
     const size_t n = strcspn(spec, ","), all = strlen(spec);

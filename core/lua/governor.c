@@ -6,6 +6,7 @@
 #include "core/lua/files.h"
 #include "core/lua/library.h"
 #include "core/lua/model.h"
+#include "core/lua/script.h"
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -321,7 +322,7 @@ static int load(lua_State *L) {
     return 0;
 }
 
-char *cnri_governors_folder(void) {
+char *cnri_lua_governors_folder(void) {
     char *scripts = cnri_lua_scripts(),
          *path = scripts ? cnri_format("%s/../governors", scripts) : NULL;
     cnri_free(scripts);
@@ -337,7 +338,7 @@ static cnr_status find(lua_governor *g, cnr_error *err) {
         g->path = cnri_format("%.*s", n, spec);
         return g->path ? CNR_OK : cnri_fail(err, CNR_E_MEMORY, spec, "out of memory");
     }
-    char *folder = cnri_governors_folder();
+    char *folder = cnri_lua_governors_folder();
     g->path = folder ? cnri_format("%s/%.*s.lua", folder, n, spec) : NULL;
     cnri_free(folder);
     if (g->path && stat(g->path, &info) == 0) return CNR_OK;
@@ -358,8 +359,8 @@ static void close_policy(void *arg) {
     cnri_free(g);
 }
 
-cnr_status cnri_frequency_policy_open(const char *spec, const cnri_learns *from,
-                                      cnri_frequency_policy *out, cnr_error *err) {
+cnr_status cnri_lua_frequency_policy_open(const char *spec, const cnri_learns *from,
+                                          cnri_frequency_policy *out, cnr_error *err) {
     lua_governor *g = cnri_alloc_zero(sizeof *g);
     *out = (cnri_frequency_policy){0};
     if (!g) return cnri_fail(err, CNR_E_MEMORY, spec, "out of memory");

@@ -278,7 +278,11 @@ static int32_t accepts(const char *path, const uint8_t *head, size_t head_bytes)
 static const cnri_loader loader = {"lua", accepts, cnri_lua_load};
 
 void cnri_lua_install(void) {
-    cnri_loader_add(&loader);
+    static const cnri_services services = {&loader, cnri_lua_board_read, cnri_lua_policy_open};
+    static const cnri_governor_scripts governors = {cnri_lua_frequency_policy_open,
+                                                    cnri_lua_governors_folder};
+    cnri_services_register(&services);
+    cnri_governor_scripts_register(&governors);
 }
 
 void cnri_lua_hold(cnr_runtime *rt, const char *path, cnri_lua_program *p) {

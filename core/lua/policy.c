@@ -2,6 +2,7 @@
  * state of its own, of which nothing is left, so that the same rows give the same answer; one at a time,
  * so that the limits hold for all of them together. */
 #include "core/lua/candidates.h"
+#include "core/lua/script.h"
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>
@@ -170,7 +171,7 @@ static cnr_status look(lua_policy *p, cnr_error *err) {
     return CNR_OK;
 }
 
-cnr_status cnri_policy_open(const char *name, const char *text, const char *const *options,
+cnr_status cnri_lua_policy_open(const char *name, const char *text, const char *const *options,
                             cnri_policy **out, cnr_error *err) {
     lua_policy *p = cnri_alloc_zero(sizeof *p);
     *out = NULL;

@@ -2,9 +2,11 @@
 #ifndef CNRI_SCRIPT_H
 #define CNRI_SCRIPT_H
 
+#include "core/govern/govern.h"
 #include "core/run/run.h"
 
-/* Adds the loader of ".lua" files. Before any thread starts; again is harmless.
+/* Registers with the libraries below what scripts bring: the loader of ".lua" files, boards,
+ * placement policies and frequency policies. Any thread, any number of times.
  *
  * Of cnr_load_options it reads `net` and `weights`: a file, "random:SEED", or "none", which leaves
  * the weights unfilled (the graph is for looking at, not for running); `import_options` are for the
@@ -13,6 +15,13 @@ void cnri_lua_install(void);
 /* What that loader does; rt may be NULL. */
 cnr_status cnri_lua_load(cnr_runtime *rt, const char *path, const cnr_load_options *options,
                          cnr_graph **out, cnr_error *err);
+/* The functions of cnri_services and cnri_governor_scripts. */
+cnr_status cnri_lua_board_read(const char *spec, cnri_board **out, cnr_error *err);
+cnr_status cnri_lua_policy_open(const char *name, const char *text, const char *const *options,
+                                cnri_policy **out, cnr_error *err);
+cnr_status cnri_lua_frequency_policy_open(const char *spec, const cnri_learns *from,
+                                          cnri_frequency_policy *out, cnr_error *err);
+char *cnri_lua_governors_folder(void);
 
 /* What a script may do beyond computing: read and write the paths that its words name, and ... */
 typedef struct cnri_lua_rights {

@@ -42,17 +42,28 @@ typedef struct cnri_loader {
                        cnr_graph **out, cnr_error *err);
 } cnri_loader;
 void cnri_loader_add(const cnri_loader *loader); /* the same one twice is one */
-/* Defined above this room, in core/lua/front_ends.c: adds the loaders of the rooms up there. Called
- * by cnr_open, so that an application that only links the library has them too. */
-void cnri_front_ends_add(void);
-/* Also defined up there, in core/lua/board.c: reads the file of cnr_open_options.board. */
-cnr_status cnri_board_read(const char *spec, cnri_board **out, cnr_error *err);
 
-/* And in core/lua/policy.c: who picks among candidates. text NULL: the file's; else `name` is what the
- * text is called. Only a file that cannot be read is an error: another fault of it is told when it is
- * asked, and the default plan stands. */
+/* What a scripting library registers with the engine, which links without one. Every member is
+ * required; the struct is constant and outlives every runtime. */
+typedef struct cnri_services {
+    const cnri_loader *loader; /* nets as scripts */
+    /* Reads the file of cnr_open_options.board. *out: cnri_board_free. */
+    cnr_status (*board_read)(const char *spec, cnri_board **out, cnr_error *err);
+    /* Opens a policy that picks among candidates. text NULL: the file's; else `name` is what the text
+     * is called. Fails only if the file cannot be read. A policy with another fault reports it when it
+     * is asked, and the default plan stands. *out: cnri_policy_let_go. */
+    cnr_status (*policy_open)(const char *name, const char *text, const char *const *options,
+                              cnri_policy **out, cnr_error *err);
+} cnri_services;
+/* The first registration stays. Any thread. */
+void cnri_services_register(const cnri_services *services);
+/* The functions of cnri_services; CNR_E_UNSUPPORTED: none are registered. */
+cnr_status cnri_board_read(const char *spec, cnri_board **out, cnr_error *err);
 cnr_status cnri_policy_open(const char *name, const char *text, const char *const *options,
                             cnri_policy **out, cnr_error *err);
+
+/* cnr_open without what libraries above the engine do at that moment. */
+cnr_status cnri_runtime_open(cnr_runtime **out, const cnr_open_options *options, cnr_error *err);
 
 struct cnr_runtime {
     cnri_devices devices;

@@ -38,8 +38,6 @@ static cnr_status native_load(cnr_runtime *rt, const char *path, const cnr_load_
 
 static const cnri_loader native = {".cnr", native_accepts, native_load};
 
-/* ---- open and close ---- */
-
 static cnr_status no_memory(cnr_error *err) {
     return cnri_fail(err, CNR_E_MEMORY, "cnnrun", "out of memory");
 }
@@ -48,8 +46,41 @@ static cnr_status no_memory(cnr_error *err) {
 static void complete_core(void) {
     cnri_graph_install(cnri_host_mutable());
     cnri_loader_add(&native);
-    cnri_front_ends_add();
 }
+
+/* ---- services of libraries above the engine ---- */
+
+static const cnri_services *registered;
+
+void cnri_services_register(const cnri_services *services) {
+    const cnri_services *none = NULL;
+    if (__atomic_compare_exchange_n(&registered, &none, services, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE))
+        cnri_loader_add(services->loader);
+}
+
+static const cnri_services *services_for(const char *what, cnr_error *err) {
+    const cnri_services *services = __atomic_load_n(&registered, __ATOMIC_ACQUIRE);
+    if (!services)
+        cnri_fail(err, CNR_E_UNSUPPORTED, what,
+                  "is a script, and the engine alone runs none; link libcnnrun instead");
+    return services;
+}
+
+cnr_status cnri_board_read(const char *spec, cnri_board **out, cnr_error *err) {
+    const cnri_services *services = services_for(spec, err);
+    *out = NULL;
+    return services ? services->board_read(spec, out, err) : CNR_E_UNSUPPORTED;
+}
+
+cnr_status cnri_policy_open(const char *name, const char *text, const char *const *options,
+                            cnri_policy **out, cnr_error *err) {
+    const cnri_services *services = services_for(name, err);
+    *out = NULL;
+    return services ? services->policy_open(name, text, options, out, err) : CNR_E_UNSUPPORTED;
+}
+
+/* ---- open and close ---- */
 
 static cnr_status choose_clock(cnr_runtime *rt, const char *name, cnr_error *err) {
     if (!name) return CNR_OK;
@@ -84,16 +115,7 @@ static const char *board_clock(const cnr_runtime *rt) {
     return rt->board ? cnri_board_text("clock") : NULL;
 }
 
-/* What a process that was killed left set. Nobody's start fails for it. */
-static void put_back(cnr_runtime *rt) {
-    const cnr_gauge_options gauges = {.size = sizeof gauges, .root = rt->sysfs_root,
-                                      .address = rt->meter_address};
-    cnr_error why = CNR_ERROR_INIT;
-    if (cnri_knobs_recover(&gauges, &rt->brought_back, &why))
-        cnri_log(CNR_LOG_WARN, why.where, "%s", why.text);
-}
-
-cnr_status cnr_open(cnr_runtime **out, const cnr_open_options *options, cnr_error *err) {
+cnr_status cnri_runtime_open(cnr_runtime **out, const cnr_open_options *options, cnr_error *err) {
     const cnr_status missing = cnri_given(err, "out", out, NULL);
     if (missing) return missing;
     *out = NULL;
@@ -128,7 +150,6 @@ cnr_status cnr_open(cnr_runtime **out, const cnr_open_options *options, cnr_erro
     if (!status) status = keep_text(&rt->sysfs_root, given.sysfs_root, err);
     if (!status) status = keep_text(&rt->meter_address, given.meter_address, err);
     rt->options.sysfs_root = rt->options.meter_address = NULL;
-    if (!status) put_back(rt);
     if (!status) status = cnri_devices_keep(&rt->devices, given.cache, err);
     rt->options.cache = NULL; /* the set has its own */
     if (status) cnr_close(rt);

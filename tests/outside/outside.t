@@ -26,7 +26,7 @@ find "$build" -name cmake_install.cmake -exec cat {} + | grep -o "\"$build/[^\"\
     grep -q 'libcnnrun\.a$' "$work/wanted" || exit 1
     while read -r file; do
         name=${file#"$build/"}
-        case $name in cnnrunConfig*.cmake | cnnrun.pc | cnnrun-helper.service | include/cnnrun/version.h) continue ;; esac
+        case $name in cnnrunConfig*.cmake | cnnrun.pc | cnnrun-engine.pc | cnnrun-helper.service | include/cnnrun/version.h) continue ;; esac
         grep -qF -- "$name" "$work/commands" || { echo "$name" >"$work/log"; exit 1; }
     done <"$work/wanted"
 )
@@ -108,6 +108,7 @@ done
 ok $? "and answers alike with one thread and with two"
 
 export PKG_CONFIG_PATH=$libdir/pkgconfig
+plugins=$(pkg-config --variable=plugindir cnnrun)
 flags=$(pkg-config --cflags cnnrun) libs=$(pkg-config --libs cnnrun)
 for language in c c++; do
     # shellcheck disable=SC2086
@@ -116,7 +117,7 @@ for language in c c++; do
     *) run c++ -std=c++11 -Wall -Wextra -Werror $flags -x c++ -o embed "$prefix/share/doc/cnnrun/examples/embed.c" -x none $libs ;;
     esac
     ok $? "an application builds as $language by pkg-config"
-    run env "CNNRUN_PLUGIN_PATH=$(pkg-config --variable=plugindir cnnrun)" ./embed \
+    run env "CNNRUN_PLUGIN_PATH=$plugins" "LD_LIBRARY_PATH=$libdir" ./embed \
         "$prefix/share/cnnrun/scripts/nets/lenet5.lua" "$prefix/share/cnnrun/scripts/nets/digits/three.png"
     ok $? "and runs in five calls"
     head -n 1 "$work/log" | grep -q '^3 '; ok $? "and sees a three"
@@ -126,5 +127,86 @@ run env -i "LD_LIBRARY_PATH=$libdir" ./embed "$prefix/share/cnnrun/scripts/nets/
     "$prefix/share/cnnrun/scripts/nets/digits/three.png"
 grep -q "no plugins (looked for in .*$work/empty/plugins (not there)" "$work/log"
 ok $? "in an empty folder it is told where plugins were looked for"
+cd "$work" || exit 1
+
+# The engine alone: no Lua, nothing of power, lab and script.
+three=$prefix/share/cnnrun/scripts/nets/digits/three.png
+lenet=$prefix/share/cnnrun/scripts/nets/lenet5.lua
+run "$prefix/bin/cnnrun" convert "$lenet" -o lenet.cnr && run "$prefix/bin/cnnrun" export "$lenet" -o lenet.onnx
+ok $? "LeNet as .cnr and as ONNX"
+mkdir "$work/engine"
+cp "$prefix/share/doc/cnnrun/examples/embed.c" "$work/engine/embed.c"
+cat >"$work/engine/CMakeLists.txt" <<'END'
+cmake_minimum_required(VERSION 3.18)
+project(alone C)
+find_package(cnnrun REQUIRED COMPONENTS engine)
+add_executable(alone embed.c)
+target_link_libraries(alone PRIVATE cnnrun::engine)
+add_executable(alone-static embed.c)
+target_link_libraries(alone-static PRIVATE cnnrun::engine-static)
+END
+run cmake -S engine -B engine/build -DCMAKE_BUILD_TYPE=Release "-DCMAKE_PREFIX_PATH=$prefix" &&
+    run cmake --build engine/build
+ok $? "an application links the engine alone, shared and static"
+for program in alone alone-static; do
+    for net in lenet.cnr lenet.onnx; do
+        run env -i "CNNRUN_PLUGIN_PATH=$plugins" "engine/build/$program" $net "$three"
+        head -n 1 "$work/log" | grep -q '^3 '; ok $? "$program recognises a picture with $net"
+    done
+    run env -i "CNNRUN_PLUGIN_PATH=$plugins" "engine/build/$program" "$lenet" "$three"
+    grep -q 'is in no format that is known here' "$work/log"; ok $? "$program refuses a script"
+done
+ldd engine/build/alone >"$work/log"
+grep -q 'libcnnrun-engine.so.1' "$work/log" && ! grep -q lua "$work/log"; ok $? "it needs no Lua"
+strip -o stripped "$libdir/libcnnrun-engine.so.1" && strip -o stripped-static engine/build/alone-static
+size stripped stripped-static | sed 's/^/# /'
+
+cat >"$work/closed.c" <<'END'
+#include <cnnrun/cnnrun.h>
+#include <dirent.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+static int threads(void) {
+    DIR *d = opendir("/proc/self/task");
+    int n = -2;
+    while (d && readdir(d)) n++;
+    if (d) closedir(d);
+    return n;
+}
+/* Loads the library, opens two runtimes, recognises a picture, closes and unloads it; three times. */
+int main(int argc, char **argv) {
+    for (int round = 0; round < 3 && argc == 4; round++) {
+        void *library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
+        if (!library) return fprintf(stderr, "%s\n", dlerror()), 1;
+        cnr_status (*open)(cnr_runtime **, const cnr_open_options *, cnr_error *);
+        cnr_status (*load)(cnr_runtime *, const char *, const cnr_load_options *, cnr_model **, cnr_error *);
+        cnr_status (*run)(cnr_model *, const char *, const cnr_tensor **, cnr_error *);
+        void (*close)(cnr_runtime *);
+        *(void **)&open = dlsym(library, "cnr_open");
+        *(void **)&load = dlsym(library, "cnr_load");
+        *(void **)&run = dlsym(library, "cnr_run_picture");
+        *(void **)&close = dlsym(library, "cnr_close");
+        cnr_runtime *a, *b;
+        cnr_model *net;
+        const cnr_tensor *scores;
+        cnr_error err = CNR_ERROR_INIT;
+        if (open(&a, NULL, &err) || open(&b, NULL, &err) || load(b, argv[2], NULL, &net, &err) ||
+            run(net, argv[3], &scores, &err))
+            return fprintf(stderr, "%s: %s\n", err.where, err.text), 1;
+        close(a);
+        close(b);
+        if (dlclose(library)) return fprintf(stderr, "%s\n", dlerror()), 1;
+        if (threads() != 1) return fprintf(stderr, "%d threads are left\n", threads()), 1;
+    }
+    return argc != 4;
+}
+END
+# shellcheck disable=SC2086
+run cc -std=gnu11 -Wall -Wextra $flags -o closed closed.c -ldl; ok $? "a program that loads the library itself builds"
+for library in libcnnrun-engine.so.1 libcnnrun.so.1; do
+    run env "CNNRUN_PLUGIN_PATH=$plugins" ./closed "$libdir/$library" lenet.cnr "$three"
+    ok $? "$library can be closed and loaded again, and leaves no thread"
+done
 echo "1..$count"
 exit $failed

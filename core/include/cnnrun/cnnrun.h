@@ -18,6 +18,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#ifdef __GNUC__
+#pragma GCC visibility push(default) /* shared libraries export these */
+#endif
 
 typedef struct cnr_runtime cnr_runtime; /* loaded plugins and open devices */
 typedef struct cnr_model cnr_model;     /* a graph with its weights; shared, and left as it is meanwhile */
@@ -685,6 +688,9 @@ cnr_status cnr_govern_end(cnr_governing *governing, cnr_governed *out, cnr_error
 /* Puts back what a process that was killed had set; cnr_open does so, too. *brought: how many knobs. */
 cnr_status cnr_knobs_restore(cnr_runtime *rt, int32_t *brought, cnr_error *err);
 
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif
