@@ -87,13 +87,5 @@ fi
 suite "aarch64 and fuzz" 400 build tests/fuzz/fuzz.t tests/cross/aarch64.t
 
 say "everything took $(($(date +%s) - started)) s with its builds"
-# prove ends a suite with "Files=F, Tests=T, ..." and before that names what failed: "(Wstat: W
-# (exited E) Tests: T Failed: K)"; a program that died has W and perhaps no K.
-awk '/^Files=[0-9]+, Tests=/ { sub(/.*Tests=/, ""); tests += $0 + 0; suites++ }
-     / Tests: [0-9]+ Failed: [0-9]+\)/ { n = $0; sub(/.*Failed: /, "", n)
-         if (n + 0 == 0) tests += n = 1
-         failed += n }
-     /^Result: / && !/PASS/ { bad++ }
-     END { if (bad && !failed) failed = tests += bad
-           printf "%d passed, %d failed\n", tests - failed, failed
-           exit !(suites && !failed) }' "$log"
+# what was skipped and why; then, as the last line, "N passed, N failed"
+perl tests/summary.pl "$log"
