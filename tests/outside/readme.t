@@ -100,7 +100,7 @@ my %whole = (
     'cnnrun convert net.lua -o net.cnr' => "cp scripts/nets/lenet5.lua net.lua\n" .
         "cp scripts/nets/lenet5.cnr .\ncnnrun convert net.lua -o net.cnr",
 );
-my $starts = qr{^(?:cnnrun|build/|tools/|cmake|cd|mkdir|sed|echo|cp|prove|python3|tests/|[A-Z_]+=\S+ )\b};
+my $starts = qr{^(?:cnnrun|ninja|build/|tools/|cmake|cd|mkdir|sed|echo|cp|prove|python3|tests/|[A-Z_]+=\S+ )\b};
 
 # A block's commands one by one, unless they build on each other.
 sub commands_of {
