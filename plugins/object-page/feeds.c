@@ -6,35 +6,49 @@
 struct page_client {
     page *of;
     struct MHD_Connection *connection;
+    page_peer *peer;        /* NULL: closed */
     page_block *now;        /* being sent */
     size_t sent;            /* of head, block and tail together */
     char head[128];
     size_t n_head;
     uint64_t seen;          /* the number of the last */
     int pictures, waits;    /* suspended */
-    page_client *next;
 };
 
 page_block *page_block_new(const void *data, size_t n) {
     page_block *b = page_host->alloc(sizeof *b + n);
     if (!b) return NULL;
     atomic_init(&b->holders, 1);
+    b->counted = NULL;
     b->n = n;
     memcpy(b->at, data, n);
     return b;
 }
 
 void page_block_drop(page_block *b) {
-    if (b && atomic_fetch_sub(&b->holders, 1) == 1) page_host->free(b);
+    if (!b || atomic_fetch_sub(&b->holders, 1) != 1) return;
+    if (b->counted) atomic_fetch_sub(b->counted, b->n);
+    page_host->free(b);
+}
+
+int page_feed_waits(const page_client *c) {
+    return c->waits;
+}
+
+void page_feed_resume(page_client *c) {
+    if (!c->waits) return;
+    c->waits = 0;
+    MHD_resume_connection(c->connection);
+}
+
+void page_feed_orphan(page_client *c) {
+    c->peer = NULL;
 }
 
 /* With the lock held. */
 static void wake(page *p, int all, int pictures) {
-    for (page_client *c = p->clients; c; c = c->next)
-        if (c->waits && (all || c->pictures == pictures)) {
-            c->waits = 0;
-            MHD_resume_connection(c->connection);
-        }
+    for (page_peer *peer = p->peers; peer; peer = peer->next)
+        if (peer->feed && (all || peer->feed->pictures == pictures)) page_feed_resume(peer->feed);
 }
 
 void page_wake_all(page *p) {
@@ -47,8 +61,11 @@ void page_renew(page *p, page_block **at, uint64_t *counter, page_block *b) {
     pthread_mutex_lock(&p->lock);
     page_block *old = *at;
     b->number = ++*counter;
+    b->counted = &p->block_bytes;
+    atomic_fetch_add(b->counted, b->n);
     *at = b;
     wake(p, 0, at == &p->picture);
+    page_peers_free_blocks(p);
     pthread_mutex_unlock(&p->lock);
     page_block_drop(old);
 }
@@ -64,7 +81,10 @@ static int take(page_client *c) {
         c->now = b;
         c->seen = b->number;
         c->sent = 0;
-    } else if (!atomic_load(&p->ending)) {
+        c->peer->since_ns = page_host->now_ns();
+        c->peer->holds = b;
+    } else if (!atomic_load(&p->ending) && !c->peer->evicted) {
+        c->peer->since_ns = 0; /* all of the last block is on its way */
         c->waits = 1;
         MHD_suspend_connection(c->connection);
     }
@@ -81,7 +101,7 @@ static ssize_t read_more(void *arg, uint64_t at, char *to, size_t room) {
     page_client *c = arg;
     static const char *const tails[] = {"\n\n", "\r\n"};
     (void)at;
-    if (atomic_load(&c->of->ending)) return MHD_CONTENT_READER_END_OF_STREAM;
+    if (atomic_load(&c->of->ending) || !c->peer || c->peer->evicted) return MHD_CONTENT_READER_END_OF_STREAM;
     if (!c->now && !take(c)) return 0;
     const struct { const void *at; size_t n; } parts[] = {
         {c->head, c->n_head}, {c->now->at, c->now->n}, {tails[c->pictures], 2}};
@@ -99,6 +119,9 @@ static ssize_t read_more(void *arg, uint64_t at, char *to, size_t room) {
         before = end;
     }
     if (c->sent == before) {
+        pthread_mutex_lock(&c->of->lock);
+        c->peer->holds = NULL;
+        pthread_mutex_unlock(&c->of->lock);
         page_block_drop(c->now);
         c->now = NULL;
     }
@@ -109,11 +132,10 @@ static void leave(void *arg) {
     page_client *c = arg;
     page *p = c->of;
     pthread_mutex_lock(&p->lock);
-    for (page_client **at = &p->clients; *at; at = &(*at)->next)
-        if (*at == c) {
-            *at = c->next;
-            break;
-        }
+    if (c->peer) {
+        p->n_feeds -= !c->peer->evicted;
+        c->peer->feed = NULL;
+    }
     pthread_mutex_unlock(&p->lock);
     if (c->pictures) atomic_fetch_sub(&p->watching, 1);
     page_block_drop(c->now);
@@ -123,7 +145,7 @@ static void leave(void *arg) {
 enum MHD_Result page_feed(page *p, struct MHD_Connection *connection, int pictures) {
     page_client *c = page_host->alloc(sizeof *c);
     if (!c) return MHD_NO;
-    *c = (page_client){.of = p, .connection = connection, .pictures = pictures};
+    *c = (page_client){.of = p, .connection = connection, .peer = page_peer_of(connection), .pictures = pictures};
     struct MHD_Response *r =
         MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 32 << 10, read_more, c, leave);
     if (!r) {
@@ -132,9 +154,13 @@ enum MHD_Result page_feed(page *p, struct MHD_Connection *connection, int pictur
     }
     if (pictures) atomic_fetch_add(&p->watching, 1);
     pthread_mutex_lock(&p->lock);
-    c->next = p->clients;
-    p->clients = c;
+    const int taken = c->peer && page_peers_take_feed(p, c->peer, c);
+    if (!taken) c->peer = NULL;
     pthread_mutex_unlock(&p->lock);
+    if (!taken) {
+        MHD_destroy_response(r);
+        return page_full(connection);
+    }
     MHD_add_response_header(r, "Content-Type", pictures ? "multipart/x-mixed-replace; boundary=frame"
                                                         : "text/event-stream");
     MHD_add_response_header(r, "Cache-Control", "no-store");

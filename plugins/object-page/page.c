@@ -27,9 +27,11 @@ static void destroy(void *state) {
     page *p = state;
     atomic_store(&p->ending, 1);
     page_wake_all(p);
+    page_peers_close(p);
     if (p->daemon) MHD_stop_daemon(p->daemon);
     page_block_drop(p->picture);
     page_block_drop(p->state);
+    pthread_cond_destroy(&p->ends);
     pthread_mutex_destroy(&p->lock);
     page_host->free(p);
 }
@@ -49,8 +51,14 @@ static cnr_status create(const cnr_attr *const *list, int32_t n, void **state, c
     page *p = page_host->alloc(sizeof *p);
     if (!p) return page_host->fail(err, CNR_E_MEMORY, "page", "out of memory");
     memset(p, 0, sizeof *p);
+    pthread_condattr_t steady;
     pthread_mutex_init(&p->lock, NULL);
+    pthread_condattr_init(&steady);
+    pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
+    pthread_cond_init(&p->ends, &steady);
+    pthread_condattr_destroy(&steady);
     cnr_status status = make_token(p, token, err);
+    if (!status) status = page_peers_open(p, err);
     if (!status) status = page_listen(p, address, (int)port, err);
     if (status) destroy(p);
     else *state = p;

@@ -9,7 +9,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { SECONDS_IDLE = 10 };
+/* SILENT_S: libmicrohttpd's own deadline, behind all of peers.c. EVICTED: connections that are shut but not yet
+ * closed, beside those that count. */
+enum { SILENT_S = 30, EVICTED = 64 };
 
 /* A body on its way. */
 typedef struct request {
@@ -18,11 +20,9 @@ typedef struct request {
     char body[PAGE_MOST_BODY + 1];
 } request;
 
-static enum MHD_Result answer(struct MHD_Connection *c, unsigned code, const char *type,
-                              const void *data, size_t n) {
-    struct MHD_Response *r =
-        MHD_create_response_from_buffer(n, (void *)(uintptr_t)data, MHD_RESPMEM_MUST_COPY);
-    if (!r) return MHD_NO;
+/* Takes r over. */
+static enum MHD_Result send_off(struct MHD_Connection *c, unsigned code, const char *type,
+                                struct MHD_Response *r) {
     MHD_add_response_header(r, "Content-Type", type);
     MHD_add_response_header(r, "Cache-Control", "no-store");
     MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
@@ -37,8 +37,20 @@ static enum MHD_Result answer(struct MHD_Connection *c, unsigned code, const cha
     return result;
 }
 
+/* data: text that stays. */
+static enum MHD_Result answer(struct MHD_Connection *c, unsigned code, const char *type,
+                              const void *data, size_t n) {
+    struct MHD_Response *r =
+        MHD_create_response_from_buffer(n, (void *)(uintptr_t)data, MHD_RESPMEM_PERSISTENT);
+    return r ? send_off(c, code, type, r) : MHD_NO;
+}
+
 static enum MHD_Result say(struct MHD_Connection *c, unsigned code, const char *text) {
     return answer(c, code, "text/plain; charset=utf-8", text, strlen(text));
+}
+
+enum MHD_Result page_full(struct MHD_Connection *c) {
+    return say(c, MHD_HTTP_SERVICE_UNAVAILABLE, "too many look already\n");
 }
 
 /* ---- who asks ---- */
@@ -93,15 +105,31 @@ static int token_is_ours(const page *p, struct MHD_Connection *c) {
 
 /* ---- what is asked for ---- */
 
+/* A block is shared by all who read it: copies of pictures for those who don't would fill the memory. */
+static ssize_t read_block(void *block, uint64_t at, char *to, size_t room) {
+    const page_block *b = block;
+    const size_t some = b->n - at < room ? (size_t)(b->n - at) : room;
+    memcpy(to, b->at + at, some);
+    return (ssize_t)some;
+}
+
+static void drop_block(void *block) {
+    page_block_drop(block);
+}
+
 static enum MHD_Result newest(page *p, struct MHD_Connection *c, page_block **at, const char *type) {
     pthread_mutex_lock(&p->lock);
     page_block *b = *at;
     if (b) atomic_fetch_add(&b->holders, 1);
     pthread_mutex_unlock(&p->lock);
     if (!b) return say(c, MHD_HTTP_SERVICE_UNAVAILABLE, "nothing has come yet\n");
-    const enum MHD_Result result = answer(c, MHD_HTTP_OK, type, b->at, b->n);
-    page_block_drop(b);
-    return result;
+    struct MHD_Response *r = MHD_create_response_from_callback(b->n, 32 << 10, read_block, b, drop_block);
+    if (!r) {
+        page_block_drop(b);
+        return MHD_NO;
+    }
+    page_peer_waits(p, c, PAGE_ANSWER, b);
+    return send_off(c, MHD_HTTP_OK, type, r);
 }
 
 static enum MHD_Result embedded(struct MHD_Connection *c, const char *type, const char *text, size_t n) {
@@ -155,6 +183,7 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *c, const char *u
         if (!r) return MHD_NO;
         r->n = 0;
         r->too_long = 0;
+        page_peer_waits(p, c, PAGE_BODY, NULL);
         return MHD_YES; /* the body comes next */
     }
     if (*n) {
@@ -166,6 +195,7 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *c, const char *u
         return MHD_YES;
     }
     r->body[r->n] = 0;
+    page_peer_waits(p, c, PAGE_ANSWER, NULL);
     if (!host_is_ours(p, header(c, "Host"))) return say(c, MHD_HTTP_MISDIRECTED_REQUEST, "not this host\n");
     if (!origin_is_ours(c)) return say(c, MHD_HTTP_FORBIDDEN, "not for other pages\n");
     if (strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0) return get(p, c, url);
@@ -177,9 +207,16 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *c, const char *u
 
 static void done(void *arg, struct MHD_Connection *c, void **state,
                  enum MHD_RequestTerminationCode why) {
-    (void)arg, (void)c, (void)why;
+    (void)why;
+    page_peer_waits(arg, c, PAGE_REQUEST, NULL);
     page_host->free(*state);
     *state = NULL;
+}
+
+static void *begin(void *arg, const char *uri, struct MHD_Connection *c) {
+    (void)uri;
+    page_peer_waits(arg, c, PAGE_HEADERS, NULL);
+    return NULL; /* the request's state */
 }
 
 static void tell(void *arg, const char *format, va_list list) {
@@ -199,14 +236,16 @@ cnr_status page_listen(page *p, const char *address, int port, cnr_error *err) {
     snprintf(p->host, sizeof p->host, "%s", address);
     atomic_store(&p->port, port);
     p->any = strcmp(address, "0.0.0.0") == 0 || strcmp(address, "::") == 0;
+    const unsigned polling = MHD_is_feature_supported(MHD_FEATURE_EPOLL) == MHD_YES ? MHD_USE_EPOLL : MHD_USE_POLL;
     p->daemon = MHD_start_daemon(
-        MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME |
+        MHD_USE_INTERNAL_POLLING_THREAD | polling | MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME |
             (is6 ? MHD_USE_IPv6 : 0),
         (uint16_t)port, NULL, NULL, handle, p, MHD_OPTION_EXTERNAL_LOGGER, tell, NULL,
         MHD_OPTION_SOCK_ADDR, is6 ? (struct sockaddr *)&v6 : (struct sockaddr *)&v4,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)PAGE_MOST_CLIENTS, MHD_OPTION_CONNECTION_TIMEOUT,
-        (unsigned)SECONDS_IDLE, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)(64 << 10),
-        MHD_OPTION_NOTIFY_COMPLETED, done, NULL, MHD_OPTION_END);
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)(p->most_peers + EVICTED), MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)SILENT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)(32 << 10),
+        MHD_OPTION_NOTIFY_COMPLETED, done, p, MHD_OPTION_NOTIFY_CONNECTION, page_peer_notify, p, MHD_OPTION_URI_LOG_CALLBACK, begin, p,
+        MHD_OPTION_END);
     if (!p->daemon)
         return page_host->fail(err, CNR_E_IO, "page", "can't listen on %s, port %d: %s", address, port,
                                strerror(errno));
