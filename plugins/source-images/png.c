@@ -1,4 +1,4 @@
-/* PNG by libpng: every colour type and depth, transparency laid on white; and writing. */
+/* PNG by libpng: every colour type and depth, alpha dropped as by Pillow's convert("RGB"); and writing. */
 #include "images.h"
 #include <setjmp.h>
 
@@ -18,7 +18,6 @@ typedef struct coder {
     cnr_status failed; /* of out */
     img_picture picture;
     png_bytep *rows;
-    uint8_t *wide; /* rows with alpha */
     int starved;   /* out of memory while libpng worked */
     char text[200];
 } coder;
@@ -66,26 +65,15 @@ static int orientation_of(coder *c) {
     return img_exif_orientation(exif, n);
 }
 
-/* Lays pixels with alpha on white. */
-static void flatten(const uint8_t *in, uint8_t *out, int64_t pixels, int64_t colours) {
-    for (int64_t i = 0; i < pixels; i++, in += colours + 1)
-        for (int64_t k = 0; k < colours; k++) {
-            const unsigned alpha = in[colours];
-            *out++ = (uint8_t)((in[k] * alpha + 255u * (255u - alpha) + 127) / 255);
-        }
-}
-
-/* Asks for 8 bits, no palette; whether alpha comes along. */
-static int ask_for_bytes(coder *c) {
+/* Asks for 8 bits, no palette and no alpha: colours under it are kept as the file has them. */
+static void ask_for_bytes(coder *c) {
     const int type = png_get_color_type(c->png, c->info);
-    const int clear = png_get_valid(c->png, c->info, PNG_INFO_tRNS) != 0;
     if (png_get_bit_depth(c->png, c->info) == 16) png_set_scale_16(c->png);
     if (type == PNG_COLOR_TYPE_PALETTE) png_set_palette_to_rgb(c->png);
     if (type == PNG_COLOR_TYPE_GRAY) png_set_expand_gray_1_2_4_to_8(c->png);
-    if (clear) png_set_tRNS_to_alpha(c->png);
+    png_set_strip_alpha(c->png);
     png_set_interlace_handling(c->png);
     png_read_update_info(c->png, c->info);
-    return (png_get_color_type(c->png, c->info) & PNG_COLOR_MASK_ALPHA) != 0;
 }
 
 static cnr_status decode(coder *c, cnr_error *err) {
@@ -98,17 +86,14 @@ static cnr_status decode(coder *c, cnr_error *err) {
     const int64_t colours = png_get_color_type(c->png, c->info) & PNG_COLOR_MASK_COLOR ? 3 : 1;
     const cnr_status status = img_make(&c->picture, h, w, colours, &c->from, PIXELS_A_BYTE, err);
     if (status) return status;
-    const int alpha = ask_for_bytes(c);
-    const int64_t row = w * (colours + alpha);
+    ask_for_bytes(c);
+    const int64_t row = w * colours;
     if ((int64_t)png_get_rowbytes(c->png, c->info) != row) png_error(c->png, "odd row size");
     c->rows = img_host->alloc((size_t)h * sizeof *c->rows);
-    if (alpha) c->wide = img_host->alloc((size_t)(h * row));
-    if (!c->rows || (alpha && !c->wide))
-        return img_host->fail(err, CNR_E_MEMORY, c->from.path, "out of memory");
-    for (int64_t y = 0; y < h; y++) c->rows[y] = (alpha ? c->wide : c->picture.data) + y * row;
+    if (!c->rows) return img_host->fail(err, CNR_E_MEMORY, c->from.path, "out of memory");
+    for (int64_t y = 0; y < h; y++) c->rows[y] = c->picture.data + y * row;
     png_read_image(c->png, c->rows);
     png_read_end(c->png, c->info);
-    if (alpha) flatten(c->wide, c->picture.data, h * w, colours);
     return img_orient(&c->picture, orientation_of(c), c->from.path, err);
 }
 
@@ -116,7 +101,6 @@ static void coder_free(coder *c, int reading) {
     if (reading) png_destroy_read_struct(&c->png, &c->info, NULL);
     else png_destroy_write_struct(&c->png, &c->info);
     img_host->free(c->rows);
-    img_host->free(c->wide);
     img_host->free(c);
 }
 

@@ -12,6 +12,12 @@ my $script = "$FindBin::Bin/formats.lua";
 plan skip_all => "no $build/cnnrun" unless -x "$build/cnnrun";
 plan skip_all => "no shared/data/formats" unless -r "$folder/expected.csv";
 
+# Files that Pillow refuses and that can be read: size, and three means.
+my %more = (
+    'bmp_q_pal8oversizepal.bmp' => [127, 64, 119.36, 116.94, 120.47], # a palette of 300 colours, those above 255 unused
+    'apng_chunk_no_fctl.png' => [128, 64, 0, 255, 0], # the animation is damaged, not the picture that stands for it
+    'hopper_webp.tif' => [128, 128, 89.76, 80.06, 95.49], # by a libtiff that has WebP
+);
 open my $table, '<', "$folder/expected.csv" or die;
 my ($files, $alike, $ended) = (0, 0, 0);
 while (my $line = <$table>) {
@@ -24,6 +30,7 @@ while (my $line = <$table>) {
     close $out;
     $ended++, diag("$name: ended with " . ($? & 127 || $? >> 8)) if $?;
     my $same;
+    ($mode, $w, $h, @mean) = ('more', @{ $more{$name} }) if $more{$name} && $got =~ /^read/;
     if ($mode =~ /^refused/) { $same = $got =~ /^refused/ }
     elsif ($got =~ /^read (\d+) (\d+) (\S+) (\S+) (\S+)/) {
         my @got = ($3, $4, $5);
@@ -34,5 +41,5 @@ while (my $line = <$table>) {
 }
 cmp_ok($files, '>', 100, 'files to read');
 is($ended, 0, 'none ended the program');
-cmp_ok($alike, '>=', 0.93 * $files, "$alike of $files as Pillow has them");
+cmp_ok($alike, '>=', 0.99 * $files, "$alike of $files as Pillow has them, or better");
 done_testing();

@@ -36,8 +36,8 @@ rgb.save(out + "rgb.png")
 grey.save(out + "grey.png")
 rgb.convert("P", palette=Image.ADAPTIVE, colors=4).save(out + "palette.png")
 draw("RGBA", [[c + (255,) for c in row] for row in colours[:1]] +
-     [[colours[1][0] + (255,), (9, 9, 9, 0)]]).save(out + "alpha.png")  # clear: seen as white
-draw("LA", [[(40, 255), (200, 255)], [(120, 255), (0, 0)]]).save(out + "greyalpha.png")
+     [[colours[1][0] + (255,), (9, 9, 9, 0)]]).save(out + "alpha.png")  # clear, and read as 9, as Pillow converts
+draw("LA", [[(40, 255), (200, 255)], [(120, 255), (7, 0)]]).save(out + "greyalpha.png")
 clear = draw("P", [[0, 1], [2, 3]])
 clear.putpalette([v for row in colours for c in row for v in c])
 clear.save(out + "clear.png", transparency=3)
