@@ -92,7 +92,8 @@ static cnr_status tell_all(const cnri_call *call, const cnri_placing *p, cnr_err
     for (int32_t i = 0; i < p->nodes.n && !status; i++)
         status = tell_node(call, &p->nodes.at[i], err);
     if (!status && !p->found) status = tell_row(call, "predicted", &p->predicted, err);
-    return status ? status : tell_row(call, "measured", &p->measured, err);
+    if (!status) status = tell_row(call, "measured", &p->measured, err);
+    return status || !(p->kept[0] || call->common.json) ? status : tell_row(call, "chosen", &p->chosen, err);
 }
 
 /* ---- the command ---- */
@@ -135,8 +136,9 @@ const cnri_command cnri_cmd_place = {
                "among the devices, and measures what that takes.",
     .details = "A policy is a file, or the name of one of the installed scripts/place: best, edp_set\n"
                "and others. Without --devices those are taken that nets are run on unasked; with --board\n"
-               "they are a simulated machine's. predicted counts no moving of values. Where one device\n"
-               "alone is better than the policy's plan, it is kept.",
+               "they are a simulated machine's. predicted runs the plan's steps and copies on queues, by\n"
+               "what was measured of each device alone and of a division. Where one device alone is better\n"
+               "than the policy's plan, it is kept, and stands in a line of its own.",
     .results = CNRI_RESULTS(&row_record, &node_record, &end_record),
     CNRI_OPTIONS(options),
     CNRI_VALUES(place, .runs = 5, .batch = 1),

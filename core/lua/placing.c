@@ -79,6 +79,8 @@ static void push_placing(lua_State *L, const cnri_placing *p) {
     lua_setfield(L, -2, "predicted");
     push_row(L, &p->measured);
     lua_setfield(L, -2, "measured");
+    push_row(L, &p->chosen);
+    lua_setfield(L, -2, "chosen");
     if (p->kept[0]) cnri_lua_set_text(L, "kept", p->kept);
     lua_pushboolean(L, p->found);
     lua_setfield(L, -2, "found");
@@ -143,8 +145,8 @@ static int place(lua_State *L) {
 
 const cnri_lua_row cnri_place_methods[] = {
     {"place(options: table)", place,
-     "{ [integer]: table, predicted: table, measured: table, kept: string?, found: boolean, shares: table }",
-     "a row a device alone: name, seconds, joules, watts, edp; the policy's plan, which it is run by from now on",
+     "{ [integer]: table, predicted: table, measured: table, chosen: table, kept: string?, found: boolean, shares: table }",
+     "a row a device alone: name, seconds, joules, watts, edp; the policy's plan; chosen: how it is run from now on",
      place_keys},
     {"unplace()", unplace, "", "runs as it did before any policy", NULL},
     {0}};

@@ -53,6 +53,15 @@ static cnr_status measure(job *j, cnr_model *model, bool steps, cnr_timing *out,
     return cnr_profile(model, &p, j->observer, out, err);
 }
 
+/* As the model's options are now: what was just measured, or is about to be. */
+static cnr_status plan_of(job *j, cnr_plan **out, cnr_error *err) {
+    cnri_shapes shapes;
+    cnr_status status = cnri_input_shapes(j->model, j->o->batch, &shapes, err);
+    if (!status) status = cnr_plan_for(j->model, shapes.list, shapes.n, out, err);
+    cnri_shapes_free(&shapes);
+    return status;
+}
+
 static cnr_status measure_alone(job *j, int32_t device, cnr_error *err) {
     cnri_plan_options options = j->usual;
     options.device = j->names[device];
@@ -60,6 +69,7 @@ static cnr_status measure_alone(job *j, int32_t device, cnr_error *err) {
     options.policy = NULL;
     cnr_status status = cnri_model_set_options(j->model, &options, err);
     if (!status) status = measure(j, j->model, true, &j->alone[device], err);
+    if (!status) status = plan_of(j, &j->plan_alone[device], err);
     cnri_place_row *row = status ? NULL : cnri_push(&j->out->alone);
     if (!status && !row) status = no_memory(err);
     if (!status) take(row, j->names[device], &j->alone[device]);
@@ -126,7 +136,8 @@ static cnr_status measure_divided(job *j, cnr_error *err) {
     if (!status) status = cnri_model_set_options(j->model, &options, err); /* copies */
     cnr_candidates_free(&list);
     cnri_vec_free(&all);
-    if (status || !measure(j, j->model, true, &j->divided, &why)) return status;
+    if (status) return status;
+    if (!measure(j, j->model, true, &j->divided, &why)) return plan_of(j, &j->plan_divided, err);
     cnr_timing_free(&j->divided); /* one that can't be divided so */
     j->divided = (cnr_timing){.size = sizeof j->divided};
     if (why.code == CNR_E_MEMORY || why.code == CNR_E_CANCELLED)
@@ -137,22 +148,10 @@ static cnr_status measure_divided(job *j, cnr_error *err) {
 
 /* ---- the plan ---- */
 
-/* Whether it took a step anywhere: what did not went along with another, or is but a view. */
-static bool is_timed(const cnr_timing *t, const char *node) {
-    bool timed = t->n_steps == 0;
-    for (int32_t i = 0; i < t->n_steps; i++)
-        timed = timed || (!t->steps[i].from && strcmp(t->steps[i].node, node) == 0);
-    return timed;
-}
-
-/* What the rows that were taken say: nodes with their devices and shares, and the expected time. */
+/* What the rows that were taken say: nodes with their devices and shares. */
 static cnr_status read_plan(job *j, const cnr_candidate_list *list, cnr_error *err) {
-    double seconds = 0, joules = 0;
-    const cnr_energy *e = j->alone[0].energy;
-    const double idle = e && e->source && e->idle_watts > 0 ? e->idle_watts : 0;
     for (int32_t i = 0; i < list->n;) {
         const char *node = list->at[i].node;
-        double most = 0;
         cnri_place_node *to = cnri_push(&j->out->nodes);
         if (to) to->node = cnri_strdup(node);
         if (to) to->parts = cnri_alloc((size_t)(j->n + 1) * sizeof *to->parts);
@@ -160,27 +159,24 @@ static cnr_status read_plan(job *j, const cnr_candidate_list *list, cnr_error *e
         for (; i < list->n && strcmp(list->at[i].node, node) == 0; i++) {
             const cnr_candidate *c = &list->at[i];
             if (!c->by || !(c->share > 0) || to->n > j->n) continue;
-            int32_t d = 0;
-            while (d < j->n && strcmp(j->names[d], c->device) != 0) d++;
-            const cnr_step_timing *s = d < j->n ? cnri_place_step_of(&j->alone[d], node, c->device) : NULL;
-            const bool along = !s && d < j->n && !is_timed(&j->alone[d], node);
-            const double ms = s ? s->ms * c->share : along ? 0 : c->ns * 1e-6 * c->share;
-            most = fmax(most, ms);
-            if (s) joules += c->share * (s->joules - idle * s->ms * 1e-3);
             cnri_part *part = &to->parts[to->n++];
             snprintf(part->device, sizeof part->device, "%s", c->device);
             part->ratio = c->share;
         }
-        seconds += most * 1e-3;
         if (to->n) continue;
         cnri_free(to->node); /* it goes along with another */
         cnri_free(to->parts);
         j->out->nodes.n--;
     }
-    j->out->predicted = (cnri_place_row){"predicted", seconds, joules + idle * seconds, 0, 0};
-    j->out->predicted.watts = j->out->predicted.joules / seconds;
-    j->out->predicted.edp = j->out->predicted.joules * seconds;
     return CNR_OK;
+}
+
+static cnr_status predict(job *j, cnr_error *err) {
+    cnr_plan *plan = NULL;
+    cnr_status status = plan_of(j, &plan, err);
+    if (!status) status = cnri_place_predict(j, plan, &j->out->predicted, err);
+    cnr_plan_release(plan);
+    return status;
 }
 
 static cnr_status ask_policy(job *j, const char *policy, cnr_error *err) {
@@ -200,6 +196,7 @@ static cnr_status ask_policy(job *j, const char *policy, cnr_error *err) {
         status = cnri_fail(err, CNR_E_SCRIPT, policy, "%s", list.failure);
     if (!status && list.notes && !(j->out->notes = cnri_strdup(list.notes))) status = no_memory(err);
     if (!status) status = read_plan(j, &list, err);
+    if (!status && !j->out->found) status = predict(j, err);
     cnr_candidates_free(&list);
     return status;
 }
@@ -267,9 +264,10 @@ static cnr_status measure_plan(job *j, cnr_error *err) {
                             ? contest(j, best, err) : measure(j, j->model, false, &t, err);
     if (!status && t.runs) take(&j->out->measured, "measured", &t);
     cnr_timing_free(&t);
-    if (status || !j->o->guard || single ||
-        worth(j, &j->out->measured) <= (real ? 1 : 1.001) * worth(j, best))
-        return status;
+    j->out->chosen = j->out->measured;
+    snprintf(j->out->chosen.name, sizeof j->out->chosen.name, "chosen");
+    if (status || !j->o->guard || single || worth(j, &j->out->measured) <= worth(j, best)) return status;
+    j->out->chosen = *best;
     snprintf(j->out->kept, sizeof j->out->kept, "%s", best->name);
     cnri_plan_options options = j->usual;
     options.device = j->out->kept;
@@ -285,6 +283,7 @@ static cnr_status take_over(job *j, cnr_error *err) {
     if (status) return status;
     status = measure(j, j->model, false, &t, err);
     if (!status) take(&j->out->measured, "measured", &t);
+    if (!status) take(&j->out->chosen, "chosen", &t);
     cnr_timing_free(&t);
     return status ? status : cnri_placing_keep(j->out, j->model, j->o->folder, err);
 }
@@ -326,7 +325,12 @@ cnr_status cnri_place(cnr_model *model, const cnri_place_options *options,
     cnri_free(kept);
     if (!status) status = found ? take_over(&j, err) : make(&j, err);
     if (status) cnri_model_set_options(model, &j.usual, NULL);
-    for (int32_t d = 0; d < j.n; d++) cnr_timing_free(&j.alone[d]);
+    for (int32_t d = 0; d < j.n; d++) {
+        cnr_timing_free(&j.alone[d]);
+        cnr_plan_release(j.plan_alone[d]);
+        cnri_free(j.raw_ns[d]);
+    }
+    cnr_plan_release(j.plan_divided);
     cnr_timing_free(&j.divided);
     for (int32_t i = 0; i < j.words.n; i++) cnri_free(j.words.at[i]);
     cnri_vec_free(&j.words);

@@ -17,6 +17,11 @@ const cnr_step_timing *cnri_place_step_of(const cnr_timing *t, const char *node,
     return NULL;
 }
 
+double cnri_place_raw_ns(const job *j, int32_t device, const char *node) {
+    const cnr_step_timing *s = cnri_place_step_of(&j->alone[device], node, j->names[device]);
+    return s ? j->raw_ns[device][s - j->alone[device].steps] : NAN;
+}
+
 static cnr_status tell(job *j, const char *what, const char *device, const char *node, double value,
                        cnr_error *err) {
     char number[40];
@@ -121,32 +126,41 @@ static double launch_of(const part *parts, int32_t n, double *room) {
     return pairs ? fmin(fmax(0, cnri_median(room, pairs)), least) : 0;
 }
 
-static cnr_status tell_division(job *j, int32_t d, cnr_error *err) {
+/* By the steps as they are now. False: no part was measured. */
+static bool divide(const job *j, int32_t d, cnri_place_division *out, cnr_error *err, cnr_status *status) {
     enum { MOST = 512 };
     const cnr_timing *t = &j->divided;
     part *parts = cnri_alloc(MOST * sizeof *parts);
     double *room = cnri_alloc((size_t)MOST * MOST / 2 * sizeof *room);
     int32_t n = 0, m = 0;
-    for (int32_t i = 0; i < t->n_steps && parts && n < MOST; i++)
+    *status = parts && room ? CNR_OK : no_memory(err);
+    for (int32_t i = 0; i < t->n_steps && !*status && n < MOST; i++)
         n += read_part(j, &t->steps[i], d, &parts[n]);
-    cnr_status status = parts && room ? CNR_OK : no_memory(err);
-    if (!status && n) {
-        const double launch = launch_of(parts, n, room);
-        for (int32_t i = 0; i < n; i++) room[i] = parts[i].more_ns - launch * (1 - parts[i].share);
-        status = tell(j, "launch_ns", j->names[d], NULL, launch, err);
-        if (!status)
-            status = tell(j, "split_ns", j->names[d], NULL,
-                          fmax(0, cnri_median(room, n) - j->waited_ns[d]), err); /* as copies have it */
-        for (int32_t i = 0; i < n; i++) {
-            const double launched = parts[i].watts * launch * 1e-9 * (1 - parts[i].share);
-            if (isfinite(parts[i].more_joules)) room[m++] = parts[i].more_joules - launched;
-        }
+    *out = (cnri_place_division){0, 0, NAN};
+    if (n) {
+        out->launch_ns = launch_of(parts, n, room);
+        for (int32_t i = 0; i < n; i++) room[i] = parts[i].more_ns - out->launch_ns * (1 - parts[i].share);
+        out->split_ns = fmax(0, cnri_median(room, n));
     }
-    if (!status && m)
-        status = tell(j, "split_joules", j->names[d], NULL, fmax(0, cnri_median(room, m)), err);
+    for (int32_t i = 0; i < n; i++) {
+        const double launched = parts[i].watts * out->launch_ns * 1e-9 * (1 - parts[i].share);
+        if (isfinite(parts[i].more_joules)) room[m++] = parts[i].more_joules - launched;
+    }
+    if (m) out->split_joules = fmax(0, cnri_median(room, m));
     cnri_free(parts);
     cnri_free(room);
-    return status;
+    return n > 0;
+}
+
+static cnr_status tell_division(job *j, int32_t d, cnr_error *err) {
+    cnri_place_division of;
+    cnr_status status;
+    if (!divide(j, d, &of, err, &status)) return status;
+    if (of.split_joules >= 0) j->division[d].split_joules = of.split_joules;
+    status = tell(j, "launch_ns", j->names[d], NULL, of.launch_ns, err);
+    if (!status) /* as copies have it */
+        status = tell(j, "split_ns", j->names[d], NULL, fmax(0, of.split_ns - j->waited_ns[d]), err);
+    return status ? status : tell(j, "split_joules", j->names[d], NULL, of.split_joules, err);
 }
 
 /* What the divided net took beyond its steps, as devices wait for each other: of each copy. */
@@ -175,32 +189,78 @@ static cnr_status tell_waits(job *j, cnr_error *err) {
 
 /* ---- links ---- */
 
-/* "copy_ns@A@B" of any copy, and "byte_ns@A@B" of each byte in it. Behind one a queue begins anew. */
-static cnr_status tell_links(job *j, cnr_error *err) {
+static cnr_status measure_links(job *j, cnr_error *err) {
     enum { FEW = CNRI_TUNING_BYTES_LESS, MANY = CNRI_TUNING_BYTES_MORE };
     const cnr_device *open[CNRI_PLACE_DEVICES];
     cnr_status status = CNR_OK;
-    for (int32_t i = 0; i < j->n && !status; i++)
+    for (int32_t i = 0; i < j->n && !status; i++) {
         status = cnri_device_open(&j->model->rt->devices, j->names[i], &open[i], err);
+        if (!status) j->in_host[i] = (open[i]->memory[0].flags & CNR_MEMORY_HOST) != 0;
+    }
     for (int32_t a = 0; a < j->n; a++)
         for (int32_t b = 0; b < j->n && !status; b++) {
             double less, more;
             if (a == b) continue;
             status = cnri_copy_ns(open[a], open[b], FEW, &less, err);
             if (!status) status = cnri_copy_ns(open[a], open[b], MANY, &more, err);
-            const double byte = status ? 0 : fmax(0, (more - less) / (MANY - FEW));
-            if (!status) status = tell(j, "byte_ns", j->names[a], j->names[b], byte, err);
-            if (!status)
-                status = tell(j, "copy_ns", j->names[a], j->names[b],
-                              fmax(0, less - byte * FEW) + j->waited_ns[b], err);
+            if (status) return status;
+            const double byte = fmax(0, (more - less) / (MANY - FEW));
+            j->links[a][b] = (cnri_place_link){fmax(0, less - byte * FEW), byte};
         }
     return status;
 }
 
+/* "copy_ns@A@B" of any copy, and "byte_ns@A@B" of each byte in it. Behind one a queue begins anew. */
+static cnr_status tell_links(job *j, cnr_error *err) {
+    cnr_status status = CNR_OK;
+    for (int32_t a = 0; a < j->n; a++)
+        for (int32_t b = 0; b < j->n && !status; b++) {
+            if (a == b) continue;
+            status = tell(j, "byte_ns", j->names[a], j->names[b], j->links[a][b].byte_ns, err);
+            if (!status)
+                status = tell(j, "copy_ns", j->names[a], j->names[b],
+                              j->links[a][b].fixed_ns + j->waited_ns[b], err);
+        }
+    return status;
+}
+
+/* ---- for the prediction, before steps are changed to what they take in the whole net ---- */
+
+static double sum_copies(const cnr_timing *t, double idle, double *bytes) {
+    double joules = 0;
+    for (int32_t i = 0; i < t->n_steps; i++) {
+        const cnr_step_timing *s = &t->steps[i];
+        if (!s->from || !isfinite(s->joules)) continue;
+        joules += fmax(0, s->joules - idle * s->ms * 1e-3);
+        *bytes += (double)s->bytes;
+    }
+    return joules;
+}
+
+static cnr_status keep_raw(job *j, cnr_error *err) {
+    cnr_status status = CNR_OK;
+    const cnr_energy *e = j->alone[0].energy;
+    const double idle = e && e->idle_watts > 0 ? e->idle_watts : 0;
+    double bytes = 0, joules = sum_copies(&j->divided, idle, &bytes);
+    for (int32_t d = 0; d < j->n && !status; d++) {
+        const cnr_timing *t = &j->alone[d];
+        j->raw_ns[d] = cnri_alloc(((size_t)t->n_steps + 1) * sizeof *j->raw_ns[d]);
+        if (!j->raw_ns[d]) return no_memory(err);
+        for (int32_t i = 0; i < t->n_steps; i++) j->raw_ns[d][i] = t->steps[i].ms * 1e6;
+        joules += sum_copies(t, idle, &bytes);
+        divide(j, d, &j->division[d], err, &status);
+        if (!(j->division[d].split_joules >= 0)) j->division[d].split_joules = 0;
+    }
+    j->byte_joules = bytes > 0 ? joules / bytes : 0;
+    if (!status) status = measure_links(j, err);
+    return status ? status : cnri_place_settle(j, err);
+}
+
 cnr_status cnri_place_tell(job *j, cnr_error *err) {
     const cnr_energy *e = j->alone[0].energy;
-    cnr_status status = e && e->source ? tell(j, "idle_watts", NULL, NULL, e->idle_watts, err) : CNR_OK;
-    for (int32_t d = 0; d < j->n; d++) j->waited_ns[d] = settle(&j->alone[d]);
+    cnr_status status = keep_raw(j, err);
+    if (!status && e && e->source) status = tell(j, "idle_watts", NULL, NULL, e->idle_watts, err);
+    for (int32_t d = 0; d < j->n && !status; d++) j->waited_ns[d] = settle(&j->alone[d]);
     for (int32_t d = 0; d < j->n && !status; d++) status = tell_device(j, d, err);
     if (!status) status = tell_links(j, err);
     for (int32_t d = 0; d < j->n && !status && j->divided.n_steps; d++)

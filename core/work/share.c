@@ -53,6 +53,7 @@ cnr_status cnr_share(cnr_model *model, const cnr_share_options *options,
     got.found = p->found;
     got.predicted = p->predicted;
     got.measured = p->measured;
+    got.chosen = p->chosen;
     memcpy(got.kept, p->kept, sizeof got.kept);
     got.notes = p->notes;
     got.file = p->file;

@@ -247,7 +247,8 @@ typedef struct cnri_placing {
     const char *devices[CNRI_MOST_PLACED + 1]; /* among which it is placed; the runtime's texts */
     CNRI_VEC(cnri_place_row) alone; /* the net on each device; joules NaN: unmeasured */
     CNRI_VEC(cnri_place_node) nodes;
-    cnri_place_row predicted, measured; /* of the plan; predicted without moving values */
+    cnri_place_row predicted, measured; /* of the policy's plan; predicted from the devices alone, and a division */
+    cnri_place_row chosen;  /* the plan, or the device alone that is kept */
     char kept[32]; /* a device alone that is better; "": the plan is */
     char *notes;   /* JSON: the policy's steps; NULL */
     char *file;    /* in the folder; NULL: none */

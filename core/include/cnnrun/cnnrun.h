@@ -490,12 +490,13 @@ typedef struct cnr_share_part { const char *node, *device; double share; } cnr_s
 typedef struct cnr_sharing {
     uint32_t size;
     int32_t n_alone, n_parts, found; /* found: kept in the folder, so nothing is known of devices alone */
-    cnr_share_row predicted, measured; /* of the plan; predicted without moving values */
+    cnr_share_row predicted, measured; /* of the policy's plan; predicted from the devices alone, and a division */
     char kept[32];               /* the device alone that is better; "": the plan is */
     const char *notes, *file;    /* the policy's steps as JSON; in the folder; NULL: none */
     const cnr_share_row *alone;
     const cnr_share_part *parts; /* of each node, in the net's order */
     void *state;                 /* behind all of these */
+    cnr_share_row chosen;        /* how the model runs from now on: the plan, or the device alone that is kept */
 } cnr_sharing;
 cnr_status cnr_share(cnr_model *model, const cnr_share_options *options,
                      const cnr_observer *observer, cnr_sharing *out, cnr_error *err);
