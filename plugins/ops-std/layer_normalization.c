@@ -4,7 +4,8 @@
 static const cnr_attr_spec attrs[] = {
     OPS_AXIS_ROW(-1, "the first axis that is normalised, with all after it"), OPS_EPSILON_ROW(1e-5),
     {.name = "stash_type", .type = CNR_ATTR_INT, .default_i = 1,
-     .help = "ONNX's: the type of mean and inv_std_dev; always f32 here"}};
+     .help = "ONNX's: the type of mean and inv_std_dev; always f32 here"},
+    {.name = "bias", .type = CNR_ATTR_BOOL, .default_i = 1, .help = "false: without b, where none is given"}};
 static const cnr_port in[] = {
     {.name = "x", .help = "any tensor"},
     {.name = "scale", .flags = CNR_PORT_PARAMETER, .help = "broadcasts to the normalised axes"},
@@ -45,6 +46,7 @@ static cnr_status parameters(const cnr_node *node, int32_t port, cnr_tensor *t, 
                              cnr_error *err) {
     int32_t axis;
     CNR_TRY(ops_want(node, 0, OPS_FLOATS, 1, CNR_MAX_RANK, err));
+    if (port == 2 && !cnr_attr_int(node, "bias")) return CNR_E_NOT_FOUND;
     const cnr_tensor *x = node->inputs[0];
     CNR_TRY(ops_axis(node, "axis", x->rank, 0, &axis, err));
     t->dtype = x->dtype;

@@ -235,8 +235,8 @@ static double source_of(const resize_plan *p, int32_t a, int64_t i, int64_t in) 
     case ALIGN_CORNERS: return length == 1 ? 0 : (double)i * (size - 1) / (length - 1);
     case ASYMMETRIC: return divided(p, (double)i, scale);
     case TF_HALF_PIXEL: return divided(p, (double)i + 0.5, scale);
-    case PYTORCH_HALF_PIXEL: 
-        return length == 1 ? -0.5 : divided(p, (double)i + 0.5, scale) - 0.5;
+    case PYTORCH_HALF_PIXEL: /* 0 where there is one element, whatever fraction it was rounded down from */
+        return p->size[a] == 1 ? 0 : divided(p, (double)i + 0.5, scale) - 0.5;
     case CROP_AND_RESIZE: {
         const double span = p->end[a] - p->begin[a];
         if (length == 1) return (p->begin[a] + p->end[a]) * (size - 1) / 2;

@@ -265,6 +265,18 @@ static void roi_align(void) {
 
 /* ---- the domain com.microsoft ---- */
 
+/* Without its last input: ours would make one that is learnt. */
+static void no_shift(void) {
+    const float scale[] = {1, 2};
+    msg g = {.n = 0};
+    value(&g, 11, "x", 1, 2);
+    constant(&g, tensor("s", FLOAT, 2, -1, scale));
+    msg n = node("LayerNormalization", "x s", "y");
+    add(&g, n);
+    output(&g, "y");
+    gives(&g, 17, (float[]){300, 700}, 1, 2, (float[]){-1, 2}, 2, "LayerNormalization without B");
+}
+
 static msg contrib(const char *op, const char *in, const char *out) {
     msg n = node(op, in, out);
     text(&n, 7, "com.microsoft");
@@ -320,6 +332,7 @@ int main(void) {
     training();
     softmax();
     roi_align();
+    no_shift();
     contribs();
     damaged();
     return cnrt_end();

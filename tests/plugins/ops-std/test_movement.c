@@ -61,6 +61,14 @@ static void single_precision(void) {
     t_shape(y[0], "23", "10 times 2.3");
 }
 
+/* One element is the first, whatever fraction of a length it was rounded down from. */
+static void one_element(void) {
+    cnr_tensor *y[1];
+    op_call("resize", "mode=linear;coordinate_transformation_mode=pytorch_half_pixel", y, 1, 3,
+            t_of(CNR_f32, "3", (double[]){4, 10, 30}), NULL, t_of(CNR_f32, "1", (double[]){.5}));
+    t_near(y[0], (double[]){4}, 1e-6, "pytorch_half_pixel of a length of 1.5");
+}
+
 static int view_offset(const char *name, const char *attrs, const cnr_tensor *x, int32_t output,
                        int32_t n_outputs) {
     const cnr_op *op = op_find(name);
@@ -192,6 +200,7 @@ int main(void) {
     op_open();
     values();
     single_precision();
+    one_element();
     aliases();
     gradients();
     unknown();
