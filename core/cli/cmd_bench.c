@@ -45,9 +45,11 @@ static const cnri_record whole_record = {
 
 typedef struct step {
     cnr_step_timing t;
-    double ms, ms_min, gflops, share, peak_share, read_share;
+    double ms, ms_min, gflops, kernel_gflops, share, peak_share, read_share;
     const char *joules_by;
     int64_t bytes;
+    const char *note;          /* why a share is not told, or is above 1 */
+    char peak[16], read[16];   /* the shares as people see them */
 } step;
 static const cnri_field step_fields[] = {
     CNRI_KEY_IN(step, t, step), CNRI_KEY_IN(step, t, node), CNRI_KEY_IN(step, t, op),
@@ -55,10 +57,12 @@ static const cnri_field step_fields[] = {
     CNRI_KEY(step, ms_min), CNRI_KEY(step, gflops), CNRI_MAYBE(step, "joules", t.joules),
     CNRI_MAYBE(step, "joules_by", joules_by), CNRI_MAYBE(step, "from", t.from),
     CNRI_MAYBE(step, "to", t.to), CNRI_MAYBE(step, "bytes", bytes), CNRI_MAYBE(step, "peak_share", peak_share),
-    CNRI_MAYBE(step, "read_share", read_share), CNRI_ASIDE(step, "share", share)};
+    CNRI_MAYBE(step, "read_share", read_share), CNRI_MAYBE(step, "share_note", note),
+    CNRI_MAYBE(step, "kernel_gflops", kernel_gflops), CNRI_MAYBE(step, "memory_bytes", t.memory_bytes),
+    CNRI_ASIDE(step, "share", share), CNRI_ASIDE(step, "peak", peak), CNRI_ASIDE(step, "read", read)};
 static const cnri_record step_record = CNRI_RECORD(step_fields,
     "{step:5}  {node:-24} {op:-20} {kernel:-24} {device:-10} {ms:10.4f} {share:5.1%} {gflops:8.2f}"
-    "{read_share? {peak_share:6.1%} {read_share:6.1%}|              }"
+    " {peak:6} {read:6}"
     "{joules? {joules:10.4g}}{from?  {bytes} bytes, {from} to {to}|}\n");
 
 typedef struct op { cnri_op_timing t; double ms, share; } op;
@@ -113,11 +117,57 @@ static cnr_status peak_of(const cnri_call *call, peaks *p, const char *device, c
     return measure_peak(call, device, &p->at[p->n++], err);
 }
 
-static cnr_status tell_steps(const cnri_call *call, const cnr_timing *t, cnr_error *err) {
+/* ---- steps ---- */
+
+static const char above[] = "above what the device measured of itself: it has less time for us at times, or more",
+                  other[] = "the device measures itself in f32 alone";
+
+/* "12.3%"; more than the whole is no share, and is told as such. */
+static void share_text(double share, char *out, size_t room) {
+    if (isnan(share)) snprintf(out, room, "-");
+    else if (share > 1) snprintf(out, room, ">100%%");
+    else snprintf(out, room, "%.1f%%", share * 100);
+}
+
+static step step_of(const cnr_timing *t, int32_t i, const peak *most, double part) {
+    const cnr_step_timing *s = &t->steps[i];
+    const bool runs = !s->from && s->bytes > 0 && s->ms > 0;
+    const bool f32 = s->arithmetic && strcmp(s->arithmetic, cnr_dtype_name(CNR_f32)) == 0;
+    step one = {.t = *s, .ms = rounded(s->ms), .ms_min = rounded(s->ms_min),
+                .gflops = rounded(gflops(s->flops, s->ms)),
+                .kernel_gflops = runs ? rounded(gflops(s->kernel_flops, s->ms)) : (double)NAN,
+                .share = s->ms * part, .peak_share = NAN, .read_share = NAN, .joules_by = joules_by(t),
+                .bytes = s->from ? (int64_t)s->bytes : CNRI_NONE};
+    if (runs && (f32 || s->kernel_flops == 0)) one.peak_share = gflops(s->kernel_flops, s->ms) / most->fma_gflops;
+    if (runs) one.read_share = s->memory_bytes / (s->ms * 1e6) / most->read_gbs;
+    if (!runs) one.t.memory_bytes = NAN;
+    if (one.peak_share > 1 || one.read_share > 1) one.note = above;
+    else if (runs && !f32 && s->kernel_flops > 0 && !isnan(most->fma_gflops)) one.note = other;
+    share_text(one.peak_share, one.peak, sizeof one.peak);
+    share_text(one.read_share, one.read, sizeof one.read);
+    return one;
+}
+
+static void tell_titles(const cnr_timing *t) {
     static const char *const titled[] = {"", "          J (counted at each step)",
                                          "          J (the run's, shared out by time)",
                                          "          J (the layer repeated)"};
+    cnri_say(stdout, "\n%5s  %-24s %-20s %-24s %-10s %10s %6s %8s %6s %6s%s\n", "step", "node", "operator",
+             "kernel", "device", "ms", "share", "GFLOPS", "peak", "read", titled[t->joules_by]);
+}
+
+static void tell_legend(const peaks *p, bool exceeded) {
+    for (int32_t i = 0; i < p->n; i++)
+        if (!isnan(p->at[i].fma_gflops))
+            cnri_say(stdout, "\npeak: the kernel's own arithmetic, of %.1f GFLOPS in f32; read: what it reads out of "
+                             "memory,\nnot out of caches, of %.1f GB/s. %s measured both of itself just now.\n",
+                     p->at[i].fma_gflops, p->at[i].read_gbs, p->at[i].device);
+    if (exceeded) cnri_say(stdout, ">100%%: %s\n", above);
+}
+
+static cnr_status tell_steps(const cnri_call *call, const cnr_timing *t, cnr_error *err) {
     const bool titles = !call->common.json;
+    bool exceeded = false;
     double all = 0;
     peaks found = {.n = 0};
     cnr_status status = CNR_OK;
@@ -126,22 +176,15 @@ static cnr_status tell_steps(const cnri_call *call, const cnr_timing *t, cnr_err
     const int32_t n = cnri_sum_by_operator(t->steps, t->n_steps, ops);
     for (int32_t i = 0; i < t->n_steps; i++) all += t->steps[i].ms;
     const double part = all > 0 ? 1 / all : 0;
-    if (titles)
-        cnri_say(stdout, "\n%5s  %-24s %-20s %-24s %-10s %10s %6s %8s %6s %6s%s\n", "step", "node",
-                 "operator",
-                 "kernel", "device", "ms", "share", "GFLOPS", "peak", "read", titled[t->joules_by]);
+    if (titles) tell_titles(t);
     for (int32_t i = 0; i < t->n_steps && !status; i++) {
-        const cnr_step_timing *s = &t->steps[i];
         const peak *most;
-        status = peak_of(call, &found, s->device, &most, err);
-        const bool runs = !s->from && s->bytes > 0 && s->ms > 0;
-        const step one = {*s, rounded(s->ms), rounded(s->ms_min), rounded(gflops(s->flops, s->ms)),
-                          s->ms * part,
-                          runs ? gflops(s->flops, s->ms) / most->fma_gflops : (double)NAN,
-                          runs ? (double)s->bytes / (s->ms * 1e6) / most->read_gbs : (double)NAN,
-                          joules_by(t), s->from ? (int64_t)s->bytes : CNRI_NONE};
+        status = peak_of(call, &found, t->steps[i].device, &most, err);
+        const step one = step_of(t, i, most, part);
+        exceeded |= one.peak_share > 1 || one.read_share > 1;
         if (!status) status = cnri_tell(call, &step_record, &one, err);
     }
+    if (titles) tell_legend(&found, exceeded);
     if (titles) cnri_say(stdout, "\n%-20s %6s %10s\n", "operator", "steps", "ms");
     for (int32_t i = 0; i < n && !status; i++) {
         const op one = {ops[i], rounded(ops[i].ms), ops[i].ms * part};
@@ -153,16 +196,17 @@ static cnr_status tell_steps(const cnri_call *call, const cnr_timing *t, cnr_err
 
 /* ---- a product of matrices: a net that ships, for these sizes ---- */
 
-typedef struct product { const char *sizes; cnr_timing t; double gflops, share; } product;
+typedef struct product { const char *sizes; cnr_timing t; double gflops, share; const char *note; char part[16]; } product;
 static const cnri_field product_fields[] = {
     CNRI_FIELD(product, "product", sizes), CNRI_KEY_IN(product, t, device),
     CNRI_KEY_IN(product, t, threads), CNRI_KEY_IN(product, t, runs),
     CNRI_KEY_IN(product, t, ms_min), CNRI_KEY_IN(product, t, ms_median),
-    CNRI_KEY(product, gflops), CNRI_KEY(product, share)};
+    CNRI_KEY(product, gflops), CNRI_KEY(product, share), CNRI_MAYBE(product, "share_note", note),
+    CNRI_ASIDE(product, "part", part)};
 static const cnri_record product_record = CNRI_RECORD(product_fields,
     "{product} on {device}, {threads} thread{threads+s}, {runs} runs\n"
     "time      {ms_min:.4f} ms least, {ms_median:.4f} ms median, {gflops:.2f} GFLOPS"
-    "{share?, {share:.1%} of what the device can do|}\n");
+    "{share?, {part} of what the device measured of itself just now|}\n");
 
 /* Three sizes, as "m=M" and so on. */
 static bool read_sizes(const char *text, char words[3][32]) {
@@ -202,6 +246,8 @@ static cnr_status run_product(cnri_call *call, const bench *b, cnr_error *err) {
     if (!status) {
         p.gflops = gflops(p.t.flops, p.t.ms_min);
         p.share = p.gflops / most.fma_gflops;
+        p.note = p.share > 1 ? above : NULL;
+        share_text(p.share, p.part, sizeof p.part);
         status = cnri_tell(call, &product_record, &p, err);
     }
     cnr_timing_free(&p.t);
@@ -242,8 +288,12 @@ const cnri_command cnri_cmd_bench = {
     .summary = "Measures a net on made-up inputs, with whatever weights it has.",
     .details = "queued, enqueue_ms: what the host does of a run, until a device that works by itself has all of it.\n"
                "gflops counts a multiply-accumulate as two and goes by the median. With --profile a\n"
-               "line a step follows, with its share of the most arithmetic and of the most bytes a\n"
-               "second that the device measures of itself (cnnrun devices), then one an operator.\n"
+               "line a step follows, then one an operator. peak: the arithmetic that the kernel does (a\n"
+               "Winograd convolution does less than the operator's GFLOPS), of the most that the device\n"
+               "measures of itself in f32 (cnnrun devices --measure); kernels in other types have no share.\n"
+               "read: bytes read out of memory, of the most a second that the device measures. Not counted is\n"
+               "what a cache of the device's size has kept since its last use. A share above 1 is told with\n"
+               "share_note, in text as >100%.\n"
                "Joules are a run's and of the whole machine, where a plugin finds a meter; a line a\n"
                "domain follows.",
     .results = CNRI_RESULTS(&whole_record, &cnri_energy_domain, &step_record, &op_record,

@@ -102,7 +102,7 @@ static const cnri_lua_key profile_keys[] = {
 static void free_timing(void *t) { cnr_timing_free(t); }
 
 static void push_step(lua_State *L, const cnr_step_timing *s) {
-    lua_createtable(L, 0, 8);
+    lua_createtable(L, 0, 11);
     cnri_lua_set_text(L, "node", s->node);
     cnri_lua_set_text(L, "operator", s->op);
     cnri_lua_set_text(L, "kernel", s->kernel);
@@ -110,6 +110,9 @@ static void push_step(lua_State *L, const cnr_step_timing *s) {
     cnri_lua_set_number(L, "ms", s->ms);
     cnri_lua_set_number(L, "ms_min", s->ms_min);
     cnri_lua_set_number(L, "flops", s->flops);
+    cnri_lua_set_number(L, "kernel_flops", s->kernel_flops);
+    cnri_lua_set_number(L, "memory_bytes", s->memory_bytes);
+    cnri_lua_set_text(L, "arithmetic", s->arithmetic);
     cnri_lua_set_number(L, "joules", s->joules);
 }
 
@@ -226,7 +229,8 @@ const cnri_lua_row cnri_judge_methods[] = {
      "how often it is right; confusion[1][2]: pictures with label 0 taken for label 1", evaluate_keys},
     {"profile(options?: table)", profile,
      "{ [integer]: { node: string, operator: string, kernel: string, device: string, ms: number, "
-     "ms_min: number, flops: number, joules: number? }, ms_min: number, ms_median: number, "
+     "ms_min: number, flops: number, kernel_flops: number, memory_bytes: number, arithmetic: string?, "
+     "joules: number? }, ms_min: number, ms_median: number, "
      "ms_max: number, enqueue_ms: number?, flops: number, arena_bytes: integer, "
      "weight_bytes: integer, energy: table? }",
      "a row a step, and ms_min, ms_median, ms_max, enqueue_ms (until a device that works by itself "

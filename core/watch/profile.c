@@ -58,17 +58,37 @@ static double stored(const cnr_tensor *t) {
     return !t ? 0 : (double)(t->encoding ? t->bytes : cnr_dense_bytes(t));
 }
 
+/* Of a range, its part of the whole. */
+static double part_of(const cnri_step *s) {
+    const int64_t whole = s->range_axis >= 0 ? s->view.outputs[0]->dim[s->range_axis] : 0;
+    return whole > 0 ? (double)(s->range_end - s->range_begin) / (double)whole : 1;
+}
+
 /* What a kernel reads and writes, of a range its part. */
 static uint64_t bytes_of(const cnri_step *s) {
-    double bytes = 0, part = 1;
+    double bytes = 0;
     if (s->kind != CNRI_STEP_KERNEL) return 0;
     for (int32_t i = 0; i < s->view.n_inputs; i++)
         bytes += stored(s->view.inputs[i]);
     for (int32_t i = 0; i < s->view.n_outputs; i++)
         bytes += stored(s->view.outputs[i]);
-    const int64_t whole = s->range_axis >= 0 ? s->view.outputs[0]->dim[s->range_axis] : 0;
-    if (whole > 0) part = (double)(s->range_end - s->range_begin) / (double)whole;
-    return (uint64_t)(bytes * part);
+    return (uint64_t)(bytes * part_of(s));
+}
+
+/* The type that products are of. */
+static const char *arithmetic_of(const cnri_step *s) {
+    if (s->kind != CNRI_STEP_KERNEL) return NULL;
+    if (s->kernel && CNRI_HAS(s->kernel, flags) && s->kernel->flags & CNR_KERNEL_F16_MATH)
+        return cnr_dtype_name(CNR_f16);
+    const cnr_tensor *x = s->view.n_inputs > 0 ? s->view.inputs[0] : NULL;
+    return cnr_dtype_name(x ? x->dtype : s->view.outputs[0]->dtype);
+}
+
+/* Of the whole node, and of a range its part. */
+static double kernel_flops(const cnr_plan *plan, const cnri_step *s) {
+    const double flops = 2 * cnri_step_macs(plan, s, true);
+    if (s->kind != CNRI_STEP_KERNEL || !s->kernel || !CNRI_HAS(s->kernel, flops)) return flops;
+    return s->kernel->flops(plan->devices[s->device], &s->view) * part_of(s);
 }
 
 void cnri_profile_row(const cnri_profile *p, int32_t step, cnr_step_timing *out) {
@@ -78,7 +98,8 @@ void cnri_profile_row(const cnri_profile *p, int32_t step, cnr_step_timing *out)
     *out = (cnr_step_timing){.size = sizeof *out, .step = step, .node = names.node, .op = names.op,
                              .kernel = names.kernel, .device = names.device,
                              .ms_min = (double)t->least_ns * 1e-6, .joules = NAN,
-                             .flops = 2 * cnri_step_macs(p->plan, s, true)};
+                             .flops = 2 * cnri_step_macs(p->plan, s, true),
+                             .kernel_flops = kernel_flops(p->plan, s), .arithmetic = arithmetic_of(s)};
     if (t->runs) out->ms = (double)t->total_ns * 1e-6 / (double)t->runs;
     cnri_transfer_row moved;
     if (!cnri_step_transfer(p->plan, step, &moved)) {

@@ -28,6 +28,9 @@ void cnri_profile_hear(void *profile, const cnri_event *event);
 cnri_step_time cnri_profile_of(const cnri_profile *p, int32_t step);
 /* What is known of step `step`, with mean and least; texts are the plan's. */
 void cnri_profile_row(const cnri_profile *p, int32_t step, cnr_step_timing *out);
+/* reads.c: bytes that each step reads out of memory, `caches` (bytes, by device of the plan) having kept what they
+ * can; false: out of memory. */
+bool cnri_profile_reads(const cnr_plan *plan, const double *caches, double *out);
 
 /* ---- sampler.c: all domains of energy and power of this machine, read every 50 ms, or as often as their
  * sensor has something new, by one thread; less often where a reading costs more than it may. By a plugin's clock no thread would know when to look: then

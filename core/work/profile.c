@@ -227,6 +227,31 @@ static cnr_status take_energy(job *j, cnr_timing *out, cnr_error *err) {
     return CNR_OK;
 }
 
+/* Bytes of the largest cache that each device tells of. */
+static cnr_status caches_of(const job *j, double *out, cnr_error *err) {
+    static const char prefix[] = "caches.";
+    cnr_status status = CNR_OK;
+    for (int32_t i = 0; i < j->plan->n_devices && !status; i++) {
+        cnr_fact_list list = {.size = sizeof list};
+        status = cnr_device_facts(j->rt, j->plan->devices[i]->name, 0, &list, err);
+        for (int32_t k = 0; k < list.n && !status; k++)
+            if (strncmp(list.at[k].name, prefix, sizeof prefix - 1) == 0) out[i] = fmax(out[i], list.at[k].value);
+        cnr_facts_free(&list);
+    }
+    return status;
+}
+
+static cnr_status take_reads(const job *j, cnr_timing *out, cnr_error *err) {
+    double *caches = cnri_alloc_zero(((size_t)j->plan->n_devices + 1) * sizeof *caches);
+    double *reads = cnri_alloc_zero(((size_t)out->n_steps + 1) * sizeof *reads);
+    cnr_status status = caches && reads ? caches_of(j, caches, err) : no_memory(err);
+    if (!status && !cnri_profile_reads(j->plan, caches, reads)) status = no_memory(err);
+    for (int32_t i = 0; i < out->n_steps && !status; i++) out->steps[i].memory_bytes = reads[i];
+    cnri_free(caches);
+    cnri_free(reads);
+    return status;
+}
+
 /* Names of nodes are the plan's, which may go before the result does. */
 static cnr_status take_steps(const job *j, cnr_timing *out, cnr_error *err) {
     const int32_t n = j->plan->steps.n;
@@ -237,7 +262,7 @@ static cnr_status take_steps(const job *j, cnr_timing *out, cnr_error *err) {
         if (!(row->node = cnri_strdup(row->node))) break;
         out->n_steps++;
     }
-    return out->n_steps == n ? CNR_OK : no_memory(err);
+    return out->n_steps == n ? take_reads(j, out, err) : no_memory(err);
 }
 
 /* Of this process: ru_maxrss, which systems without /proc have, begins with what its parent held. */

@@ -61,12 +61,17 @@ static int64_t components_of(int64_t side) { return (side + 2) * (side + 2); }
 /* Transforms take some 400 (or 100) operations a channel and tile; weights are read once a block of
  * tiles, at 20 bytes a ns, halves as much sooner as they are fewer, but transformed then. cin, cout: a
  * group's. */
+static double flops_of(int64_t side, double tiles, int64_t cin, int64_t cout) {
+    const double products = 2.0 * (double)components_of(side) * (double)cin * (double)width_of(cout);
+    return tiles * (products + (side == 2 ? 100.0 : 400.0) * (double)(cin + cout));
+}
+
 static double cost_of(neon_stored as, const cnr_window *w, int64_t side, int64_t images, int64_t group,
                       int64_t cin, int64_t cout) {
     const double tiles =
         (double)(cnr_div_up(w->out[0], side) * cnr_div_up(w->out[1], side) * images);
     const double weights = (double)components_of(side) * (double)cin * (double)width_of(cout);
-    const double flops = tiles * (2.0 * weights + (side == 2 ? 100.0 : 400.0) * (double)(cin + cout));
+    const double flops = flops_of(side, tiles, cin, cout);
     const double blocks = cnr_max(1.0, tiles / (double)most_tiles(side));
     if (as == NEON_F32) return (double)group * (neon_cost_ns(flops, 0.8) + 4.0 * weights * blocks / 20.0);
     const double filters = (double)cin * (double)width_of(cout) * blocks;
@@ -95,6 +100,15 @@ static cnr_status accepts(neon_stored as, const cnr_node *node, int64_t side, cn
     out->prepared = 1 << 1;
     out->cost_ns = cost;
     return CNR_OK;
+}
+
+static double flops(const cnr_node *node, int64_t side) {
+    cnr_window w;
+    const cnr_tensor *x = node->inputs[0], *weight = node->inputs[1];
+    if (neon_conv_window(node, x, weight, &w)) return 0; /* it isn't: the node was accepted */
+    const int64_t group = group_of(node);
+    const double tiles = (double)(cnr_div_up(w.out[0], side) * cnr_div_up(w.out[1], side) * x->dim[0]);
+    return (double)group * flops_of(side, tiles, weight->dim[1], weight->dim[0] / group);
 }
 
 /* ---- weights: [group][component][unit][ic][the unit's vectors][vl]; halves: [group][unit][ic][9][the
@@ -430,11 +444,16 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
                                     cnr_space *workspace, void **state, cnr_error *err) {       \
         return plan(as, device, node, side, workspace, state, err);                             \
     }                                                                                           \
+    static double symbol##_flops(const cnr_device *device, const cnr_node *node) {              \
+        (void)device;                                                                           \
+        return flops(node, side);                                                               \
+    }                                                                                           \
     const cnr_kernel symbol = {                                                                 \
         .size = sizeof(cnr_kernel), .version = 1, .name = kernel_name, .op = "conv",            \
         .device = "cpu-neon", .accepts = symbol##_accepts,                                      \
         .prepare_size = symbol##_prepare_size, .prepare = symbol##_prepare,                     \
         .plan = symbol##_plan, .unplan = neon_free_state, .run = run, .flags = as_flags,        \
+        .flops = symbol##_flops,                                                                \
     }
 WINOGRAD(neon_conv_winograd, "conv_f32_winograd", 4, NEON_F32, 0);
 WINOGRAD(neon_conv_winograd_2, "conv_f32_winograd_2x2", 2, NEON_F32, 0);

@@ -45,6 +45,8 @@ static void tell_known(const ocl_found *f, cnr_fact_fn tell, void *arg) {
     tell(arg, "fp16_arithmetic",
          half ? "its kernels never ran on real fp16 hardware" : "no (cl_khr_fp16)", 0);
     tell(arg, "images", NULL, number(f, CL_DEVICE_IMAGE_SUPPORT, sizeof(cl_uint)));
+    const double cache = number(f, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE, sizeof(cl_ulong));
+    if (cache > 0) tell(arg, "caches.global", NULL, cache);
     tell(arg, "local_bytes", NULL, (double)f->local_bytes);
     tell(arg, "local_own", NULL, f->local_real);
 }

@@ -111,6 +111,14 @@ static cnr_status accepts_edge(const cnr_device *device, const cnr_node *node, c
     return CNR_OK;
 }
 
+/* As plugins/cpu-neon/winograd.c counts transforms. */
+static double flops_edge(const cnr_device *device, const cnr_node *node, int64_t edge) {
+    wino w;
+    if (cut(device, node, edge, &w)) return 0;
+    const double products = 2.0 * (double)w.components * (double)(w.shape.c * w.shape.m);
+    return (double)w.tiles * (products + (edge == 2 ? 100.0 : 400.0) * (double)(w.shape.c + w.shape.m));
+}
+
 /* ---- weights: [component][block][channel in][MT] ---- */
 
 static cnr_status size_edge(const cnr_device *device, const cnr_node *node, cnr_space *out, cnr_error *err,
@@ -276,9 +284,10 @@ static cnr_status run_wino(const cnr_run *run, cnr_error *err) {
                                   void **state, cnr_error *err) {                                       \
         return plan_edge(d, n, workspace, state, err, edge);                                            \
     }                                                                                                   \
+    static double flops_##edge(const cnr_device *d, const cnr_node *n) { return flops_edge(d, n, edge); } \
     const cnr_kernel ocl_conv_winograd_##edge = {                                                       \
         .size = sizeof(cnr_kernel), .version = 1, .name = "conv_f32_winograd" #edge, .op = "conv",      \
         .accepts = accepts_##edge, .prepare_size = size_##edge, .prepare = pack_##edge,                 \
-        .plan = plan_##edge, .unplan = ocl_free_state, .run = run_wino};
+        .plan = plan_##edge, .unplan = ocl_free_state, .run = run_wino, .flops = flops_##edge};
 ROW(2)
 ROW(4)

@@ -1,4 +1,5 @@
--- Where does the time go? A bar a layer, with the kernel that runs it.
+-- Where does the time go? A bar a layer, with the kernel that runs it. share: of the run's time; gflops: the operator's
+-- arithmetic a second; kernel_gflops: the kernel's own, which is less where its way is another (Winograd).
 --
 --   cnnrun scripts/experiments/layers.lua scripts/nets/lenet5.lua -o out
 local c, plot = require "cnnrun", require "lib.plot"
@@ -18,10 +19,11 @@ return experiment.main({
     local unit, scale = "ms", 1
     if sum < 1 then unit, scale = "µs", 1000 end
     for i, s in ipairs(steps) do
-      rows[i] = { s.node, s.operator, s.kernel, s.device, s.ms, s.ms / sum, s.flops / s.ms * 1e-6 }
+      rows[i] = { s.node, s.operator, s.kernel, s.device, s.ms, s.ms / sum, s.flops / s.ms * 1e-6,
+                  s.kernel_flops / s.ms * 1e-6 }
       bars[i] = { s.node, s.ms * scale }
     end
     say("%.3f ms a run", steps.ms_median)
-    return { "layer", "operator", "kernel", "device", "ms", "share", "gflops" }, rows,
+    return { "layer", "operator", "kernel", "device", "ms", "share", "gflops", "kernel_gflops" }, rows,
            plot.bars(bars, { x = "time / " .. unit, horizontal = true })
   end)

@@ -45,6 +45,7 @@ sub experiment {
 
 my @rows = experiment('layers', '--runs', 3);
 is(scalar(grep { $_->{ms} > 0 && $_->{kernel} && $_->{device} } @rows), 7, 'layers: seven steps with their times');
+is(scalar(grep { $_->{kernel_gflops} > 0 } @rows), scalar(grep { $_->{gflops} > 0 } @rows), 'layers: what kernels do');
 cmp_ok(abs(eval { my $sum = 0; $sum += $_->{share} for @rows; $sum } - 1), '<', 1e-6, 'layers: shares of the whole');
 @rows = experiment('devices', '--runs', 2, '--devices', 'cpu');
 is($rows[-1]{layer}, 'all', 'devices: all layers, and the sum');

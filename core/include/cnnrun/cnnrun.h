@@ -450,6 +450,10 @@ typedef struct cnr_step_timing {
     double joules; /* a share of the run's, as told by cnr_timing.joules_by; NaN: unmeasured */
     const char *from, *to; /* of a copy: devices (NULL: it is none) */
     uint64_t bytes;        /* that it moves; of a kernel: its inputs, weights and outputs */
+    double kernel_flops;   /* that its kernel does: fewer than `flops` where its way is another (Winograd) */
+    double memory_bytes;   /* that it reads and that the device's caches can't have kept since they were last
+                              used: all of them on a device that tells of no caches */
+    const char *arithmetic; /* the type that it computes with: "f32" */
 } cnr_step_timing;
 enum {
     CNR_JOULES_COUNTED = 1, /* at each step, by counters that are exact at any time (simulated ones) */

@@ -154,7 +154,7 @@ typedef struct cnr_device_class {
     cnr_status (*await)(const cnr_device *device, void *event, cnr_error *err);
 
     /* (optional: nothing; since 1.2) What else there is to tell of device `index`. stream NULL: what is
-     * known without opening it. Else its stream, open and idle, and the device times itself too, within a
+     * known without opening it, such as "caches.NAME", bytes of a cache. Else its stream, open and idle, and the device times itself too, within a
      * second or so: "fma_gflops", the most arithmetic in f32 (a multiply-add is two), and "read_gbs", 1e9
      * bytes a second out of its own memory; others are its own. */
     cnr_status (*facts)(int32_t index, cnr_stream *stream, cnr_fact_fn tell, void *arg,

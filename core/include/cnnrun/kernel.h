@@ -95,6 +95,9 @@ typedef struct cnr_kernel {
     cnr_status (*run)(const cnr_run *run, cnr_error *err);
     uint32_t flags; /* (since 1.2) CNR_KERNEL_... */
     uint32_t reserved;
+    /* (optional: what the operator's cost says; since 1.2) Operations that run does for a whole node, where its way
+     * takes others than the definition: a Winograd convolution multiplies less. A multiply-add is two. */
+    double (*flops)(const cnr_device *device, const cnr_node *node);
 } cnr_kernel;
 
 #ifdef __cplusplus
