@@ -201,6 +201,15 @@ cnr_status cnri_replay_open(const cnri_trace *t, cnri_replay *out, cnr_error *er
 cnri_machine cnri_replay_machine(cnri_replay *r);
 void cnri_replay_pass(cnri_replay *r, double seconds);
 
+/* ---- socket.c: a Unix socket that listens, and its file ---- */
+typedef struct cnri_socket {
+    int fd; /* -1: none */
+    uint64_t device, inode; /* of its file */
+} cnri_socket;
+/* The group's (-1: its owner's alone). A stale socket of ours is replaced; anything else there is an error. */
+cnr_status cnri_socket_listen(const char *path, int64_t group, cnri_socket *out, cnr_error *err);
+void cnri_socket_close(const char *path, cnri_socket *s); /* its file goes, if it is still this one's */
+
 /* ---- serve.c: readings and settings for who is not root ---- */
 typedef struct cnri_serving cnri_serving;
 enum { CNRI_SERVING_ROOM = 512 };

@@ -9,7 +9,8 @@
  * name<tab>feeds step I K          ok HZ look I            ok HZ LOAD CORES TEMPERATURE_MC TIME_NS
  *     set I HZ CORES    ok
  *     restore           ok
- * What fails is "no CODE text". One client sets at a time; when it goes, all is put back. */
+ * What fails is "no CODE text". One client sets at a time; when it goes, all is put back. A line has two
+ * seconds to arrive. Where all places are taken, the longest idle client of the user with most goes. */
 #define _GNU_SOURCE
 #include "core/govern/govern.h"
 #include <errno.h>
@@ -17,18 +18,23 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-enum { MOST_CLIENTS = 16, MOST_LINE = 160, ROOM = 512 };
+enum { MOST_CLIENTS = 64, MOST_LINE = 160, ROOM = 512 };
+static const uint64_t LINE_NS = 2000000000, IDLE_NS = 1000000000;
 
 struct cnri_serving {
     cnri_gauges gauges;
-    struct { int fd; size_t n; char line[MOST_LINE]; } clients[MOST_CLIENTS];
+    struct {
+        int fd;
+        int64_t user;
+        uint64_t heard_ns, began_ns; /* when its last line was whole; when the one on its way began */
+        size_t n;
+        char line[MOST_LINE];
+    } clients[MOST_CLIENTS];
     int32_t n_clients,
         owner; /* owner: the client that set something, by its descriptor; -1: none */
-    int listener;
+    cnri_socket socket;
 };
 
 /* ---- one line ---- */
@@ -224,7 +230,7 @@ cnr_status cnri_serving_open(const cnr_gauge_options *options, cnri_serving **ou
     cnri_serving *s = cnri_alloc_zero(sizeof *s);
     *out = NULL;
     if (!s) return cnri_fail(err, CNR_E_MEMORY, "helper", "out of memory");
-    s->owner = s->listener = -1;
+    s->owner = s->socket.fd = -1;
     const cnr_status status = cnri_gauges_open(&s->gauges, options, err);
     if (status) cnri_free(s);
     else *out = s;
@@ -237,41 +243,7 @@ void cnri_serving_close(cnri_serving *s) {
     cnri_free(s);
 }
 
-/* ---- the socket ---- */
-
-static cnr_status failed(cnr_error *err, const char *path, const char *what) {
-    return cnri_fail(err, CNR_E_IO, path, "%s: %s", what, strerror(errno));
-}
-
-/* One that nobody listens at is left of a process that was killed. */
-static bool is_left(const struct sockaddr_un *at) {
-    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const bool left = fd >= 0 && connect(fd, (const struct sockaddr *)at, sizeof *at) != 0 &&
-                      errno == ECONNREFUSED;
-    if (fd >= 0) close(fd);
-    return left;
-}
-
-static cnr_status listen_at(cnri_serving *s, const char *path, int64_t group, cnr_error *err) {
-    struct sockaddr_un at = {.sun_family = AF_UNIX};
-    if (strlen(path) >= sizeof at.sun_path)
-        return cnri_fail(err, CNR_E_LIMIT, path, "a socket's path has less than %d bytes",
-                         (int)sizeof at.sun_path);
-    memcpy(at.sun_path, path, strlen(path) + 1);
-    s->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (s->listener < 0) return failed(err, path, "no socket");
-    const mode_t before = umask(0177); /* nobody gets in before its group is set */
-    int bound = bind(s->listener, (const struct sockaddr *)&at, sizeof at);
-    if (bound != 0 && errno == EADDRINUSE && is_left(&at)) {
-        unlink(path);
-        bound = bind(s->listener, (const struct sockaddr *)&at, sizeof at);
-    }
-    umask(before);
-    if (bound != 0) return failed(err, path, "can't be listened at");
-    if (group >= 0 && (chown(path, (uid_t)-1, (gid_t)group) != 0 || chmod(path, 0660) != 0))
-        return failed(err, path, "can't be given to the group");
-    return listen(s->listener, 8) == 0 ? CNR_OK : failed(err, path, "can't be listened at");
-}
+/* ---- clients ---- */
 
 static void drop(cnri_serving *s, int32_t i) {
     cnri_serving_gone(s, s->clients[i].fd);
@@ -279,14 +251,48 @@ static void drop(cnri_serving *s, int32_t i) {
     s->clients[i] = s->clients[--s->n_clients];
 }
 
+static int32_t clients_of(const cnri_serving *s, int64_t user) {
+    int32_t n = 0;
+    for (int32_t i = 0; i < s->n_clients; i++) n += s->clients[i].user == user;
+    return n;
+}
+
+/* Which client makes room for one more of `user`, or -1: of the user that has most, the one that asked
+ * nothing for longest. A user's own are let be while they ask. Who set something stays. */
+static int32_t to_evict(const cnri_serving *s, int64_t user) {
+    int32_t found = -1, most = clients_of(s, user) + 1;
+    const uint64_t now = cnri_now_ns();
+    for (int32_t i = 0; i < s->n_clients; i++) {
+        const int64_t his = s->clients[i].user;
+        const int32_t n = clients_of(s, his) + (his == user);
+        if (s->clients[i].fd == s->owner || n < most) continue;
+        if (his == user && now - s->clients[i].heard_ns < IDLE_NS) continue;
+        if (found >= 0 && n == most && s->clients[i].heard_ns >= s->clients[found].heard_ns) continue;
+        most = n;
+        found = i;
+    }
+    return found;
+}
+
 static void take_in(cnri_serving *s) {
-    const int fd = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    static const char full[] = "no -9 too many clients ask: try again\n";
+    struct ucred who = {.uid = (uid_t)-1};
+    socklen_t size = sizeof who;
+    const int fd = accept4(s->socket.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0) return;
+    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size);
     if (s->n_clients == MOST_CLIENTS) {
-        close(fd);
-        return;
+        const int32_t i = to_evict(s, (int64_t)who.uid);
+        if (i < 0) {
+            if (send(fd, full, sizeof full - 1, MSG_NOSIGNAL) < 0) cnri_log(CNR_LOG_DEBUG, "helper", "%s", full);
+            close(fd);
+            return;
+        }
+        drop(s, i);
     }
     s->clients[s->n_clients].n = 0;
+    s->clients[s->n_clients].user = (int64_t)who.uid;
+    s->clients[s->n_clients].heard_ns = cnri_now_ns();
     s->clients[s->n_clients++].fd = fd;
 }
 
@@ -296,6 +302,7 @@ static bool hear(cnri_serving *s, int32_t i) {
     size_t *n = &s->clients[i].n;
     const ssize_t got = recv(s->clients[i].fd, line + *n, MOST_LINE - 1 - *n, 0);
     if (got <= 0) return got < 0 && (errno == EAGAIN || errno == EINTR);
+    if (*n == 0) s->clients[i].began_ns = cnri_now_ns();
     *n += (size_t)got;
     for (char *end; (end = memchr(line, '\n', *n)) != NULL;) {
         *end = 0;
@@ -305,27 +312,31 @@ static bool hear(cnri_serving *s, int32_t i) {
         if (send(s->clients[i].fd, out, bytes, MSG_NOSIGNAL) != (ssize_t)bytes) return false;
         *n -= (size_t)(end + 1 - line);
         memmove(line, end + 1, *n);
+        s->clients[i].heard_ns = s->clients[i].began_ns = cnri_now_ns();
     }
     return *n < MOST_LINE - 1;
 }
 
+/* Who sends a line so slowly is no client of ours. */
+static bool is_late(const cnri_serving *s, int32_t i) {
+    return s->clients[i].n > 0 && cnri_now_ns() - s->clients[i].began_ns > LINE_NS;
+}
+
 cnr_status cnri_serve(cnri_serving *s, const char *path, int64_t group,
                       const volatile int32_t *cancel, cnr_error *err) {
-    cnr_status status = listen_at(s, path, group, err);
-    const bool bound = !status;
+    cnr_status status = cnri_socket_listen(path, group, &s->socket, err);
     while (!status && !*cancel) {
-        struct pollfd at[MOST_CLIENTS + 1] = {{.fd = s->listener, .events = POLLIN}};
+        struct pollfd at[MOST_CLIENTS + 1] = {{.fd = s->socket.fd, .events = POLLIN}};
         const int32_t n = s->n_clients;
         for (int32_t i = 0; i < n; i++)
             at[i + 1] = (struct pollfd){.fd = s->clients[i].fd, .events = POLLIN};
         if (poll(at, (nfds_t)n + 1, 250) < 0 && errno != EINTR)
-            status = failed(err, path, "can't be waited for");
+            status = cnri_fail_errno(err, path, "can't be waited for");
         for (int32_t i = n - 1; i >= 0 && !status; i--)
-            if (at[i + 1].revents && !hear(s, i)) drop(s, i);
+            if ((at[i + 1].revents && !hear(s, i)) || is_late(s, i)) drop(s, i);
         if (!status && at[0].revents & POLLIN) take_in(s);
     }
     while (s->n_clients) drop(s, s->n_clients - 1);
-    if (s->listener >= 0) close(s->listener);
-    if (bound) unlink(path);
+    cnri_socket_close(path, &s->socket);
     return status;
 }

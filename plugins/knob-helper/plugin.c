@@ -12,7 +12,10 @@
 #include <unistd.h>
 
 enum { ROOM = 512, MOST_WAIT_MS = 2000 };
-typedef struct client { int fd, n; } client;
+typedef struct client {
+    int fd, n, has_set; /* has_set: what it set is put back once its connection is gone */
+    struct sockaddr_un at;
+} client;
 
 /* ---- asking ---- */
 
@@ -20,9 +23,22 @@ static cnr_status gone(cnr_error *err, const char *what) {
     return gauge_host->fail(err, CNR_E_IO, "helper", "%s: %s", what, strerror(errno));
 }
 
+static int dial(client *c) {
+    if (c->fd >= 0) close(c->fd);
+    c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    return c->fd >= 0 && connect(c->fd, (const struct sockaddr *)&c->at, sizeof c->at) == 0;
+}
+
+/* A helper with many clients closes idle ones. */
+static int was_closed(const client *c) {
+    char byte;
+    return recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 /* One line and its answer; "no CODE text" is an error. */
-static cnr_status ask(const client *c, char out[ROOM], cnr_error *err, const char *line) {
+static cnr_status ask(client *c, char out[ROOM], cnr_error *err, const char *line) {
     size_t n = 0;
+    if (!c->has_set && was_closed(c) && !dial(c)) return gone(err, "can't be asked again");
     if (send(c->fd, line, strlen(line), MSG_NOSIGNAL) != (ssize_t)strlen(line))
         return gone(err, "can't be asked");
     while (n == 0 || out[n - 1] != '\n') {
@@ -64,8 +80,8 @@ static cnr_status connect_to(client *c, const char *root, cnr_error *err) {
                                    strcmp(root, "/") == 0 ? "" : root);
     if (n < 0 || (size_t)n >= sizeof at.sun_path)
         return gauge_host->fail(err, CNR_E_LIMIT, "helper", "the socket's path is too long");
-    c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (c->fd < 0 || connect(c->fd, (const struct sockaddr *)&at, sizeof at) != 0)
+    c->at = at;
+    if (!dial(c))
         return gauge_host->fail(err, errno == EACCES ? CNR_E_UNSUPPORTED : CNR_E_NOT_FOUND,
                                 at.sun_path, "%s", strerror(errno));
     return CNR_OK;
@@ -181,6 +197,7 @@ static cnr_status set(void *state, int32_t domain, uint64_t hz, int32_t cores, c
     char line[ROOM], ask_for[96];
     snprintf(ask_for, sizeof ask_for, "set %d %llu %d\n", (int)domain, (unsigned long long)hz,
              (int)cores);
+    ((client *)state)->has_set = 1;
     return ask(state, line, err, ask_for);
 }
 

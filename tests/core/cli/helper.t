@@ -11,6 +11,7 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 use Tree;
 
+alarm 200;
 my $build = $ENV{CNNRUN_BUILD} || "$FindBin::Bin/../../../build";
 my $dir = tempdir(CLEANUP => 1);
 my $path = "$dir/socket";
@@ -67,6 +68,77 @@ for (1 .. 200) {
 }
 print $socket "hello\n";
 is(scalar <$socket>, "ok 0 1\n", 'nor does anything else that is sent');
+
+# ---- many clients ----
+sub dialled { return IO::Socket::UNIX->new(Type => SOCK_STREAM, Peer => $path) }
+sub hello { my $s = dialled() or return ''; print $s "hello\n"; return scalar(<$s>) // '' }
+my @idle = map { dialled() } 1 .. 100;
+sleep 1.2;
+is(hello(), "ok 0 1\n", '100 idle clients lock nobody out');
+print $socket "hello\n";
+is(scalar <$socket>, "ok 0 1\n", 'nor is the one evicted that has set something');
+my $half = dialled();
+print $half 'hel';
+my $begin = time;
+is(scalar <$half>, undef, 'who does not end its line is shown out');
+cmp_ok(time - $begin, '<', 10, 'soon');
+SKIP: {
+    skip 'needs root, for clients of another user', 1 if $>;
+    my $open = 0;
+    my @busy = map { my $s = dialled(); print $s "hello\n" if $s; $s ? ($s) : () } 1 .. 64;
+    chmod 0666, $path;
+    chmod 0755, $dir;
+    local $SIG{PIPE} = 'IGNORE';
+    print $_ "hello\n" for @busy;
+    my $said = qx(setpriv --reuid 65534 --regid 65534 --clear-groups timeout 20 perl -MIO::Socket::UNIX -e '
+        my \$s = IO::Socket::UNIX->new(Peer => shift); print {\$s} "hello\n"; print scalar <\$s>' $path 2>&1);
+    is($said, "ok 0 1\n", 'nor do 64 busy ones of one user lock another out');
+}
+undef @idle;
+
+# ---- the socket's file ----
+sub listens { # what a helper says that shall listen at a path and can't, or undef
+    my $at = shift;
+    my $pid = open my $said, '-|';
+    if (!$pid) {
+        open STDERR, '>&', \*STDOUT;
+        $ENV{CNNRUN_CACHE} = "$dir/root2";
+        exec 'timeout', 20, "$build/cnnrun", 'helper', '--socket', $at, '--plugin-dir', "$build/plugins/knob-devfreq.so", '--sysfs-root', $tree->root;
+    }
+    local $/;
+    my $text = <$said>;
+    close $said;
+    return $? >> 8 == 124 ? undef : $text;
+}
+open my $file, '>', "$dir/precious";
+print $file "kept\n";
+close $file;
+like(listens("$dir/precious"), qr/precious: is there and is no socket/, 'a regular file is no place to listen at');
+is(-s "$dir/precious", 5, 'and stays');
+symlink 'precious', "$dir/link";
+like(listens("$dir/link"), qr/is no socket/, 'nor is a link');
+ok(-l "$dir/link", 'which stays');
+mkdir "$dir/folder";
+like(listens("$dir/folder"), qr/is no socket/, 'nor a folder');
+like(listens($path), qr/another process listens there/, 'nor where another listens');
+is(hello(), "ok 0 1\n", 'which goes on');
+rename $path, "$dir/moved";
+open $file, '>', $path;
+print $file "new\n";
+close $file;
+kill TERM => $helper;
+waitpid $helper, 0;
+is(-s $path, 4, 'a file that took its name meanwhile stays when it ends');
+unlink $path;
+$path = "$dir/moved";
+$helper = fork;
+if (!$helper) {
+    $ENV{CNNRUN_CACHE} = "$dir/root";
+    open STDERR, '>', "$dir/said";
+    exec "$build/cnnrun", 'helper', '--socket', $path, '--plugin-dir', "$build/plugins/knob-devfreq.so", '--sysfs-root', $tree->root;
+}
+wait_for(sub { hello() });
+is(hello(), "ok 0 1\n", 'a stale socket is replaced');
 kill TERM => $helper;
 waitpid $helper, 0;
 is(bounds(), '177000000 543000000', 'when it ends, all is put back');
