@@ -38,7 +38,8 @@ __kernel void pool_row(__global const float *x, int x_at, __global float *y, int
     const int w0 = range.s2, many = range.s5, pad = shape.sd;
     /* outputs whose windows lie inside need no questions */
     const int inner = min(many, max(0, (pad + SW - 1) / SW - w0));
-    const int outer = max(inner, min(many, (W - 1 - (KW - 1) * DW + pad) / SW + 1 - w0));
+    const int room = W - 1 - (KW - 1) * DW + pad; /* below 0: no window lies inside */
+    const int outer = room < 0 ? inner : max(inner, min(many, room / SW + 1 - w0));
     for (int o = 0; o < many; o++) {
         if (o == inner) o = outer;
         if (o >= many) break;

@@ -19,6 +19,8 @@ static const shape shapes[] = {
     {"1x3x12x12", "kernel_shape=3; dilations=2; strides=1"},
     {"1x3x10x11", "kernel_shape=3; strides=2; auto_pad=SAME_UPPER"},
     {"1x3x7x8", "kernel_shape=2; strides=3; ceil_mode=1; pads=1"},
+    {"2x17x2x4", "kernel_shape=3,6; strides=2,3; ceil_mode=1"},
+    {"2x17x2x4", "kernel_shape=3,6; strides=2,3; pads=0,0,1,2"}, /* none lies inside */
     {"3x2x19", "kernel_shape=4; strides=3"},
     {"1x2x6x7x8", "kernel_shape=2,3,2; strides=2; pads=1,1,0,0,1,1"},
     {"1x33x6x6", "kernel_shape=6"},

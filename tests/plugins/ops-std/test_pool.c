@@ -18,6 +18,10 @@ static void max_by_hand(void) {
     t_near(y[1], (double[]){6, 16, 8, 18}, 0, "indices along columns");
     op_call("max_pool", "kernel=2;stride=2;ceil_mode=1", y, 1, 1, x);
     t_near(y[0], (double[]){7, 9, 10, 17, 19, 20, 22, 24, 25}, 0, "ceil_mode");
+    op_call("max_pool", "kernel=6,7;stride=2,3;ceil_mode=1", y, 1, 1, x);
+    t_near(y[0], (double[]){25}, 0, "a window that is a part of a stride larger than its input");
+    op_refused("max_pool", "kernel=7;stride=2;ceil_mode=1", "larger", 1, IN(x));
+    op_refused("max_pool", "kernel=6;stride=2", "larger", 1, IN(x));
     op_call("max_pool", "kernel=3;stride=2;auto_pad=SAME_UPPER", y, 1, 1, x);
     t_near(y[0], (double[]){7, 9, 10, 17, 19, 20, 22, 24, 25}, 0, "SAME_UPPER");
     op_call("max_pool", "kernel=2;dilations=2", y, 1, 1, x);
@@ -46,6 +50,8 @@ static void average_by_hand(void) {
     op_call("avgpool", "kernel=3;stride=3;pads=1;count_include_pad=1;ceil_mode=1", y, 1, 1,
             t_of(CNR_f32, "1x1x6", (double[]){1, 2, 3, 4, 5, 6}));
     t_near(y[0], (double[]){1, 4, 3}, 1e-6, "an overhang is in no padding");
+    op_call("average_pool", "kernel=6;stride=2;ceil_mode=1", y, 1, 1, x);
+    t_near(y[0], (double[]){13}, 1e-6, "a window larger than its input");
     op_call("average_pool", "kernel=2;dilations=2", y, 1, 1,
             t_of(CNR_f64, "1x1x4", (double[]){1, 2, 3, 4}));
     t_near(y[0], (double[]){2, 3}, 1e-12, "dilated");
