@@ -1,6 +1,8 @@
 #!/usr/bin/perl
 # Sums up what prove --directives wrote about several suites: skipped tests by reason, then as the last line
 # "N passed, N failed". Exit status 1: something failed, or nothing ran.
+# A reason "left out: ..." is a choice of the test. All others are for want of something.
+# CNNRUN_ROOT_APART=1: what only root can do runs in a suite of its own, so a test that skips it leaves it out.
 # An OpenCL device, a browser and ../shared are in the packages or beside the checkout, so whole parts go
 # untested where one is missing. With CI=true each of them counts as a failure, unless CNNRUN_ACCEPT_SKIPS
 # names it ("opencl browser shared").
@@ -15,6 +17,7 @@ my @kinds = ( # what is missing, the reasons that say so, what to do
 my %accepted = map { $_ => 1 } split /[\s,]+/, $ENV{CNNRUN_ACCEPT_SKIPS} // '';
 my ($tests, $suites, $failed, $bad) = (0, 0, 0, 0);
 my %skipped; # by reason: tests and whole files
+my $for_root = qr/\bonly root\b|\bnot root\b|right to give files away/;
 while (<>) {
     if (/^Files=\d+, Tests=(\d+)/) {
         $tests += $1;
@@ -37,17 +40,25 @@ sub reason {
     my ($text) = @_;
     $text =~ s{^\S+\.md:\d+: .*: (?=no |want)}{};
     $text =~ s{\S*/(?=shared\b)}{../}g;
+    $text = "left out: $text, in a suite of its own" if $ENV{CNNRUN_ROOT_APART} && $text =~ $for_root;
     return length $text ? $text : '(no reason)';
 }
 sub count { return join ' and ', map { my $n = $_[0][$_]; $n ? "$n " . (qw(test file))[$_] . ($n > 1 ? 's' : '') : () } 0, 1 }
 
 my @order = sort { ($skipped{$b}[1] // 0) <=> ($skipped{$a}[1] // 0) || ($skipped{$b}[0] // 0) <=> ($skipped{$a}[0] // 0) || $a cmp $b }
     keys %skipped;
-print "skipped: ", (@order ? '' : '0'), "\n";
-print '    ', count($skipped{$_}), ": $_\n" for @order;
+my @wants = grep { !/^left out: / } @order;
+for (['skipped', @wants], ['left out', grep { s/^left out: // } @{ [@order] }]) {
+    my ($title, @reasons) = @$_;
+    my $of = sub { $skipped{$_[0]} // $skipped{"left out: $_[0]"} };
+    my $sum = 0;
+    $sum += ($_->[0] // 0) + ($_->[1] // 0) for map { $of->($_) } @reasons;
+    print "$title: $sum\n";
+    print '    ', count($of->($_)), ": $_\n" for @reasons;
+}
 for (@kinds) {
     my ($kind, $pattern, $what) = @$_;
-    next if $accepted{$kind} || !grep { $_ =~ $pattern } @order;
+    next if $accepted{$kind} || !grep { $_ =~ $pattern } @wants;
     my $is_red = ($ENV{CI} // '') eq 'true';
     print "missing: $kind; $what, or accept it: CNNRUN_ACCEPT_SKIPS=$kind", ($is_red ? ' (a failure, since CI=true)' : ''), "\n";
     $failed++, $tests++ if $is_red;

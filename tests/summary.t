@@ -7,7 +7,7 @@ use FindBin;
 use Test::More;
 
 my $dir = tempdir(CLEANUP => 1);
-delete @ENV{qw(CI CNNRUN_ACCEPT_SKIPS)};
+delete @ENV{qw(CI CNNRUN_ACCEPT_SKIPS CNNRUN_ROOT_APART)};
 # (exit status, lines) for a log
 sub summary {
     open my $out, '>', "$dir/log" or die;
@@ -17,8 +17,8 @@ sub summary {
     return ($? >> 8, @lines);
 }
 my $pass = "ok\nAll tests successful.\nFiles=2, Tests=30,  1 wallclock secs\nResult: PASS\n";
-is_deeply([summary($pass, $pass)], [0, 'skipped: 0', '60 passed, 0 failed'], 'two suites that passed');
-is_deeply([summary('')], [1, 'skipped: 0', '0 passed, 0 failed'], 'nothing ran');
+is_deeply([summary($pass, $pass)], [0, 'skipped: 0', 'left out: 0', '60 passed, 0 failed'], 'two suites that passed');
+is_deeply([summary('')], [1, 'skipped: 0', 'left out: 0', '0 passed, 0 failed'], 'nothing ran');
 is_deeply([(summary($pass, "tests/a.t (Wstat: 256 (exited 1) Tests: 9 Failed: 2)\nFiles=1, Tests=9, x\nResult: FAIL\n"))[0, -1]],
     [1, '37 passed, 2 failed'], 'two failed');
 is_deeply([(summary($pass, "tests/a.t (Wstat: 11 Tests: 9 Failed: 0)\nFiles=1, Tests=9, x\nResult: FAIL\n"))[0, -1]],
@@ -30,14 +30,23 @@ my $browser = "tests/c.t .......... skipped: no chromium: Debian's package of th
 my $data = "ok 3 - x # skip no /root/a/tests/../../shared/data/mnist\nok 4 # SKIP no /b/../shared/data/mnist\n" .
     "ok 7 # skip README.md:9: build/cnnrun run: no /b/../shared/data/images/dog.jpg\n";
 my $small = "ok 5 - y # SKIP one core\nok 6 - no skip # TODO later\n";
-is_deeply([summary($whole, $browser, $data, $small, $pass)], [0, 'skipped: ',
+is_deeply([summary($whole, $browser, $data, $small, $pass)], [0, 'skipped: 7',
     '    1 test and 1 file: no OpenCL device',
     "    1 file: no chromium: Debian's package of that name is one",
-    '    2 tests: no ../shared/data/mnist', '    1 test: no ../shared/data/images/dog.jpg', '    1 test: one core',
+    '    2 tests: no ../shared/data/mnist', '    1 test: no ../shared/data/images/dog.jpg', '    1 test: one core', 'left out: 0',
     'missing: opencl; install pocl-opencl-icd and oclgrind, or accept it: CNNRUN_ACCEPT_SKIPS=opencl',
     'missing: browser; install chromium, or accept it: CNNRUN_ACCEPT_SKIPS=browser',
     'missing: shared; put the folder of models and data beside the checkout, or accept it: CNNRUN_ACCEPT_SKIPS=shared',
     '30 passed, 0 failed'], 'reasons by their counts; a person is told what is missing');
+my $choice = "ok 2 # skip left out: takes minutes\nok 3 # skip left out: the OpenCL compiler is slow\n";
+my $root_only = "ok 2 # skip a plan: only root gives files away\n";
+is_deeply([summary($choice, $root_only, $pass)], [0, 'skipped: 1', '    1 test: a plan: only root gives files away', 'left out: 2',
+    '    1 test: takes minutes', '    1 test: the OpenCL compiler is slow', '30 passed, 0 failed'], 'what tests leave out is no want');
+{
+    local $ENV{CNNRUN_ROOT_APART} = 1;
+    is_deeply([(summary($root_only, $pass))[1 .. 3]], ['skipped: 0', 'left out: 1',
+        '    1 test: a plan: only root gives files away, in a suite of its own'], 'nor what a suite of its own runs');
+}
 $ENV{CI} = 'true';
 for (['a device' => $whole], ['the browser' => $browser], ['the data' => $data]) {
     my ($status, @lines) = summary($_->[1], $pass);
@@ -54,6 +63,7 @@ my $root = "$FindBin::Bin/..";
 for my $line (`grep -rnEi 'skip' '$root/tests' --include='*.t' --include='*.pm' --include='test_*.c' --include='*.h'`) {
     next if $line =~ m{tests/summary[.]} || $line !~ /skip(?:_all)?\b[^'"]*(?:(["'])[^"']*\1, *)?(["'])([^'"]*)/;
     my $reason = $3;
+    next if $reason =~ /^left out: /;
     next unless $reason =~ /\bOpenCL\b(?!.*compiler)|chrom|browser|shared/i;
     delete $ENV{CNNRUN_ACCEPT_SKIPS};
     (summary("ok 1 # SKIP $reason\n", $pass))[0] ? $known++ : push @unknown, $line;

@@ -3,9 +3,9 @@
 # may enter, and as a user who may use sudo, with the clone at home.
 #   tests/fresh/run.sh [root|user|both] [demo|test|both]
 #   tests/fresh/run.sh --keep root|user COMMAND...   runs COMMAND in the clone of the machine of an earlier run
-# A machine is a folder (mmdebstrap's minbase with git and sudo) that is entered by chroot, with its own /dev,
-# /proc and processes. Its apt has the sources and the proxy of this machine. It clones HEAD of this
-# repository, and sees ../shared beside the clone. Root is needed here, for chroot and mount.
+# A machine is a folder (mmdebstrap's minbase with git and sudo) that becomes the root of processes with their
+# own /proc, /dev and mounts. Its apt has the sources and the proxy of this machine. It clones HEAD of this
+# repository, and sees ../shared beside the clone. Root is needed here, for mount.
 # CNNRUN_FRESH=DIR holds machines, packages that were fetched, and logs (default: /var/tmp/cnnrun-fresh; 25 GB).
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -27,7 +27,7 @@ if [ -z "$keep" ]; then
     commands=${2:-both}
     case $commands in demo | test) ;; both) commands='demo test' ;; *) usage ;; esac
 fi
-[ "$(id -u)" = 0 ] || { say "fresh: root is needed for chroot and mount"; exit 1; }
+[ "$(id -u)" = 0 ] || { say "fresh: root is needed for mount"; exit 1; }
 for program in mmdebstrap git unshare; do
     command -v $program >/dev/null || { say "fresh: $program is missing (apt-get install $program)"; exit 1; }
 done
@@ -81,7 +81,7 @@ machine() {
     fi
     chmod 700 "$machine$home"
     git -C "$root" bundle create -q "$machine/cnnrun.bundle" HEAD
-    as "$1" / "git clone -q /cnnrun.bundle ~/cnnrun && rm -f ~/cnnrun/.git/config.lock" || exit 1
+    as "$1" / "git -c advice.detachedHead=false clone -q /cnnrun.bundle ~/cnnrun" || exit 1
 }
 
 # as root|user FOLDER COMMAND: a login shell's command on the machine, in its own process and mount namespace,
@@ -90,30 +90,38 @@ as() {
     login=root
     [ "$1" = root ] || login=$person
     machine=$machine home=$home login=$login folder=$2 command=$3 shared=$root/../shared archives=$work/archives \
-        unshare --mount --pid --fork --kill-child sh -eu -c '
-        mount -t proc proc "$machine/proc"
-        mount --rbind /sys "$machine/sys"
-        mount -t tmpfs -o mode=755 tmpfs "$machine/dev"
-        for node in null:3 zero:5 full:7 random:8 urandom:9; do
-            mknod -m 666 "$machine/dev/${node%:*}" c 1 "${node#*:}"
-        done
-        mknod -m 666 "$machine/dev/tty" c 5 0
-        mkdir "$machine/dev/pts" "$machine/dev/shm"
-        mount -t devpts -o newinstance,ptmxmode=666,mode=620,gid=5 devpts "$machine/dev/pts"
-        mount -t tmpfs -o mode=1777 tmpfs "$machine/dev/shm"
-        ln -s pts/ptmx "$machine/dev/ptmx"
-        ln -s /proc/self/fd "$machine/dev/fd"
-        for n in 0:stdin 1:stdout 2:stderr; do ln -s "/proc/self/fd/${n%:*}" "$machine/dev/${n#*:}"; done
-        mkdir -p "$machine/var/cache/apt/archives"
-        mount --bind "$archives" "$machine/var/cache/apt/archives"
-        if [ -d "$shared" ]; then
-            mkdir -p "$machine$home/shared"
-            mount --bind "$shared" "$machine$home/shared"
-            mount -o remount,bind,ro "$machine$home/shared"
-        fi
-        exec env -i PATH="$PATH" TERM=dumb chroot "$machine" /sbin/runuser -l "$login" -c "cd $folder && $command"' \
-        </dev/null
+        inside=$inside unshare --mount --pid --fork --kill-child sh -euc "$outside" </dev/null
 }
+# shellcheck disable=SC2016
+outside='
+    mount --bind "$machine" "$machine"
+    cd "$machine"
+    mount -t proc proc proc
+    mount --rbind /sys sys
+    mount -t tmpfs -o mode=755 tmpfs dev
+    for node in null:3 zero:5 full:7 random:8 urandom:9; do mknod -m 666 "dev/${node%:*}" c 1 "${node#*:}"; done
+    mknod -m 666 dev/tty c 5 0
+    mkdir dev/pts dev/shm
+    mount -t devpts -o newinstance,ptmxmode=666,mode=620,gid=5 devpts dev/pts
+    mount -t tmpfs -o mode=1777 tmpfs dev/shm
+    ln -s pts/ptmx dev/ptmx
+    ln -s /proc/self/fd dev/fd
+    for n in 0:stdin 1:stdout 2:stderr; do ln -s "/proc/self/fd/${n%:*}" "dev/${n#*:}"; done
+    mount --bind "$archives" var/cache/apt/archives
+    if [ -d "$shared" ]; then
+        mkdir -p ".$home/shared"
+        mount --bind "$shared" ".$home/shared"
+        mount -o remount,bind,ro ".$home/shared"
+    fi
+    mkdir -p .outside
+    # a new root, not a chroot: who is in one can make no user namespaces, as tests do
+    pivot_root . .outside
+    exec chroot . /bin/sh -euc "$inside"'
+# shellcheck disable=SC2016
+inside='
+    PATH=/usr/sbin:/usr/bin:/sbin:/bin
+    umount -l /.outside
+    exec env -i PATH="$PATH" TERM=dumb runuser -l "$login" -c "cd $folder && $command"'
 
 make_base
 if [ -n "$keep" ]; then
@@ -136,7 +144,7 @@ for who in $people; do
         [ $code = 0 ] || bad=1
         took=$(($(date +%s) - begin))
         { echo "$who tools/$command.sh: exit $code after $((took / 60)) min $((took % 60)) s; $(tail -n 1 "$log")"
-            grep -E '^== (skipped|suite .* took|everything took)|^skipped' "$log" | sed 's/^/    /'; } |
+            grep -E '^== (suite .* took|everything took)|^(skipped|left out|missing|    [0-9]+ (test|file))' "$log" | sed 's/^/    /'; } |
             tee -a "$summary"
     done
 done

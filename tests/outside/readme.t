@@ -53,6 +53,7 @@ my @files = (
         model_param_conv3.msg model_param_ip1.msg model_param_ip2.msg)],
     [qr/opencv_face/, 'opencv_face_detector_uint8.pb' =>
      'tensorflow/opencv_face_detector/opencv_face_detector_uint8.pb'],
+    [qr/film\.mp4/, 'film.mp4' => 'videos/walk.mkv'], [qr/walk\.mp4/, 'walk.mp4' => 'videos/walk.mkv'],
     [qr/synset_words/, 'synset_words.txt' => 'labels/synset_words.txt'],
     [qr/dog\.jpg/, 'dog.jpg' => 'images/dog.jpg'], [qr/cat\.jpg/, 'cat.jpg' => 'images/cat.jpg'],
     [qr/holiday/, 'holiday/a.jpg' => 'images/dog.jpg', 'holiday/b.jpg' => 'images/person.jpg'],
@@ -63,11 +64,11 @@ my @files = (
      qw(input_0.pb output_0.pb)],
 );
 # Not run, and why.
-my @skipped = (
+my @left_out = (
     [qr{tools/test\.sh}, 'this is run by it'],
     [qr/^cnnrun kernelcheck$/, 'tests/kernelcheck runs it, at counts that fit'],
     [qr{tests/peers/venv|from mxnet|python3 tests/bench/}, 'wants Python packages of other frameworks'],
-    [qr/film\.mp4|walk\.mp4|video0/, 'wants a video or a camera; other tests have them made'],
+    [qr/video0/, 'wants a camera; tests/plugins/source-video/camera.t makes one up'],
     [qr{bench/(?:track|optimum)\.lua|bench/opencl(?:\.sh|_counts)}, 'takes minutes'],
     [qr/--data mnist:DIR,shift|small\.cnr -o smaller/, 'trains for minutes, or reads what that wrote'],
     [qr/resnet-18\.t7|nn4\.|candy|resnet50|frozen_inference_graph|Data_AlexNet/, 'that model is not among the shared data'],
@@ -175,10 +176,10 @@ for my $readme (map { s{^\./}{}r } @readmes) {
             $script .= "mkdir -p \"\$(dirname $file)\"\ncat >$file <<'END_OF_FILE'\n$commands\nEND_OF_FILE\n";
             next;
         }
-        my ($no) = grep { $commands =~ $_->[0] } @skipped;
+        my ($no) = grep { $commands =~ $_->[0] } @left_out;
         my ($copies, @missing) = preparation($commands);
         if ($no || @missing) {
-          SKIP: { skip "$name: " . ($no ? $no->[1] : "no $shared/$missing[0]"), 1 }
+          SKIP: { skip $no ? "left out: $no->[1]: $name" : "$name: no $shared/$missing[0]", 1 }
             next;
         }
         push @ran, $name;

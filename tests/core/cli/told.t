@@ -161,7 +161,7 @@ like $out, qr/^false\t.*picture.*120000 bytes.*the limit is 100000$/m, 'bounds i
 like $out, qr/want memory_limit: bytes/, 'and is a number of bytes';
 SKIP: {
     my $asan = `grep -c 'SANITIZE[^=]*=.*address' $build/CMakeCache.txt`;
-    skip 'addresses are not to be limited under the sanitiser', 1 if $asan > 0;
+    skip 'left out: addresses are not to be limited under the sanitiser', 1 if $asan > 0;
     $err = `ulimit -v 3000000; $build/cnnrun @wide n=10000 2>&1`;
     like $err, qr/the limit is 2304000000, three quarters/, "the share of a process's address space" or diag $err;
 }
@@ -182,7 +182,7 @@ my $deep = put('deep.lua', "${head}local l = { input = { 'data', shape = { 1, 4 
     "for i = 1, 20000 do l[i] = c.relu {} end\nreturn c.net(l)\n");
 my $asan = `grep -c 'SANITIZE[^=]*=.*address' $build/CMakeCache.txt`;
 SKIP: {
-    skip 'addresses are not to be limited under the sanitiser', 1 if $asan > 0;
+    skip 'left out: addresses are not to be limited under the sanitiser', 1 if $asan > 0;
     is system("ulimit -v 600000; $build/cnnrun show $deep --json >/dev/null 2>$dir/err"), 0,
         '20,000 layers are planned in 600 MB' or diag `head -c 300 $dir/err`;
 }

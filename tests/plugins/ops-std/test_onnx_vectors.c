@@ -197,20 +197,20 @@ static void check(const char *name, const char *folder) {
     snprintf(path, sizeof path, "%s/model.onnx", folder);
     read_model(whole_file(path), &m);
     const cnr_op *op = m.op ? operator_of(m.op) : NULL;
-    if (m.n_nodes != 1 || m.n_outputs > 16) return skip(name, "a model of several nodes");
+    if (m.n_nodes != 1 || m.n_outputs > 16) return skip(name, "left out: a model of several nodes");
     if (!op) return skip(name, m.op);
     for (int32_t i = 0; i < m.n_attrs; i++)
-        if (!m.attrs[i].type) return skip(name, "a tensor as an attribute: the importer's");
+        if (!m.attrs[i].type) return skip(name, "left out: a tensor as an attribute, which the importer reads");
     /* The text says that results saturate; these two files hold results that wrapped. */
     if (strstr(name, "qlinearmatmul") && strstr(name, "_int8_"))
-        return skip(name, "its output contradicts ONNX's text");
+        return skip(name, "left out: its output contradicts ONNX's text");
     fit_types(op, &m);
     for (int32_t i = 0; i < m.n_attrs; i++) attrs[i] = &m.attrs[i];
     for (int32_t i = 0; i < m.n_inputs; i++)
         for (int32_t k = 0; k < m.n_graph_inputs; k++)
             if (m.inputs[i][0] && strcmp(m.inputs[i], m.graph_inputs[k]) == 0 &&
                 (inputs[i] = vector(folder, "input", k)) == NULL)
-                return skip(name, "a type that tensors do not have");
+                return skip(name, "left out: a type that tensors do not have");
     const cnr_status status = op_eager(op, attrs, m.n_attrs, inputs, m.n_inputs, outputs,
                                        m.n_outputs);
     int good = status == CNR_OK;
