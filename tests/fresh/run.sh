@@ -10,7 +10,7 @@
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 work=${CNNRUN_FRESH:-/var/tmp/cnnrun-fresh}
-person=person
+person=person limit=7200 # seconds that a command may take
 say() { printf '== %s\n' "$*" >&2; }
 usage() { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 
@@ -85,12 +85,12 @@ machine() {
 }
 
 # as root|user FOLDER COMMAND: a login shell's command on the machine, in its own process and mount namespace,
-# which end with it. A folder that begins without / is of the home.
+# which end with it, or after $limit seconds. A folder that begins without / is of the home.
 as() {
     login=root
     [ "$1" = root ] || login=$person
     machine=$machine home=$home login=$login folder=$2 command=$3 shared=$root/../shared archives=$work/archives \
-        inside=$inside unshare --mount --pid --fork --kill-child sh -euc "$outside" </dev/null
+        inside=$inside timeout --foreground -s KILL "$limit" unshare --mount --pid --fork --kill-child sh -euc "$outside" </dev/null
 }
 # shellcheck disable=SC2016
 outside='
