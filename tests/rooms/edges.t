@@ -60,6 +60,24 @@ for my $name ('cnnrun', 'cnnrun-engine') {
         cmp_ok(scalar @names, '>', 40, 'and has them');
     }
 }
+# Functions that a header declares.
+sub declared {
+    my $header = shift;
+    open my $in, '<', "${root}core/include/cnnrun/$header" or die "$header: $!";
+    my $text = do { local $/; <$in> };
+    $text =~ s{/\*.*?\*/}{}gs;
+    return $text =~ /^(?!typedef)[\w \t*]*?\b(cnr_\w+)\([^;{]*\);/mg;
+}
+for (['cnnrun-engine', 'engine.h'], ['cnnrun', qw(engine.h power.h lab.h object.h)]) {
+    my ($name, @headers) = @$_;
+  SKIP: {
+        skip "$build/lib$name.so is not built", 2 unless -e "$build/lib$name.so";
+        my %has = map { /\b(cnr_\w+)@/ ? ($1 => 1) : () } `nm -D --defined-only $build/lib$name.so`;
+        my @wanted = map { declared($_) } @headers;
+        cmp_ok(scalar @wanted, '>', 35, "functions of @headers");
+        is(join(' ', grep { !$has{$_} } @wanted), '', "lib$name.so has them all");
+    }
+}
 my $needs = `objdump -p $build/libcnnrun-engine.so`;
 unlike($needs, qr/NEEDED.*lua/, 'the engine needs no Lua') if -e "$build/libcnnrun-engine.so";
 done_testing;
