@@ -44,7 +44,7 @@ class Net:
     def __init__(self, seed):
         self.r = np.random.RandomState(seed)
         self.seed = seed
-        self.opset = int(self.r.choice([13, 16, 18, 20, 21, 23]))
+        self.opset = int(self.r.choice([9, 11, 13, 16, 18, 20, 21, 23]))
         self.nodes, self.weights, self.inputs, self.values, self.used = [], [], [], [], set()
         self.n = 0
         self.n_sets = 3
@@ -131,6 +131,12 @@ class Net:
             self.values.append(made[i])
         return made[0]
 
+    def listed(self, op, v, name, values, n_out=1, since=13, **attrs):
+        """Axes or sizes as an input, or as the attribute that they were before that operator set."""
+        if self.opset < since:
+            return self.node(op, [v], n_out, **{name: values}, **attrs)
+        return self.node(op, [v, self.ints(values)], n_out, **attrs)
+
     def some(self, test):
         fits = [v for v in self.values if test(v)]
         if not fits:
@@ -186,7 +192,10 @@ def bounded_unary(n):
 @kind()
 def clip(n):
     v = n.floats()
-    low, high = n.const(np.float32(-0.5 - n.r.rand())), n.const(np.float32(0.5 + n.r.rand()))
+    low, high = -0.5 - n.r.rand(), 0.5 + n.r.rand()
+    if n.opset < 11:
+        return n.node("Clip", [v], **{k: x for k, x in (("min", low), ("max", high)) if n.chance(0.7)})
+    low, high = n.const(np.float32(low)), n.const(np.float32(high))
     n.node("Clip", [v, low if n.chance(0.7) else None, high if n.chance(0.7) else None])
 
 
@@ -290,6 +299,8 @@ def conv(n):
 @kind(3)
 def conv_transpose(n):
     v = n.image()
+    if any(a.size == 0 for a in v.arrays):
+        raise Skip  # ONNX Runtime makes something of nothing
     c, s = v.size(1), v.rank - 2
     group = n.pick([g for g in (1, 1, 2, c) if c % g == 0])
     k = [n.whole(1, 4) for _ in range(s)]
@@ -315,6 +326,8 @@ def pool(n):
     more = padding(n, p, d)
     if "SAME" in more.get("auto_pad", "") and any(b > a for a, b in zip(k, s)):
         more = {}  # ONNX Runtime's pools begin outside of the input then, or fail
+    if "pads" not in more and any(v.least(2 + i) < (k[i] - 1) * d[i] + 1 for i in range(len(k))):
+        raise Skip  # ONNX Runtime rounds towards 0, to one window
     if n.chance(0.4) and "auto_pad" not in more and (op != "LpPool" or n.opset >= 18):
         more["ceil_mode"] = 1
     if op == "MaxPool" or (op == "AveragePool" and n.opset >= 19) or (op == "LpPool" and n.opset >= 18):
@@ -337,14 +350,13 @@ def reduce(n):
     op = n.pick(["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSumExp",
                  "ReduceSumSquare"])
     v = n.floats(1)
+    if any(a.size == 0 for a in v.arrays):
+        raise Skip  # a mean of nothing
     axes = n.axes(v)
-    by_input = op == "ReduceSum" or n.opset >= 18
     keep = n.whole(0, 1)
     if n.chance(0.1):
         return n.node(op, [v], keepdims=keep)
-    if by_input:
-        return n.node(op, [v, n.ints(axes)], keepdims=keep)
-    return n.node(op, [v], axes=axes, keepdims=keep)
+    return n.listed(op, v, "axes", axes, since=13 if op == "ReduceSum" else 18, keepdims=keep)
 
 
 @kind(2)
@@ -364,6 +376,8 @@ def topk(n):
     v = n.floats(1)
     axis = n.axis(v)
     k = n.whole(1, max(1, v.least(axis)))
+    if n.opset < 10:
+        return n.node("TopK", [v], 2, k=k, axis=axis % v.rank)
     n.node("TopK", [v, n.ints([k])], 2, axis=axis, largest=n.whole(0, 1), sorted=1)
 
 
@@ -410,11 +424,13 @@ def slice_(n):
     starts, ends, steps = [], [], []
     for a in axes:
         size = v.least(a)
-        step = n.pick([1, 1, 2, -1, -2, 3])
+        step = n.pick([1, 1, 2, -1, -2, 3]) if n.opset >= 10 else 1
         b, e = n.whole(-size, size - 1), n.pick([size, 1 << 40, -1, n.whole(-size, size)])
         if step < 0:
             e = n.pick([-1 - size, -(1 << 40), 0])
         starts, ends, steps = starts + [b], ends + [e], steps + [step]
+    if n.opset < 10:
+        return n.node("Slice", [v], starts=starts, ends=ends, axes=axes)
     n.node("Slice", [v, n.ints(starts, 0.05), n.ints(ends, 0.05), n.ints(axes, 0), n.ints(steps, 0)])
 
 
@@ -425,6 +441,8 @@ def pad(n):
     room = [v.least(i) - 1 for i in range(v.rank)]
     p = [n.whole(-1 if mode == "constant" and room[i % v.rank] > 2 else 0, min(3, room[i % v.rank] if mode != "constant" else 3))
          if n.chance(0.5) else 0 for i in range(2 * v.rank)]
+    if n.opset < 11:
+        return n.node("Pad", [v], pads=p, mode=mode, value=float(n.pick([0, 1.5, -2])))
     value = [n.const(np.float32(n.pick([0, 1.5, -2])))] if mode == "constant" and n.chance(0.6) else []
     n.node("Pad", [v, n.ints(p)] + value, mode=mode)
 
@@ -450,12 +468,15 @@ def split(n):
     if size < 2:
         raise Skip
     first = n.whole(1, size - 1)
-    n.node("Split", [v, n.ints([first, size - first])], 2, axis=axis)
+    n.listed("Split", v, "split", [first, size - first], 2, axis=axis)
 
 
 @kind(2)
 def resize(n):
     v = n.image()
+    if n.opset < 11:
+        scales = np.array([1, 1] + [n.pick([1, 2, 3, 1.5]) for _ in range(v.rank - 2)], "f4")
+        return n.node(n.pick(["Upsample"] if n.opset < 10 else ["Resize"]), [v, n.const(scales)], mode=n.pick(["nearest", "linear"]))
     mode = n.pick(["nearest", "linear", "linear", "cubic"])
     if mode == "cubic" and v.rank != 4:
         mode = "linear"
@@ -489,10 +510,10 @@ def move(n):
         n.node("Flatten", [v], axis=n.whole(0, v.rank))
     elif how == 2:
         axes = sorted({n.whole(0, v.rank) for _ in range(n.whole(1, 2))})
-        n.node("Unsqueeze", [v, n.ints(axes)])
+        n.listed("Unsqueeze", v, "axes", axes)
     elif how == 3:
         axes = [i for i in range(v.rank) if v.fixed(i) and v.size(i) == 1]
-        n.node("Squeeze", [v, n.ints(axes)] if axes else [v])
+        n.listed("Squeeze", v, "axes", axes) if axes else n.node("Squeeze", [v])
     elif how == 4:
         n.node("Tile", [v, n.ints([n.pick([1, 1, 2]) for _ in range(v.rank)])])
     elif how == 5:
@@ -617,7 +638,7 @@ def recurrent(n):
     r = n.const(n.noise([d, gates * hidden, hidden], 1 / np.sqrt(hidden)))
     b = n.const(n.noise([d, 2 * gates * hidden])) if n.chance() else None
     more = {"linear_before_reset": n.whole(0, 1)} if op == "GRU" else {}
-    if n.chance(0.2):
+    if n.chance(0.03):
         more["clip"] = 0.8
     peep = [None, None, None, n.const(n.noise([d, 3 * hidden]))] if op == "LSTM" and n.chance(0.2) else []
     n.node(op, [v, w, r, b] + ([None] * 0 if not peep else peep[:3] + peep[3:]), 3 if op == "LSTM" else 2, hidden_size=hidden,
@@ -721,6 +742,39 @@ def attention(n):
     n.node("MatMul", [a, e])
 
 
+@kind(3)
+def typed(n):
+    """Operators on types other than f32."""
+    v = n.floats(1)
+    to, low = n.pick([(T.DOUBLE, -9), (T.INT32, -9), (INT, -9), (T.UINT8, 0), (T.INT8, -9), (T.FLOAT16, -9), (T.INT16, -9),
+                      (T.UINT32, 0)])
+    u = n.node("Clip", [v, n.const(np.float32(low)), n.const(np.float32(9))], keep=[])
+    u = n.node("Cast", [n.node("Mul", [u, n.const(np.float32(5))], keep=[])], to=to, keep=[])
+    number = lambda x: n.const(np.asarray(x, u.dtype))
+    axis = n.axis(u)
+    ops = [lambda: n.node(n.pick(["Add", "Sub", "Mul", "Max", "Min"]), [u, number(3)]),
+           lambda: n.node(n.pick(["Relu", "Abs", "Sign", "Neg", "Identity", "Not"]), [u]),
+           lambda: n.node("Clip", [u, number(1), number(7)]),
+           lambda: n.node(n.pick(["ReduceMax", "ReduceMin", "ReduceSum", "ReduceMean", "ReduceProd"]), [u]),
+           lambda: n.node(n.pick(["ArgMax", "ArgMin"]), [u], axis=axis),
+           lambda: n.node("TopK", [u, n.ints([max(1, u.least(axis) // 2)])], 2, axis=axis),
+           lambda: n.node("Where", [n.node("Greater", [u, number(2)], keep=[]), u, number(1)]),
+           lambda: n.node(n.pick(["Equal", "Less", "GreaterOrEqual"]), [u, number(4)]),
+           lambda: n.node("Concat", [u, u], axis=axis),
+           lambda: n.node("Pad", [u, n.ints([1] * (2 * u.rank)), number(2)]),
+           lambda: n.node("MaxPool", [u], kernel_shape=[2] * (u.rank - 2), pads=[1] * (2 * (u.rank - 2))),
+           lambda: n.node("Softmax", [u], axis=axis), lambda: n.node("CumSum", [u, n.const(np.int64(axis))]),
+           lambda: n.node("MatMul", [u, number(n.r.randint(0, 4, [u.size(u.rank - 1), 5]))]),
+           lambda: n.node("Resize", [u, None, n.const(np.asarray([1] * (u.rank - 1) + [2], "f4"))], mode="nearest"),
+           lambda: n.node("Div", [u, number(3)]), lambda: n.node("Pow", [u, number(2)]),
+           lambda: n.node("Mod", [u, number(4)], fmod=1), lambda: n.node("Tile", [u, n.ints([2] * u.rank)]),
+           lambda: n.node("BitShift", [u, number(1)], direction="LEFT"), lambda: n.node("BitwiseAnd", [u, number(6)]),
+           lambda: n.node(n.pick(["Exp", "Sqrt", "Tanh", "Floor", "Sigmoid", "Erf"]), [u])]
+    y = n.pick(ops)()
+    if n.chance():
+        n.node("Cast", [y], to=FLOAT)
+
+
 @kind()
 def integers(n):
     v = n.some(lambda v: v.dtype in (np.int64, np.int32))
@@ -742,7 +796,7 @@ def draw(seed):
     weights = np.array([KINDS[k][1] for k in names], float)
     spatial = n.pick([1, 2, 2, 3])
     n.sizes = [{"batch": [1, 2, 3][k] if n.chance(0.7) else 1,
-                **{"s%d" % i: n.whole(3, {1: 40, 2: 24, 3: 8}[spatial]) for i in range(3)}} for k in range(n.n_sets)]
+                **{"s%d" % i: n.whole(*n.pick([(1, 4), (3, {1: 40, 2: 24, 3: 8}[spatial])])) for i in range(3)}} for k in range(n.n_sets)]
     dims = ["batch" if n.chance(0.7) else n.whole(1, 2), n.pick([1, 2, 3, 4, 6, 8, 16, 17, 32, 40])]
     dims += ["s%d" % i if n.chance(0.6) else n.whole(4, 9) for i in range(spatial)]
     n.add_input("x", dims, lambda shape: n.noise(shape))
