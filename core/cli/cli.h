@@ -40,6 +40,7 @@
     X(check, "verify the digests of native model files")                                     \
     X(plugins, "list plugins with what they provide, or why they were refused")              \
     X(devices, "what can run nets here, and how fast it is at its best")                      \
+    X(boards, "what a board file may hold; checks boards")                                   \
     X(gauges, "meters and knobs of this machine, and what they read now")                    \
     X(govern, "set frequencies by a policy: live, on a recording, on a played board")          \
     X(helper, "as root: readings and settings for the members of a group")                    \

@@ -59,16 +59,15 @@ bool cnri_board_set(cnri_board *b, const char *path, int32_t kind, double number
     return true;
 }
 
-bool cnri_board_has(const cnri_board *b, const char *path) {
+int32_t cnri_board_kind(const cnri_board *b, const char *path) {
     const entry *e = find(b, path);
-    return e && e->kind != CNRI_BOARD_LIST;
+    return e ? e->kind : 0;
 }
 
-int32_t cnri_board_paths(const cnri_board *b, const char **out, int32_t most) {
-    int32_t n = 0;
-    for (int32_t i = 0; i < b->at.n && n < most; i++)
-        if (b->at.at[i].kind != CNRI_BOARD_LIST) out[n++] = cnri_name(b->paths.at[i]);
-    return n;
+const char *cnri_board_at(const cnri_board *b, int32_t i, int32_t *kind) {
+    if (i >= b->at.n) return NULL;
+    *kind = b->at.at[i].kind;
+    return cnri_name(b->paths.at[i]);
 }
 
 static int by_path(const void *a, const void *b) {

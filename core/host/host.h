@@ -126,8 +126,8 @@ cnri_board *cnri_board_new(void);
 void cnri_board_free(cnri_board *b);
 /* `number` of a list is its length. False: out of memory. */
 bool cnri_board_set(cnri_board *b, const char *path, int32_t kind, double number, const char *text);
-bool cnri_board_has(const cnri_board *b, const char *path); /* a number or a text */
-int32_t cnri_board_paths(const cnri_board *b, const char **out, int32_t most);
+int32_t cnri_board_kind(const cnri_board *b, const char *path); /* 0: it has nothing there */
+const char *cnri_board_at(const cnri_board *b, int32_t i, int32_t *kind); /* path of entry i; NULL past the end */
 cnr_status cnri_board_seal(cnri_board *b, cnr_error *err); /* all is set: its digest is taken */
 /* Of this one; NULL has nothing. */
 int32_t cnri_board_get_count(const cnri_board *b, const char *path);

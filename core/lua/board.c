@@ -12,6 +12,7 @@ typedef struct reading {
     size_t bytes;     /* of values */
     cnri_board *board;
     int32_t n;
+    bool scene; /* what a played machine does: its keys are its own */
 } reading;
 
 /* The values that were asked for, one behind the other; NULL at the end. */
@@ -89,7 +90,9 @@ static void flatten_table(lua_State *L, reading *r, const char *path, int depth)
 static void flatten(lua_State *L, reading *r, const char *path, int depth) {
     switch (lua_type(L, -1)) {
     case LUA_TNUMBER: put(L, r, path, CNRI_BOARD_NUMBER, lua_tonumber(L, -1), ""); break;
-    case LUA_TBOOLEAN: put(L, r, path, CNRI_BOARD_NUMBER, lua_toboolean(L, -1), ""); break;
+    case LUA_TBOOLEAN:
+        if (!r->scene && !cnri_board_takes_flag(path)) luaL_error(L, "%s: can't be true or false", path);
+        put(L, r, path, CNRI_BOARD_NUMBER, lua_toboolean(L, -1), ""); break;
     case LUA_TSTRING: put(L, r, path, CNRI_BOARD_TEXT, 0, lua_tostring(L, -1)); break;
     case LUA_TTABLE: flatten_table(L, r, path, depth); break;
     default:
@@ -122,8 +125,12 @@ static int run(lua_State *L) {
 /* ---- what was asked to be otherwise ---- */
 
 static cnr_status unknown(const reading *r, const char *path, cnr_error *err) {
-    const char *known[512];
-    const char *near = cnri_nearest(path, known, cnri_board_paths(r->board, known, 512));
+    CNRI_VEC(const char *) known = {0};
+    const char *at, **slot;
+    for (int32_t i = 0, kind; (at = cnri_board_at(r->board, i, &kind)); i++)
+        if (kind != CNRI_BOARD_LIST && (slot = cnri_push(&known))) *slot = at;
+    const char *near = cnri_nearest(path, known.at, known.n);
+    cnri_vec_free(&known);
     return cnri_fail(err, CNR_E_NOT_FOUND, r->name, "the board has no value \"%s\"%s%s", path,
                      near ? "; did you mean " : "", near ? near : "");
 }
@@ -138,7 +145,10 @@ static cnr_status replace(reading *r, cnr_error *err) {
                              "wanted NAME=VALUE behind a comma, got \"%s\"", word);
         memcpy(path, word, n);
         path[n] = 0;
-        if (!cnri_board_has(r->board, path)) return unknown(r, path, err);
+        const int32_t was = cnri_board_kind(r->board, path);
+        if (was == 0 || was == CNRI_BOARD_LIST) return unknown(r, path, err);
+        if (strspn(value, "truefals") == strlen(value) && !r->scene && !cnri_board_takes_flag(path))
+            return cnri_fail(err, CNR_E_ARG, r->name, "%s: can't be true or false", path);
         const int kind = as_number(value, &number) ? CNRI_BOARD_NUMBER : CNRI_BOARD_TEXT;
         if (!cnri_board_set(r->board, path, kind, number, value))
             return cnri_fail(err, CNR_E_MEMORY, r->name, "out of memory");
@@ -146,11 +156,11 @@ static cnr_status replace(reading *r, cnr_error *err) {
     return cnri_board_seal(r->board, err);
 }
 
-cnr_status cnri_lua_board_read(const char *spec, cnri_board **out, cnr_error *err) {
+cnr_status cnri_lua_board_read(const char *spec, bool scene, cnri_board **out, cnr_error *err) {
     cnri_script script;
     char *text = cnri_strdup(spec);
     const size_t n = strcspn(spec, ","), all = strlen(spec);
-    reading r = {.name = text, .board = cnri_board_new()};
+    reading r = {.name = text, .board = cnri_board_new(), .scene = scene};
     *out = NULL;
     cnr_status status =
         text && r.board ? CNR_OK : cnri_fail(err, CNR_E_MEMORY, "board", "out of memory");
@@ -168,6 +178,7 @@ cnr_status cnri_lua_board_read(const char *spec, cnri_board **out, cnr_error *er
         cnri_script_close(&script);
     }
     if (!status) status = replace(&r, err);
+    if (!status && !scene) status = cnri_board_check(r.board, r.name, err);
     cnri_free(text);
     if (status) cnri_board_free(r.board);
     else *out = r.board;

@@ -16,7 +16,7 @@ void cnri_lua_install(void);
 cnr_status cnri_lua_load(cnr_runtime *rt, const char *path, const cnr_load_options *options,
                          cnr_graph **out, cnr_error *err);
 /* The functions of cnri_services and cnri_governor_scripts. */
-cnr_status cnri_lua_board_read(const char *spec, cnri_board **out, cnr_error *err);
+cnr_status cnri_lua_board_read(const char *spec, bool scene, cnri_board **out, cnr_error *err);
 cnr_status cnri_lua_policy_open(const char *name, const char *text, const char *const *options,
                                 cnri_policy **out, cnr_error *err);
 cnr_status cnri_lua_frequency_policy_open(const char *spec, const cnri_learns *from,
@@ -84,5 +84,31 @@ char *cnri_lua_scripts(void);
 char *cnri_lua_shipped(const char *name);
 char *cnri_lua_app(const char *name);
 void cnri_lua_apps(void (*fn)(void *arg, const char *name), void *arg); /* each there is */
+
+/* ---- board_schema.c: what a board file may hold: one table, from which its check, the program's list and the
+ * README's come ---- */
+typedef enum cnri_board_type {
+    CNRI_BK_NUMBER, CNRI_BK_FLAG, CNRI_BK_AUTO, /* a flag, or "auto" */
+    CNRI_BK_TEXT, CNRI_BK_NAME,                  /* a name is short, and in its list no other has it */
+    CNRI_BK_ONE_OF,                               /* a name of the list `of` */
+    CNRI_BK_LIST, CNRI_BK_TABLE, CNRI_BK_ANY    /* any: nothing below it is looked at */
+} cnri_board_type;
+
+/* `path` as in "units[].classes[].op". Numbers lie within [low, high]. */
+typedef struct cnri_board_key {
+    const char *path, *unit, *help;
+    cnri_board_type type;
+    double low, high;
+    const char *otherwise; /* what it is where it is left out; NULL: it is required */
+    const char *of;
+} cnri_board_key;
+
+const cnri_board_key *cnri_board_keys(int32_t *n);
+const char *cnri_board_type_name(cnri_board_type type);
+/* Every key is known, of its type and within its range; names that are referred to are there. `file` is where
+ * errors are. */
+cnr_status cnri_board_check(const cnri_board *board, const char *file, cnr_error *err);
+/* May `true` stand there? Numbers and flags are one in a board that was read. */
+bool cnri_board_takes_flag(const char *path);
 
 #endif

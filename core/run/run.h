@@ -48,7 +48,7 @@ void cnri_loader_add(const cnri_loader *loader); /* the same one twice is one */
 typedef struct cnri_services {
     const cnri_loader *loader; /* nets as scripts */
     /* Reads the file of cnr_open_options.board. *out: cnri_board_free. */
-    cnr_status (*board_read)(const char *spec, cnri_board **out, cnr_error *err);
+    cnr_status (*board_read)(const char *spec, bool scene, cnri_board **out, cnr_error *err);
     /* Opens a policy that picks among candidates. text NULL: the file's; else `name` is what the text
      * is called. Fails only if the file cannot be read. A policy with another fault reports it when it
      * is asked, and the default plan stands. *out: cnri_policy_let_go. */
@@ -58,7 +58,7 @@ typedef struct cnri_services {
 /* The first registration stays. Any thread. */
 void cnri_services_register(const cnri_services *services);
 /* The functions of cnri_services; CNR_E_UNSUPPORTED: none are registered. */
-cnr_status cnri_board_read(const char *spec, cnri_board **out, cnr_error *err);
+cnr_status cnri_board_read(const char *spec, bool scene, cnri_board **out, cnr_error *err);
 cnr_status cnri_policy_open(const char *name, const char *text, const char *const *options,
                             cnri_policy **out, cnr_error *err);
 

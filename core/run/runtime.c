@@ -67,10 +67,10 @@ static const cnri_services *services_for(const char *what, cnr_error *err) {
     return services;
 }
 
-cnr_status cnri_board_read(const char *spec, cnri_board **out, cnr_error *err) {
+cnr_status cnri_board_read(const char *spec, bool scene, cnri_board **out, cnr_error *err) {
     const cnri_services *services = services_for(spec, err);
     *out = NULL;
-    return services ? services->board_read(spec, out, err) : CNR_E_UNSUPPORTED;
+    return services ? services->board_read(spec, scene, out, err) : CNR_E_UNSUPPORTED;
 }
 
 cnr_status cnri_policy_open(const char *name, const char *text, const char *const *options,
@@ -105,7 +105,7 @@ static cnr_status keep_text(char **to, const char *text, cnr_error *err) {
 }
 
 static cnr_status choose_board(cnr_runtime *rt, const char *spec, cnr_error *err) {
-    const cnr_status status = cnri_board_read(spec, &rt->board, err);
+    const cnr_status status = cnri_board_read(spec, false, &rt->board, err);
     if (!status) cnri_board_use(rt->board);
     return status;
 }

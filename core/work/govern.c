@@ -96,7 +96,7 @@ static char *scene_spec(const char *spec) {
 static cnr_status read_scene(const char *spec, cnri_board **out, cnr_error *err) {
     char *full = scene_spec(spec);
     const cnr_status status =
-        full ? cnri_board_read(full, out, err)
+        full ? cnri_board_read(full, true, out, err)
              : cnri_fail(err, CNR_E_NOT_FOUND, spec, "no scenes are installed");
     cnri_free(full);
     return status;
@@ -104,7 +104,7 @@ static cnr_status read_scene(const char *spec, cnri_board **out, cnr_error *err)
 
 static cnr_status open_play(cnr_governing *g, cnr_error *err) {
     cnri_board *board = NULL, *scene = NULL;
-    cnr_status status = g->options.board ? cnri_board_read(g->options.board, &board, err) : CNR_OK;
+    cnr_status status = g->options.board ? cnri_board_read(g->options.board, false, &board, err) : CNR_OK;
     if (!status && g->options.scene) status = read_scene(g->options.scene, &scene, err);
     if (!status) status = cnri_play_open(board, scene, &g->play, err);
     g->plays = !status;

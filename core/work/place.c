@@ -266,6 +266,7 @@ static cnr_status measure_plan(job *j, cnr_error *err) {
     cnr_timing_free(&t);
     j->out->chosen = j->out->measured;
     snprintf(j->out->chosen.name, sizeof j->out->chosen.name, "chosen");
+    if (!status && single) j->out->chosen = *best; /* the same, measured before */
     if (status || !j->o->guard || single || worth(j, &j->out->measured) <= worth(j, best)) return status;
     j->out->chosen = *best;
     snprintf(j->out->kept, sizeof j->out->kept, "%s", best->name);

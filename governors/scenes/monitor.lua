@@ -4,7 +4,7 @@
 local board = require "boards.odroid_xu3"
 
 return function(values)
-  local steps, m = {}, board.monitor
+  local steps, m = {}, board.notes.monitor
   for _, step in ipairs(board.clocks[1].steps) do
     if step.mhz <= (values.most or 543) then steps[#steps + 1] = { mhz = step.mhz, volts = step.volts } end
   end

@@ -7,7 +7,7 @@ local cpu = "S16 table 3.1, FastPoorNet's convolutions on the CPU, seconds"
 
 return board.new {
   name = "adreno_330", machine = "Qualcomm MSM 8974",
-  rest = fitted(0.26984, "S16 table 3.1, FastPoorNet on the CPU, seconds"), -- of FastPoorNet, that is no convolution
+  notes = { rest = fitted(0.26984, "S16 table 3.1, FastPoorNet on the CPU, seconds") }, -- of FastPoorNet, that is no convolution
   rails = { { name = "gpu", idle = assumed(.02, "gated") }, { name = "cpu", idle = assumed(.1, "of four cores that wait") },
             { name = "memory", idle = assumed(.1, "refresh"), per_byte = assumed(100e-12, "LPDDR3") } },
   clocks = {

@@ -52,12 +52,12 @@ end
 return board.new {
   -- the monitoring application of chapter 5 at a frequency of the GPU: seconds + megacycles / MHz, and
   -- static + per_v2_mhz * V^2 * MHz watts
-  monitor = {
+  notes = { monitor = {
     seconds = fitted(0.206765082, "W18 table 5.1, 177 and 543 MHz, seconds"),
     megacycles = fitted(543.5891105, "W18 table 5.1, 177 and 543 MHz, seconds"),
     static = fitted(0.09767262343, "W18 table 5.1, 177 and 543 MHz, watts"),
     per_v2_mhz = fitted(0.002758526674, "W18 table 5.1, 177 and 543 MHz, watts"),
-  },
+  } },
   name = "odroid_xu3", machine = "Hardkernel Odroid XU3",
   rails = {
     { name = "gpu", idle = assumed(0, "W18 tells joules of a region of code, not of an idle board") },

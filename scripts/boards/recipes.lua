@@ -63,7 +63,7 @@ local function v2f(b, mhz)
   end
 end
 local function monitor(b, mhz)
-  local m = b.monitor
+  local m = b.notes.monitor
   return m.seconds + m.megacycles / mhz, m.static + m.per_v2_mhz * v2f(b, mhz)
 end
 local function monitor_seconds(mhz) return function(b) return (monitor(b, mhz)) end end
@@ -75,16 +75,16 @@ local xu3 = {
     { rows = { "W18 table 5.1, 177 MHz, seconds", "W18 table 5.1, 543 MHz, seconds" },
       tell = { monitor_seconds(177), monitor_seconds(543) },
       function(b, low, high)
-        b.monitor.megacycles = (low - high) / (1 / 177 - 1 / 543)
-        b.monitor.seconds = low - b.monitor.megacycles / 177
+        b.notes.monitor.megacycles = (low - high) / (1 / 177 - 1 / 543)
+        b.notes.monitor.seconds = low - b.notes.monitor.megacycles / 177
       end },
     { rows = { "W18 table 5.1, 177 MHz, watts", "W18 table 5.1, 543 MHz, watts" },
       tell = { monitor_watts(177), monitor_watts(543) },
       function(b, low, high)
-        b.monitor.per_v2_mhz = (high - low) / (v2f(b, 543) - v2f(b, 177))
-        b.monitor.static = low - b.monitor.per_v2_mhz * v2f(b, 177)
+        b.notes.monitor.per_v2_mhz = (high - low) / (v2f(b, 543) - v2f(b, 177))
+        b.notes.monitor.static = low - b.notes.monitor.per_v2_mhz * v2f(b, 177)
         for _, unit in ipairs(b.units) do
-          if unit.rail == "gpu" then unit.power.static = b.monitor.static * unit.cores / 6 end
+          if unit.rail == "gpu" then unit.power.static = b.notes.monitor.static * unit.cores / 6 end
         end
       end },
     { rows = { "W18 fig 3.4, im2col on the GPU, seconds" },
@@ -198,13 +198,13 @@ return {
       tell = { function(b) return board.named(b.units, "gpu").classes[3].gbytes end },
       function(b, value) board.named(b.units, "gpu").classes[3].gbytes = value end },
     { rows = { "S16 3.4, FastPoorNet with convolutions on the GPU, seconds", "S16 table 3.1, FastPoorNet on the CPU, seconds" },
-      tell = { function(b) return board.run(b, poor, { { unit = "gpu", share = 1 } }) + b.rest end,
-               function(b) return board.run(b, poor, { { unit = "cpu", share = 1 } }) + b.rest end },
+      tell = { function(b) return board.run(b, poor, { { unit = "gpu", share = 1 } }) + b.notes.rest end,
+               function(b) return board.run(b, poor, { { unit = "cpu", share = 1 } }) + b.notes.rest end },
       function(b, with, without) -- what is no convolution stays on the CPU
         local function seconds(unit) return (board.run(b, poor, { { unit = unit, share = 1 } })) end
-        b.rest = without - seconds "cpu"
+        b.notes.rest = without - seconds "cpu"
         local u = board.named(b.units, "gpu")
-        rate(u, fit.solve(function(x) rate(u, x) return seconds "gpu" end, with - b.rest))
+        rate(u, fit.solve(function(x) rate(u, x) return seconds "gpu" end, with - b.notes.rest))
       end } } } },
   { name = "jetson_tk1", recipe = { board = require "boards.jetson_tk1", steps = {} } },
 }

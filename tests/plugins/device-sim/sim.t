@@ -18,7 +18,7 @@ sub median { my $out = run("bench --runs 3 --warm 0 --json @_"); return $out =~ 
 
 # ---- a board that can be worked out by hand: no arithmetic counts but the dense layer's ----
 
-my $unit = 'cores = 1, rail = "chip", classes = { { op = "dense", gflops = 1 }, { op = "*" } }';
+my $unit = 'cores = 1, rail = "chip", classes = { { op = "dense", gflops = 1 }, { op = "*", gflops = 0, gbytes = 0 } }';
 my $board = write_file('two.lua', <<"END");
 return { clock = "simulated", simulate = true, dry = false, name = "two",
   rails = { { name = "chip", idle = 0.5 }, { name = "memory", per_byte = 1e-9 } },
@@ -114,7 +114,7 @@ near(median("$split --weights random:1 --board $board,units.1.launch=0,units.2.l
 
 like(run("kernelcheck --kernel simulated --device sim:fast --op conv --cases 10 --board $board"), qr/# 1 kernels.*, 0 failed, 0 not judged/,
      'the kernel is judged as others are');
-like(run("bench $net --board $board,units.1.launch=1e300 --device sim:fast --runs 1 --warm 0"), qr/time/, 'absurd numbers do no harm');
+like(run("bench $net --board $board,units.1.launch=1e300 --device sim:fast --runs 1 --warm 0"), qr/two\.lua: units\.1\.launch: want a number in s, 0 to 60, got 1e\+300/, 'absurd numbers are told');
 
 # ---- heat ----
 
@@ -154,7 +154,7 @@ ok($? != 0 && $out =~ /no value "units\.1\.lunch"; did you mean units\.1\.launch
 $out = run("gauges --board odroid_xu4");
 ok($? != 0 && $out =~ /no module 'boards\.odroid_xu4'/, 'and a board that there is not');
 $out = run("bench $net --board $board,units.1.rail=none --device sim:fast");
-ok($? != 0 && $out =~ /cannot be simulated: units\.1: wants the name of a rail/, 'and what the simulator lacks');
+ok($? != 0 && $out =~ /two\.lua: units\.1\.rail: want the name of one of rails, got "none"/, 'and a name that nothing has');
 
 # ---- a board that is this machine is not simulated ----
 
@@ -162,7 +162,7 @@ mkdir "$tmp/proc";
 mkdir "$tmp/proc/device-tree";
 write_file('proc/device-tree/model', "Two 1.0\0");
 my $auto = write_file('auto.lua', qq{return { clock = "simulated", simulate = "auto", machine = "Two", rails = { { name = "chip" } },
-  units = { { name = "fast", $unit } } }});
+  units = { { name = "fast", launch = 0, host = true, power = { static = 1 }, $unit } } }});
 unlike(`CNNRUN_SYSFS_ROOT=$tmp $build/cnnrun gauges --board $auto 2>&1`, qr/sim-meter/, 'a board that is this machine is not simulated');
 like(run("gauges --board $auto"), qr/sim-meter/, 'on another it is');
 

@@ -81,5 +81,5 @@ unlike(gauges(''), qr/estimated/, 'at all');
 open my $bad, '>', $tree->root . '/bad.lua' or die;
 print $bad 'return { model = { { name = "x", frequency = "/proc/stat", steps = { { mhz = 5 } } } } }';
 close $bad;
-like(gauges('--board ' . $tree->root . '/bad.lua'), qr/board-model: left out: step 1: want mhz and volts/, 'a board without volts');
+like(gauges('--board ' . $tree->root . '/bad.lua'), qr{bad\.lua: model\.1\.steps\.1\.volts: missing: want a number in V}, 'a board without volts');
 done_testing;
