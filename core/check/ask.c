@@ -37,7 +37,7 @@ void cnri_trial_view(cnri_trial *t, int32_t links) {
     t->n_out = c->node.n_outputs;
     for (int32_t i = 0; i < t->n_in; i++) {
         if (!c->inputs[i]) continue;
-        t->host[i] = c->encoded[i].data ? &c->encoded[i] : &c->in[i];
+        t->host[i] = c->encoded[i].data && !c->dense ? &c->encoded[i] : &c->in[i];
         t->in[i] = *t->host[i];
         hide(&t->in[i]);
         t->inputs[i] = &t->in[i];
@@ -132,17 +132,33 @@ static bool ask_offering(cnri_trial *t, int32_t offer, const char **why) {
     return false;
 }
 
+static void begin(cnri_trial *t, const cnr_device *device, const cnr_kernel *kernel, cnri_case *c) {
+    memset(t, 0, sizeof *t);
+    t->device = device;
+    t->kernel = kernel;
+    t->c = c;
+    cnri_trial_view(t, c->n_chain);
+}
+
+bool cnri_trial_ask_for(cnri_trial *t, const cnr_device *device, const cnr_kernel *kernel, cnri_case *c,
+                        int32_t offer, const char **why) {
+    begin(t, device, kernel, c);
+    return may_offer(t, offer) && ask_offering(t, offer, why);
+}
+
+void cnri_trial_scatter(cnri_trial *t, cnri_dice *dice) {
+    for (int32_t i = 0; i < t->n_in; i++) t->in_at[i] = (uint64_t)cnri_dice_below(dice, 4096);
+    for (int32_t i = 0; i < t->n_out; i++) t->out_at[i] = (uint64_t)cnri_dice_below(dice, 4096);
+    t->work_at = (uint64_t)cnri_dice_below(dice, 4096);
+}
+
 /* Plain first, mostly; a kernel that refuses one offer may want another. */
 bool cnri_trial_ask(cnri_trial *t, const cnr_device *device, const cnr_kernel *kernel, cnri_case *c,
                     cnri_dice *dice, const char **why) {
     static const int8_t blocks[] = {0, 4, 8, 16};
     const int64_t n = CNRI_COUNT(blocks), from = 1 + cnri_dice_below(dice, n - 1);
     const bool plain = cnri_dice_chance(dice, 70);
-    memset(t, 0, sizeof *t);
-    t->device = device;
-    t->kernel = kernel;
-    t->c = c;
-    cnri_trial_view(t, c->n_chain);
+    begin(t, device, kernel, c);
     if (plain && ask_offering(t, 0, why)) return true;
     for (int64_t i = 0; i < n; i++) {
         const int32_t block = blocks[(from + i) % n];

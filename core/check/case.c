@@ -246,7 +246,7 @@ static bool link_build(cnri_link *link, const cnr_op *op, const cnr_tensor *valu
 
 void cnri_case_chain(cnri_case *c, uint64_t seed) {
     cnri_dice dice = {seed};
-    const int32_t wanted = 1 + (int32_t)cnri_dice_below(&dice, CNRI_CHECK_CHAIN);
+    const int32_t wanted = 1 + (int32_t)cnri_dice_below(&dice, CNRI_CHECK_DRAWN);
     const int32_t n_ops = cnri_count(CNR_KIND_OPERATOR);
     if (c->node.n_outputs != 1 || c->out[0].flags & CNR_TENSOR_DYNAMIC) return;
     for (int32_t tries = 0; tries < 400 && c->n_chain < wanted; tries++) {
@@ -347,6 +347,7 @@ void cnri_case_free(cnri_case *c) {
         cnri_free(c->bound[i]);
     }
     for (int32_t i = 0; i < c->n_chain; i++) link_free(&c->chain[i]);
+    cnri_free(c->base);
     cnri_free(c->first);
     cnri_free(c->attrs);
     memset(c, 0, sizeof *c);

@@ -10,8 +10,11 @@
 #include "core/host/host.h"
 
 struct cnri_check_test;
+struct cnr_plan;
 
-enum { CNRI_CHECK_PORTS = 12, CNRI_CHECK_ATTRS = 40, CNRI_CHECK_LIST = 10, CNRI_CHECK_CHAIN = 3 };
+/* Ports and operators behind a node, at most; operators that are drawn behind one, at most. */
+enum { CNRI_CHECK_PORTS = 40, CNRI_CHECK_ATTRS = 40, CNRI_CHECK_LIST = 10, CNRI_CHECK_CHAIN = 8,
+       CNRI_CHECK_DRAWN = 3 };
 
 /* ---- dice.c: splitmix64 ---- */
 typedef struct cnri_dice { uint64_t state; } cnri_dice;
@@ -102,6 +105,13 @@ typedef struct cnri_case {
     cnri_link chain[CNRI_CHECK_CHAIN];
     void *known[CNRI_CHECK_PORTS]; /* of outputs: data that infer gave, where that is wanted */
     bool halves; /* whoever is judged by it multiplies in f16, as CNR_KERNEL_F16_MATH says */
+    bool dense;  /* encoded inputs are given decoded */
+    bool lenient; /* judged even where results are no numbers, or hardly hang on the inputs */
+    int32_t n_parts, part_axis; /* > 0: the reference is asked for these ranges alone */
+    int64_t parts[3][2];
+    bool judged;  /* the node's own reference has run */
+    int32_t judged_links; /* behind it, whose references have run; -1: none have been asked */
+    double *base; /* bound[0] of the node alone */
     double *bound[CNRI_CHECK_PORTS]; /* by element of each output of the last link, or the node's */
     void *first; /* output 0 as kernel `first_by` gave it, the first time, with so many links */
     const cnr_kernel *first_by;
@@ -176,16 +186,23 @@ typedef struct cnri_trial {
     int32_t in_block[CNRI_CHECK_PORTS + CNRI_CHECK_CHAIN];
     int32_t in_class[CNRI_CHECK_PORTS + CNRI_CHECK_CHAIN];
     int32_t out_block[CNRI_CHECK_PORTS], out_class[CNRI_CHECK_PORTS];
+    /* Where in an arena these lie, in bytes; rounded down to what the memory promises. */
+    uint64_t in_at[CNRI_CHECK_PORTS + CNRI_CHECK_CHAIN], out_at[CNRI_CHECK_PORTS], work_at;
     cnr_accept answer;
 } cnri_trial;
 
 /* Asks the kernel, as a planner would; false when it will not, `why` (static) says why if known. */
 bool cnri_trial_ask(cnri_trial *t, const cnr_device *device, const cnr_kernel *kernel, cnri_case *c,
                     cnri_dice *dice, const char **why);
+/* The same, where input 0's neighbour offers blocks of so many channels; 0: it is plain. */
+bool cnri_trial_ask_for(cnri_trial *t, const cnr_device *device, const cnr_kernel *kernel, cnri_case *c,
+                        int32_t offer, const char **why);
+/* Draws places in memory. */
+void cnri_trial_scatter(cnri_trial *t, cnri_dice *dice);
 /* The layouts that it runs with, when they are not all plain: " [in 0: block 4, image2d; ...]". */
 void cnri_trial_text(const cnri_trial *t, cnri_text *out);
-/* Every way of running it. False: `why` says what was wrong. */
-bool cnri_trial_run(cnri_trial *t, cnri_text *why);
+/* Every way of running it; in ranges, too, if that is wanted. False: `why` says what was wrong. */
+bool cnri_trial_run(cnri_trial *t, bool ranges, cnri_text *why);
 /* Times it: milliseconds, the least of several runs; negative when it fails. */
 double cnri_trial_bench(cnri_trial *t, cnri_text *why);
 
@@ -238,6 +255,8 @@ typedef struct cnri_work {
     bool bench;
 } cnri_work;
 cnr_status cnri_work_run(const cnri_work *w, cnr_error *err);
+/* One such line; newlines in the text become blanks. */
+void cnri_work_tell(const char *what, int64_t number, const char *text);
 
 /* ---- children.c: kernels and operators, each in a process of its own ---- */
 typedef struct cnri_check_options {
@@ -246,6 +265,15 @@ typedef struct cnri_check_options {
     bool operators;                            /* no kernels */
     int64_t seed, cases, only, threads; /* as in cnri_work */
     double timeout;                     /* seconds a case */
+    const char *net; /* (optional) a file: kernels are judged on its nodes, at their own shapes (net.c) */
+    const char *weights_type; /* of a net: "fp16", "bf16": kernels that store weights so, too */
+    /* The net planned on that device, for children. */
+    void *net_arg; /* of these two */
+    cnr_status (*open_net)(void *arg, const char *device, struct cnr_plan **plan, const cnr_device **on,
+                           cnr_error *err);
+    /* That plan as a whole, told as cases of this number. */
+    bool (*whole_net)(void *arg, int64_t number, cnri_text *why);
+    void (*progress)(void *arg, const char *what, int64_t done, int64_t total); /* (optional) */
     bool bench;
     const char *program; /* (optional: this one) begun for each, which hands its words on to here */
     char *const *words;  /* that lead there: "kernelcheck --plugin-dir D ..." */
@@ -260,7 +288,7 @@ typedef struct cnri_check_options {
 typedef struct cnri_check_test {
     const char *name, *device; /* device: NULL for an operator */
     const cnr_kernel *kernel;  /* either this */
-    const cnr_op *op;          /* or this */
+    const cnr_op *op;          /* or this; neither: the plan of a net */
     int64_t cases, failures;
     cnri_promises promises;
     uint32_t unjudged;  /* promises that no case could show */
@@ -272,6 +300,7 @@ typedef struct cnri_check_test {
 
 typedef struct cnri_check_totals {
     int32_t tests, failed, skipped, unjudged, absent; /* absent ones are not among the skipped */
+    int32_t nodes, odd; /* of a net: that differ, on all devices; that could not be judged */
     int64_t cases;
 } cnri_check_totals;
 

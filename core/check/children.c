@@ -4,13 +4,14 @@
  * Drivers are woken by children alone, one at a time: some do not live through a fork, some are not
  * there for a second process while the first holds them, and some crash when asked what there is. */
 #define _GNU_SOURCE
-#include "core/check/check.h"
+#include "core/check/net.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -118,6 +119,9 @@ typedef struct hearing {
     int64_t number;  /* of the case that runs */
     char text[2048]; /* it; "" while one is looked for */
     bool ended;
+    cnri_check_test *tests; /* of a net: by kernel */
+    cnri_check_totals *sum;
+    int code; /* of an error, as `text` says; 0 */
 } hearing;
 
 static void CNRI_PRINTF(2, 3) note(const cnri_check_options *o, const char *format, ...) {
@@ -158,6 +162,30 @@ static void hear_pass(hearing *h, const char *rest) {
     h->t->promises.judged |= judged;
 }
 
+/* Lines that only nets have. */
+static bool hear_net(hearing *h, const char *word, long long number, const char *rest) {
+    const int32_t n = cnri_count(CNR_KIND_KERNEL);
+    if (strcmp(word, "kernel") == 0 && number == -1) {
+        h->t = &h->tests[n];
+        h->t->name = "the plan";
+    } else if (strcmp(word, "kernel") == 0 && number >= 0 && number < n) {
+        h->t = &h->tests[number];
+        h->t->kernel = cnri_at(CNR_KIND_KERNEL, (int32_t)number);
+        h->t->name = h->t->kernel->name;
+    } else if (strcmp(word, "spot") == 0) {
+        const int32_t all = (int32_t)strtol(rest, NULL, 10);
+        if (h->next == 0 && number == 0) h->sum->nodes += all;
+        if (h->o->progress) h->o->progress(h->o->arg, h->tests->device, number, all);
+    } else if (strcmp(word, "odd") == 0) {
+        h->sum->odd++;
+        note(h->o, "not judged: %s", rest);
+    } else if (strcmp(word, "error") == 0) {
+        h->code = (int)number;
+        snprintf(h->text, sizeof h->text, "%s", rest);
+    } else return false;
+    return true;
+}
+
 static void hear(void *arg, char *line) {
     hearing *h = arg;
     char word[8] = "";
@@ -172,7 +200,8 @@ static void hear(void *arg, char *line) {
         h->number = number;
         h->next = number + 1;
         snprintf(h->text, sizeof h->text, "%s", strcmp(word, "case") == 0 ? rest : "");
-    } else if (strcmp(word, "pass") == 0) hear_pass(h, rest);
+    } else if (h->tests && hear_net(h, word, number, rest)) return;
+    else if (strcmp(word, "pass") == 0) hear_pass(h, rest);
     else if (strcmp(word, "fail") == 0) fail_case(h, rest);
     else if (strcmp(word, "time") == 0) hear_time(h, rest);
     else if (strcmp(word, "end") == 0) {
@@ -201,6 +230,27 @@ static void run_test(const cnri_check_options *o, cnri_check_test *t, int32_t in
         fail_case(&h, why[0] ? why : "ended before its end");
         if (h.next == was && t->cases == cases + 1) return; /* no case was begun */
     }
+}
+
+static cnr_status run_net(const cnri_check_options *o, hearing *h, const char *device, cnr_error *err) {
+    while (!h->ended && !cancelled(o)) {
+        child c;
+        char work[128], why[128];
+        const int64_t was = h->next;
+        h->text[0] = 0;
+        snprintf(work, sizeof work, "net:0:%lld:%s", (long long)h->next, device);
+        if (!begin(o, work, &c)) return cnri_fail(err, CNR_E_STATE, "kernelcheck", "no process could be begun");
+        const bool spoke = listen_to(o, &c, hear, h);
+        end(o, &c, spoke, why, sizeof why);
+        if (h->code) return cnri_fail(err, -h->code, o->net, "%s", h->text);
+        if (h->ended || cancelled(o)) break;
+        if (h->next == was || !h->t)
+            return cnri_fail(err, CNR_E_DEVICE, o->net, "planning it on %s: the process %s", device,
+                             why[0] ? why : "ended too early");
+        fail_case(h, why[0] ? why : "ended before its end");
+        if (o->only >= 0) break;
+    }
+    return CNR_OK;
 }
 
 static void finish(checker *k, cnri_check_test *t) {
@@ -337,15 +387,29 @@ static void check_operator(checker *k, int32_t index) {
     finish(k, &t);
 }
 
+static cnr_status check_net(checker *k, const named_device *d, cnr_error *err) {
+    const int32_t n = cnri_count(CNR_KIND_KERNEL);
+    hearing h = {.o = k->o, .sum = k->sum, .tests = cnri_alloc_zero((size_t)(n + 1) * sizeof *h.tests)};
+    if (!h.tests) return cnri_fail(err, CNR_E_MEMORY, "kernelcheck", "out of memory");
+    for (int32_t i = 0; i <= n; i++) h.tests[i].device = d->name;
+    const cnr_status status = run_net(k->o, &h, d->name, err);
+    for (int32_t i = 0; i <= n && !status; i++)
+        if (h.tests[i].cases) finish(k, &h.tests[i]);
+    cnri_free(h.tests);
+    return status;
+}
+
 cnr_status cnri_check_all(const cnri_check_options *o, cnri_check_totals *sum, cnr_error *err) {
     checker k = {.o = o, .sum = sum};
     *sum = (cnri_check_totals){0};
     if (o->arithmetic && strcmp(o->arithmetic, "fp16") != 0)
         return cnri_fail(err, CNR_E_ARG, "arithmetic", "\"%s\": want fp16", o->arithmetic);
-    const cnr_status status = list_devices(&k, err);
-    for (int32_t i = 0; i < cnri_count(CNR_KIND_KERNEL) && !status && !cancelled(o); i++)
+    cnr_status status = list_devices(&k, err);
+    for (int32_t i = 0; i < k.devices.n && o->net && !status && !cancelled(o); i++)
+        status = check_net(&k, &k.devices.at[i], err);
+    for (int32_t i = 0; i < cnri_count(CNR_KIND_KERNEL) && !o->net && !status && !cancelled(o); i++)
         if (kernel_wanted(o, cnri_at(CNR_KIND_KERNEL, i))) check_kernel(&k, i);
-    for (int32_t i = 0; i < cnri_count(CNR_KIND_OPERATOR) && !status && !cancelled(o); i++)
+    for (int32_t i = 0; i < cnri_count(CNR_KIND_OPERATOR) && !o->net && !status && !cancelled(o); i++)
         if (operator_wanted(o, cnri_at(CNR_KIND_OPERATOR, i))) check_operator(&k, i);
     cnri_vec_free(&k.devices);
     if (!status && cancelled(o)) return cnri_fail(err, CNR_E_CANCELLED, NULL, "cancelled");
@@ -355,6 +419,40 @@ cnr_status cnri_check_all(const cnri_check_options *o, cnri_check_totals *sum, c
 }
 
 /* ---- the child's side ---- */
+
+typedef struct net_filter { const cnri_check_options *o; const cnr_device *device; } net_filter;
+
+/* What planning would choose from, unless one is named. */
+static bool net_wants(void *arg, const cnr_kernel *k, const char *op) {
+    const net_filter *f = arg;
+    const cnri_check_options *o = f->o;
+    const char *type = o->weights_type ? o->weights_type : "f32";
+    const cnr_op *only = o->op ? cnri_op(o->op) : NULL;
+    const uint32_t asked = (strcmp(type, "fp16") == 0 ? CNR_KERNEL_F16 : 0) |
+                           (strcmp(type, "bf16") == 0 ? CNR_KERNEL_BF16 : 0) |
+                           (o->arithmetic ? CNR_KERNEL_F16_MATH : 0);
+    const uint32_t apart = CNR_KERNEL_F16 | CNR_KERNEL_BF16 | CNR_KERNEL_F16_MATH | CNR_KERNEL_FORCED;
+    if (!of_plugin(o, k) || !drives(k, f->device->cls->name, f->device->cls->family)) return false;
+    if (o->op && (!only || strcmp(only->name, op) != 0)) return false;
+    if (o->kernel) return strcmp(k->name, o->kernel) == 0;
+    return !((CNRI_HAS(k, flags) ? k->flags : 0) & apart & ~asked);
+}
+
+static cnr_status work_net(const cnri_check_options *o, const char *device, int64_t first, cnr_error *err) {
+    net_filter f = {.o = o};
+    cnr_plan *plan = NULL;
+    cnr_error own = CNR_ERROR_INIT;
+    cnr_status status = o->open_net(o->net_arg, device, &plan, &f.device, &own);
+    if (!status) {
+        const cnri_net_work w = {.plan = plan, .device = f.device, .seed = (uint64_t)o->seed, .first = first,
+                                 .only = o->only, .arg = &f, .wants = net_wants, .whole_arg = o->net_arg,
+                                 .whole = o->plugin || o->op || o->kernel ? NULL : o->whole_net};
+        status = cnri_net_run(&w, &own);
+    }
+    if (status) cnri_work_tell("error", -status, own.text);
+    (void)err;
+    return CNR_OK;
+}
 
 cnr_status cnri_check_work(const cnri_check_options *o, const char *work, cnr_error *err) {
     char what[16] = "";
@@ -366,6 +464,7 @@ cnr_status cnri_check_work(const cnri_check_options *o, const char *work, cnr_er
                    .op = o->op ? cnri_op(o->op) : NULL};
     const bool read = sscanf(work, "%15[a-z]:%d:%lld:%n", what, &index, &first, &n) == 3 && n > 0;
     const bool kernel = strcmp(what, "kernel") == 0;
+    if (read && o->net && strcmp(what, "net") == 0) return work_net(o, work + n, first, err);
     if (!read || index < 0 || index >= cnri_count(kernel ? CNR_KIND_KERNEL : CNR_KIND_OPERATOR))
         return cnri_fail(err, CNR_E_ARG, "--worker", "not for people");
     w.first = first;

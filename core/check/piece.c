@@ -1,7 +1,13 @@
 /* Device memory with guard bands, filled with known bytes and looked at afterwards. */
 #include "core/check/trial.h"
 
-enum { GUARD = 4096, GUARD_BYTE = 0xc3 };
+enum { GUARD = 4096 };
+
+/* What stands in guards: no number in types of 16 and 32 bits, so that results tell who reads it. */
+static void guard(uint8_t *to, uint64_t from, uint64_t end) {
+    static const uint8_t pattern[4] = {0xc3, 0xc3, 0xc3, 0x7f};
+    for (uint64_t i = from; i < end; i++) to[i] = pattern[i % 4];
+}
 
 bool cnri_said(cnri_text *why, const char *what, cnr_status status, const cnr_error *err) {
     if (status == CNR_OK) return true;
@@ -9,7 +15,8 @@ bool cnri_said(cnri_text *why, const char *what, cnr_status status, const cnr_er
     return false;
 }
 
-bool cnri_piece_make(cnri_piece *p, cnr_stream *stream, const cnr_space *space, cnri_text *why) {
+bool cnri_piece_make(cnri_piece *p, cnr_stream *stream, const cnr_space *space, uint64_t at,
+                     cnri_text *why) {
     const cnr_device *device = stream->device;
     const cnr_device_class *cls = device->cls;
     cnr_error err = CNR_ERROR_INIT;
@@ -20,14 +27,16 @@ bool cnri_piece_make(cnri_piece *p, cnr_stream *stream, const cnr_space *space, 
     }
     const cnr_memory_class *m = &device->memory[space->memory_class];
     const bool image = m->flags & CNR_MEMORY_IMAGE, parts = m->flags & CNR_MEMORY_PARTS;
-    if (parts && !image) p->head = m->alignment > GUARD ? m->alignment : GUARD;
+    uint64_t step = m->alignment > space->alignment ? m->alignment : space->alignment;
+    if (step < 4) step = 4;
+    if (parts && !image) p->head = (GUARD + step - 1) / step * step + at / step * step;
     p->total = p->head + p->bytes + (image ? 0 : GUARD);
     p->whole = (cnr_mem){.bytes = p->total, .memory_class = space->memory_class};
     if (image) {
         p->whole.width = space->width;
         p->whole.height = space->height;
     }
-    if (p->total > (UINT64_C(1) << 30) || !(p->before = cnri_alloc((size_t)p->total))) {
+    if (p->total > (UINT64_C(1) << 32) || !(p->before = cnri_alloc((size_t)p->total))) {
         cnri_text_add(why, "the kernel wants %llu bytes", (unsigned long long)p->bytes);
         return false;
     }
@@ -48,7 +57,8 @@ bool cnri_piece_make(cnri_piece *p, cnr_stream *stream, const cnr_space *space, 
 bool cnri_piece_fill(cnri_piece *p, const void *data, uint8_t poison, cnri_text *why) {
     const cnr_device_class *cls = p->device->cls;
     cnr_error err = CNR_ERROR_INIT;
-    memset(p->before, GUARD_BYTE, (size_t)p->total);
+    guard(p->before, 0, p->head);
+    guard(p->before, p->head + p->bytes, p->total);
     if (data) memcpy(p->before + p->head, data, (size_t)p->bytes);
     else memset(p->before + p->head, poison, (size_t)p->bytes);
     if (p->total == 0) return true;

@@ -13,7 +13,7 @@ static bool prepare(cnri_stage *s, cnri_text *why) {
     if (!cnri_said(why, "prepare_size", status, &err)) return false;
     if (space.bytes == 0) return true;
     const size_t bytes = (size_t)space.bytes;
-    uint8_t *low = space.bytes < (1 << 28) ? cnri_alloc(bytes + 2 * 1024) : NULL;
+    uint8_t *low = space.bytes < UINT64_C(1) << 32 ? cnri_alloc(bytes + 2 * 1024) : NULL;
     if (!low) {
         cnri_text_add(why, "prepare wants a blob of %llu bytes", (unsigned long long)space.bytes);
         return false;
@@ -27,7 +27,7 @@ static bool prepare(cnri_stage *s, cnri_text *why) {
             cnri_text_add(why, "prepare wrote outside its blob");
             good = false;
         }
-    good = good && cnri_piece_make(&s->blob, &s->stream, &space, why) &&
+    good = good && cnri_piece_make(&s->blob, &s->stream, &space, 0, why) &&
            cnri_piece_fill(&s->blob, low + 1024, 0, why);
     cnri_free(low);
     s->has_blob = good;
@@ -47,7 +47,7 @@ static bool plan(cnri_stage *s, cnri_text *why) {
     }
     if (!cnri_said(why, "plan", status, &err)) return false;
     if (space.bytes == 0) return true;
-    return s->has_workspace = cnri_piece_make(&s->workspace, &s->stream, &space, why);
+    return s->has_workspace = cnri_piece_make(&s->workspace, &s->stream, &space, t->work_at, why);
 }
 
 /* Memory for every input that the kernel reads and every output. */
@@ -58,13 +58,14 @@ static bool place(cnri_stage *s, cnri_text *why) {
         cnr_space space = {.size = sizeof space, .bytes = t->in[i].bytes,
                            .memory_class = t->in_class[i]};
         cnri_trial_image(&t->in[i], t->in_block[i], &space.width, &space.height);
-        if (!cnri_piece_make(&s->in[i], &s->stream, &space, why)) return false;
+        const uint64_t at = t->in[i].flags & CNR_TENSOR_CONST ? 0 : t->in_at[i]; /* a weight is no part */
+        if (!cnri_piece_make(&s->in[i], &s->stream, &space, at, why)) return false;
     }
     for (int32_t i = 0; i < t->n_out; i++) {
         cnr_space space = {.size = sizeof space, .bytes = cnr_dense_bytes(&t->out[i]),
                            .memory_class = t->out_class[i]};
         cnri_trial_image(&t->out[i], t->out_block[i], &space.width, &space.height);
-        if (!cnri_piece_make(&s->out[i], &s->stream, &space, why)) return false;
+        if (!cnri_piece_make(&s->out[i], &s->stream, &space, t->out_at[i], why)) return false;
     }
     return true;
 }
@@ -321,14 +322,14 @@ static bool run_ranges(cnri_stage *s, cnri_text *why) {
     return true;
 }
 
-bool cnri_trial_run(cnri_trial *t, cnri_text *why) {
+bool cnri_trial_run(cnri_trial *t, bool ranges, cnri_text *why) {
     static cnri_stage s;
     const cnri_way whole = {.poison = 0xff, .in_place = -1, .axis = -1};
     const cnri_way again = {.poison = 0x5a, .in_place = in_place_of(t), .axis = -1};
     bool good = stage_open(&s, t, why);
     for (int32_t i = 0; i < t->n_out; i++) memcpy(s.dims[i], t->out[i].dim, sizeof s.dims[i]);
     good = good && run_way(&s, &whole, why) && run_way(&s, &again, why);
-    if (good && takes_ranges(t)) good = run_ranges(&s, why);
+    if (good && ranges && takes_ranges(t)) good = run_ranges(&s, why);
     stage_close(&s);
     return good;
 }

@@ -17,7 +17,9 @@ typedef struct cnri_piece {
     bool made, viewed;
 } cnri_piece;
 
-bool cnri_piece_make(cnri_piece *p, cnr_stream *stream, const cnr_space *space, cnri_text *why);
+/* `at`: where in an arena it would lie, in bytes. */
+bool cnri_piece_make(cnri_piece *p, cnr_stream *stream, const cnr_space *space, uint64_t at,
+                     cnri_text *why);
 /* `data`, or all bytes `poison` when it is NULL; and the guards. */
 bool cnri_piece_fill(cnri_piece *p, const void *data, uint8_t poison, cnri_text *why);
 /* Are the guards (and, when asked, the bytes) as they were filled? `data` (may be NULL) gets the

@@ -115,7 +115,7 @@ static bool find(search *s, const cnr_op *op, bool alone) {
 
 /* ---- telling ---- */
 
-static void tell(const char *what, int64_t number, const char *text) {
+void cnri_work_tell(const char *what, int64_t number, const char *text) {
     printf("%s %lld%s", what, (long long)number, text && *text ? " " : "");
     for (; text && *text; text++) putchar(*text == '\n' ? ' ' : *text);
     putchar('\n');
@@ -132,13 +132,15 @@ static void time_case(search *s, int64_t number, cnri_text *why) {
     cnri_print_double(ms_text, sizeof ms_text, ms);
     cnri_print_double(rate_text, sizeof rate_text, ms > 0 ? flops / (ms * 1e6) : 0);
     snprintf(text, sizeof text, "%s %s", ms_text, rate_text);
-    tell("time", number, text);
+    cnri_work_tell("time", number, text);
 }
 
 /* What is found runs; false: it was wrong. */
 static bool run_case(search *s, int64_t number, cnri_promises *promises, cnri_text *why) {
     if (!s->w->kernel) return cnri_promises_run(&s->c, &s->draft, promises, why);
-    const bool good = cnri_trial_run(&s->t, why);
+    cnri_dice places = {s->draft.data_seed};
+    cnri_trial_scatter(&s->t, &places);
+    const bool good = cnri_trial_run(&s->t, true, why);
     if (!good || !s->w->bench) return good;
     time_case(s, number, why);
     return why->n == 0;
@@ -148,18 +150,18 @@ static bool one_case(search *s, const cnr_op *op, int64_t number, bool alone) {
     cnri_text text = {0}, why = {0};
     cnri_promises promises = {0};
     char bits[32];
-    tell("draw", number, NULL);
+    cnri_work_tell("draw", number, NULL);
     s->dice = cnri_dice_of(s->w->seed, s->w->kernel ? s->w->kernel->name : op->name, number);
     const bool found = find(s, op, alone);
     if (found) {
         cnri_case_text(&s->c, &text);
         if (s->w->kernel) cnri_trial_text(&s->t, &text);
-        tell("case", number, text.at);
+        cnri_work_tell("case", number, text.at);
         const bool good = run_case(s, number, &promises, &why);
         s->promises.made |= promises.made;
         s->promises.judged |= promises.judged;
         snprintf(bits, sizeof bits, "%x %x", (unsigned)promises.made, (unsigned)promises.judged);
-        tell(good ? "pass" : "fail", number, good ? bits : why.at);
+        cnri_work_tell(good ? "pass" : "fail", number, good ? bits : why.at);
     }
     cnri_case_free(&s->c);
     cnri_text_free(&text);
@@ -214,7 +216,7 @@ cnr_status cnri_work_run(const cnri_work *w, cnr_error *err) {
         if (found == 0 && !any && k >= w->first + 7) break; /* nor will the others be */
     }
     if (!own && !any) snprintf(s.why, sizeof s.why, "no operator \"%s\"", w->kernel->op);
-    if (!status) tell("end", found, s.why);
+    if (!status) cnri_work_tell("end", found, s.why);
     cnri_devices_close(&sets[0]);
     cnri_devices_close(&sets[1]);
     return status;

@@ -39,6 +39,8 @@ my %faults = (
     blob_changed => qr/the blob was changed/,
     blob_overrun => qr/prepare wrote outside its blob/,
     workspace    => qr/past the end of the workspace/,
+    peeking      => qr/got (nan|-nan)/,
+    misplaced    => qr/output 0: 1 of \d+ wrong/,
 );
 my @faulty = ('--plugin-dir', $faulty, '--plugin', 'faulty');
 for my $name (sort keys %faults) {
@@ -55,6 +57,31 @@ like $text, qr/^ok 1 - faulty_sound on cpu: \d+ cases$/m, 'and says with how man
 
 ($code, $text) = check(@faulty, '--kernel', 'faulty_rounded', '--cases', 1000);
 is $code, 0, 'no chain makes a fault of what rounding does' or diag $text;
+
+# ---- kernels on the nodes of a net ----
+my @net = ('--net', 'scripts/nets/lenet5.lua', '--device', 'cpu');
+for my $name (qw(particular lethal)) {
+    my ($code, $text) = check(@faulty, '--kernel', "faulty_$name", '--cases', 10);
+    is $code, 0, "$name: what is drawn does not show it" or diag $text;
+    ($code, $text) = check(@faulty, @net, '--kernel', "faulty_$name");
+    is $code, 1, '... but a net does';
+    my ($number) = $text =~ /^# faulty_$name on cpu, seed 1, case (\d+): conv1: conv f32\[1,1,28,28\]/m;
+    ok defined $number, '... naming node and shape';
+    like $text, $name eq 'lethal' ? qr/died of \S.* \(signal [45]\)/ : qr/output 0: 1 of \d+ wrong/, '... and what is wrong';
+    like $text, qr/^not ok 1 - faulty_$name on cpu: 1 of 2 cases failed/m, '... and the other layer is judged all the same';
+    (undef, $text) = check(@faulty, @net, '--kernel', "faulty_$name", '--case', $number // 0);
+    like $text, qr/1 of 1 cases failed/, '... and that one again, alone';
+}
+{
+    my ($code, $text) = check(@net, '-q');
+    is $code, 0, 'all kernels of the CPU on the nodes of a net' or diag $text;
+    like $text, qr/^# \d+ kernels and plans on 8 nodes of \S+, \d+ cases, 0 failed, 0 nodes not judged$/m, '... and none is left out';
+    ($code, $text) = check(@net, '--op', 'conv', '--json');
+    my @rows = map { decode_json($_) } split /\n/, $text;
+    is "$rows[0]{net} $rows[0]{kernel} $rows[0]{failures}", 'scripts/nets/lenet5.lua conv_f32_gemm 0', '... as JSON';
+    ($code, $text) = check('--net', 'none.lua', '--device', 'cpu');
+    is $code, 6, 'a net that is not there is a mistake';
+}
 
 # ---- operators: what each promises and does not keep ----
 my %broken = (

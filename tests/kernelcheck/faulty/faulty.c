@@ -265,6 +265,36 @@ static cnr_status workspace(const cnr_run *run, cnr_error *err) {
     return right(run, err);
 }
 
+/* Wrong at the shape of a digit's picture alone, which no draw is likely to hit. */
+static cnr_status particular(const cnr_run *run, cnr_error *err) {
+    const cnr_status status = right(run, err);
+    const cnr_tensor *x = run->node->inputs[0];
+    if (x->rank == 4 && x->dim[1] == 1 && x->dim[2] == 28 && x->dim[3] == 28) result(run)[last(run)] += 1;
+    return status;
+}
+
+/* The same shape ends the process. */
+static cnr_status lethal(const cnr_run *run, cnr_error *err) {
+    const cnr_tensor *x = run->node->inputs[0];
+    if (x->rank == 4 && x->dim[1] == 1 && x->dim[2] == 28 && x->dim[3] == 28) __builtin_trap();
+    return right(run, err);
+}
+
+/* Reads an element past the end of its input. */
+static cnr_status peeking(const cnr_run *run, cnr_error *err) {
+    const cnr_status status = right(run, err);
+    const cnr_tensor *x = run->node->inputs[0];
+    result(run)[last(run)] += 1e-30f * ((volatile const float *)x->data)[cnr_count(x)];
+    return status;
+}
+
+/* Believes that its output begins at a page. */
+static cnr_status misplaced(const cnr_run *run, cnr_error *err) {
+    const cnr_status status = right(run, err);
+    if ((uintptr_t)result(run) % 4096) result(run)[0] += 1;
+    return status;
+}
+
 #define KERNEL(name_, op_, ...)                                                             \
     {.size = sizeof(cnr_kernel), .version = 1, .name = "faulty_" #name_, .op = op_,          \
      .device = "cpu", .run = name_, __VA_ARGS__}
@@ -293,6 +323,10 @@ static const cnr_kernel kernels[] = {
     {.size = sizeof(cnr_kernel), .version = 1, .name = "faulty_blob_overrun", .op = "dense",
      .device = "cpu", .run = sound, .accepts = accepts_prepared, .prepare_size = prepare_size,
      .prepare = prepare_too_much},
+    KERNEL(particular, "conv", .accepts = accepts),
+    KERNEL(lethal, "conv", .accepts = accepts),
+    KERNEL(peeking, "tanh", .accepts = accepts),
+    KERNEL(misplaced, "relu", .accepts = accepts),
     KERNEL(workspace, "sigmoid", .accepts = accepts, .plan = plan_little),
 };
 
