@@ -8,13 +8,30 @@ static const cnri_option options[] = {
                 "judge this file alone: exit code 0 when it loads")};
 
 typedef struct row { const char *name, *version, *file, *refused, *summary,
-                    *licence; bool known; } row;
+                    *licence; bool known; const char *touches; } row;
 static const cnri_field fields[] = {
     CNRI_KEY(row, name), CNRI_KEY(row, version), CNRI_KEY(row, file), CNRI_KEY(row, refused),
-    CNRI_KEY(row, summary), CNRI_KEY(row, licence), CNRI_ASIDE(row, "known", known)};
+    CNRI_KEY(row, summary), CNRI_KEY(row, licence), CNRI_ASIDE(row, "known", known),
+    CNRI_ASIDE(row, "touches", touches)};
 static const cnri_record record = CNRI_RECORD(fields,
     "{name} {version}\n    file      {file}\n{refused?    refused   {refused}\n}"
-    "{known?    about     {summary} ({licence?{licence}|no licence given})\n}");
+    "{known?    about     {summary} ({licence?{licence}|no licence given})\n"
+    "    touches   {touches}\n}");
+
+/* CNR_TOUCHES_... in words: into `text`, and as a list of JSON (null: not told). */
+static const char *tell_touches(int32_t touches, char text[64], cnri_json *j) {
+    static const char *const names[] = {"nothing", "files", "network", "devices"};
+    size_t n = 0;
+    text[0] = 0;
+    if (j && touches) cnri_json_list(j, "touches");
+    for (size_t i = 0; i < CNRI_COUNT(names); i++) {
+        if (!(touches >> i & 1)) continue;
+        if (j) cnri_json_text(j, NULL, names[i]);
+        n += (size_t)snprintf(text + n, 64 - n, "%s%s", n ? ", " : "", names[i]);
+    }
+    if (j && touches) cnri_json_end(j);
+    return touches ? text : "not told: scripts need --trust, or name all of it";
+}
 
 /* What plugin `index` registered of a kind: a list under its name, for people broken into lines. */
 static void tell_kind(int32_t index, int32_t wanted, cnri_json *j) {
@@ -61,13 +78,16 @@ static void json_families(const cnri_plugin *p, cnri_json *j) {
 
 static cnr_status tell(const cnri_call *call, int32_t index, cnr_error *err) {
     const cnri_plugin *p = cnri_plugin_at(index);
-    const row r = {p->name, p->version, p->path, p->refused, p->desc ? p->desc->summary : NULL,
-                   p->desc ? p->desc->licence : NULL, p->desc != NULL};
+    char touches[64];
     cnri_json object, *j = call->common.json ? &object : NULL;
+    const row r = {p->name, p->version, p->path, p->refused, p->desc ? p->desc->summary : NULL,
+                   p->desc ? p->desc->licence : NULL, p->desc != NULL,
+                   tell_touches(cnri_touches(p), touches, NULL)};
     cnr_status status = CNR_OK;
     if (j) cnri_json_begin(j);
     if (j) cnri_json_fields(j, &record, &r);
     else status = cnri_tell_line(&record, &r, err);
+    if (j) tell_touches(cnri_touches(p), touches, j);
     if (j) cnri_json_object(j, "provides");
     for (int32_t kind = 1; cnri_kind_name(kind); kind++) tell_kind(index, kind, j);
     if (!j) {

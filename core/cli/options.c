@@ -53,7 +53,7 @@ static const cnri_option net_options[] = {
     ROW(deterministic, "--deterministic", NULL, "never let a clock choose"),
     ROW(no_verify, "--no-verify", NULL,
         "believe the weights of a .cnr: their digests are not compared"),
-    ROW(trust, "--trust", NULL, "let a script use files and time, as a program can")};
+    ROW(trust, "--trust", NULL, "let a script use any file, address, device and the clock; without it, those named here")};
 
 static const cnri_option picture_options[] = {
     ROW(preset, "--preset", "NAME", "mean, std, scale and channels as usual: torchvision, tf ... "

@@ -102,6 +102,7 @@ typedef struct cnri_samples {
     cnr_source_info info;
     cnri_augment augment;
     int64_t every; /* of what the source counts */
+    const cnri_limits *limits; /* the limits of the script that opened them; NULL: none */
 } cnri_samples;
 cnr_status cnri_samples_open(const char *spec, const char *split, cnri_samples *out,
                              cnr_error *err);

@@ -22,14 +22,12 @@ static cnr_status nothing_reads(const char *spec, bool exists, cnr_error *err) {
     return status;
 }
 
-static cnr_status open_plain(const char *spec, const char *split, cnri_samples *out,
-                             cnr_error *err) {
-    const int64_t before = cnri_alloc_failures();
+/* The source that takes the spec, and has its limits' leave. */
+static cnr_status find_source(const char *spec, cnri_samples *out, cnr_error *err) {
     uint8_t head[512];
     struct stat about;
-    const int64_t n = head_of(spec, head, sizeof head);
+    const int64_t n = cnri_limits_file(spec, 0, NULL) ? -1 : head_of(spec, head, sizeof head);
     int32_t best = 0;
-    memset(out, 0, sizeof *out);
     for (int32_t i = 0; i < cnri_count(CNR_KIND_SOURCE); i++) {
         const cnr_source *source = cnri_at(CNR_KIND_SOURCE, i);
         const int32_t score = source->accepts(spec, n < 0 ? NULL : head, n < 0 ? 0 : (size_t)n);
@@ -39,8 +37,21 @@ static cnr_status open_plain(const char *spec, const char *split, cnri_samples *
         }
     }
     if (!out->source) return nothing_reads(spec, stat(spec, &about) == 0, err);
+    return cnri_limits_source(out->limits, out->source, spec, 0, err);
+}
+
+static cnr_status open_plain(const char *spec, const char *split, cnri_samples *out,
+                             cnr_error *err) {
+    const int64_t before = cnri_alloc_failures();
+    memset(out, 0, sizeof *out);
+    out->limits = cnri_limits_of_thread();
+    const cnri_limits *outer = cnri_limits_enter(out->limits);
+    cnr_status status = find_source(spec, out, err);
+    if (out->limits && out->limits->vouched(out->limits->script, spec))
+        cnri_limits_enter(out->limits = NULL);
     out->info.size = sizeof out->info;
-    cnr_status status = out->source->open(spec, split, &out->state, &out->info, err);
+    if (!status) status = out->source->open(spec, split, &out->state, &out->info, err);
+    cnri_limits_enter(outer);
     const bool opened = status == CNR_OK;
     status = cnri_alloc_verdict(before, status, spec, err);
     if (status && opened) cnri_samples_close(out);
@@ -65,7 +76,12 @@ cnr_status cnri_samples_choose(cnri_samples *s, const cnr_choice *span, cnr_erro
     if (span->every <= 1 && !span->from_ns && !span->to_ns) return CNR_OK;
     if (span->to_ns && span->to_ns <= span->from_ns)
         return cnri_fail(err, CNR_E_ARG, s->source->name, "the span ends before it begins");
-    if (CNRI_HAS(s->source, choose)) return s->source->choose(s->state, span, &s->info, err);
+    if (CNRI_HAS(s->source, choose)) {
+        const cnri_limits *outer = cnri_limits_enter(s->limits);
+        const cnr_status status = s->source->choose(s->state, span, &s->info, err);
+        cnri_limits_enter(outer);
+        return status;
+    }
     if (span->from_ns || span->to_ns)
         return cnri_fail(err, CNR_E_ARG, s->source->name, "these samples have no times to choose by");
     s->every = span->every;
@@ -101,7 +117,9 @@ cnr_status cnri_samples_read(cnri_samples *s, int64_t index, cnr_sample *out, cn
                          (long long)index);
     const int64_t before = cnri_alloc_failures();
     const int64_t at = s->every > 1 ? index * s->every : index;
+    const cnri_limits *outer = cnri_limits_enter(s->limits);
     cnr_status status = s->source->read(s->state, at, out, err);
+    cnri_limits_enter(outer);
     status = cnri_alloc_verdict(before, status, s->source->name, err);
     if (status) {
         cnri_free(out->picture.data);
@@ -153,7 +171,11 @@ cnr_status cnri_picture_write(const char *path, const cnr_tensor *picture, cnr_e
     const cnr_source *source = writer_of(path, false);
     if (!source)
         return cnri_fail(err, CNR_E_UNSUPPORTED, path, "no source plugin writes such pictures");
-    return source->write(path, picture, err);
+    const cnri_limits *outer = cnri_limits_enter(cnri_limits_of_thread());
+    cnr_status status = cnri_limits_source(cnri_limits_of_thread(), source, path, 1, err);
+    if (!status) status = source->write(path, picture, err);
+    cnri_limits_enter(outer);
+    return status;
 }
 
 /* ---- writing one behind the other ---- */
@@ -161,6 +183,7 @@ cnr_status cnri_picture_write(const char *path, const cnr_tensor *picture, cnr_e
 struct cnr_writer {
     const cnr_source *source;
     void *state;
+    const cnri_limits *limits; /* of whoever opened it */
     cnr_status status; /* of the first put that failed */
     cnr_error why;
 };
@@ -176,7 +199,11 @@ cnr_status cnr_writer_open(cnr_runtime *rt, const char *spec, cnr_writer **out, 
     if (!w) return cnri_fail(err, CNR_E_MEMORY, spec, "out of memory");
     w->source = source;
     w->why.size = sizeof w->why;
-    status = cnri_told(err, source->write_open(spec, &w->state, err), spec, source->name);
+    w->limits = cnri_limits_of_thread();
+    const cnri_limits *outer = cnri_limits_enter(w->limits);
+    status = cnri_limits_source(w->limits, source, spec, 1, err);
+    if (!status) status = cnri_told(err, source->write_open(spec, &w->state, err), spec, source->name);
+    cnri_limits_enter(outer);
     if (status) cnri_free(w);
     else *out = w;
     return status;
@@ -184,10 +211,15 @@ cnr_status cnr_writer_open(cnr_runtime *rt, const char *spec, cnr_writer **out, 
 
 cnr_status cnr_writer_from(cnr_writer *w, const char *spec, uint64_t from_ns, uint64_t to_ns,
                            cnr_error *err) {
-    const cnr_status status = cnri_given(err, "writer", w, "spec", spec, NULL);
+    cnr_status status = cnri_given(err, "writer", w, "spec", spec, NULL);
     const cnr_choice span = {.size = sizeof span, .from_ns = from_ns, .to_ns = to_ns};
     if (status || !CNRI_HAS(w->source, write_from)) return status;
-    return cnri_told(err, w->source->write_from(w->state, spec, &span, err), spec, w->source->name);
+    const cnri_limits *outer = cnri_limits_enter(w->limits);
+    status = cnri_limits_source(w->limits, w->source, spec, 0, err);
+    if (!status)
+        status = cnri_told(err, w->source->write_from(w->state, spec, &span, err), spec, w->source->name);
+    cnri_limits_enter(outer);
+    return status;
 }
 
 cnr_status cnr_writer_put(cnr_writer *w, const cnr_tensor *picture, const char *name,
@@ -203,8 +235,10 @@ cnr_status cnr_writer_put(cnr_writer *w, const cnr_tensor *picture, const char *
                          .time_ns = time_ns == CNR_NO_TIME ? 0 : time_ns,
                          .is_timed = time_ns != CNR_NO_TIME};
     if (name) snprintf(sample.name, sizeof sample.name, "%s", name);
+    const cnri_limits *outer = cnri_limits_enter(w->limits);
     w->status = cnri_told(&w->why, w->source->write_next(w->state, &sample, &w->why),
                           w->source->name, "writing");
+    cnri_limits_enter(outer);
     return w->status ? cnri_fail(err, w->status, w->why.where, "%s", w->why.text) : CNR_OK;
 }
 
@@ -212,7 +246,9 @@ cnr_status cnr_writer_close(cnr_writer *w, cnr_error *err) {
     if (!w) return cnri_given(err, "writer", w, NULL);
     const cnr_status status = w->status;
     if (status) cnri_fail(err, status, w->why.where, "%s", w->why.text);
+    const cnri_limits *outer = cnri_limits_enter(w->limits);
     const cnr_status closed = w->source->write_close(w->state, status, err);
+    cnri_limits_enter(outer);
     const cnr_status all = status ? status : cnri_told(err, closed, w->source->name, "closing");
     cnri_free(w);
     return all;

@@ -33,12 +33,13 @@ static const cnr_op *find_op(const char *name) {
 typedef struct cnr_output { cnri_writer writer; } cnr_output;
 
 static cnr_status output_begin(const char *path, uint32_t flags, cnr_output **out, cnr_error *err) {
-    const cnr_status missing = cnri_given(err, "path", path, "out", out, NULL);
+    cnr_status status = cnri_given(err, "path", path, "out", out, NULL);
     if (out) *out = NULL;
-    if (missing) return missing;
+    if (!status) status = cnri_limits_file(path, 1, err);
+    if (status) return status;
     cnr_output *output = cnri_alloc(sizeof *output);
     if (!output) return cnri_fail(err, CNR_E_MEMORY, path, "out of memory");
-    const cnr_status status = cnri_write_begin(
+    status = cnri_write_begin(
         &output->writer, path, flags & CNR_OUTPUT_PRIVATE ? CNRI_WRITE_PRIVATE : 0, err);
     if (status) cnri_free(output);
     else *out = output;
@@ -81,10 +82,10 @@ static cnr_status file_read(const char *path, uint64_t limit, void **data, uint6
                             cnr_error *err) {
     char *text = NULL;
     size_t n = 0;
-    const cnr_status missing =
-        cnri_given(err, "path", path, "data", data, "bytes", bytes, NULL);
-    if (missing) return missing;
-    const cnr_status status = cnri_read_file(path, limit, &text, &n, err);
+    cnr_status status = cnri_given(err, "path", path, "data", data, "bytes", bytes, NULL);
+    if (!status) status = cnri_limits_file(path, 0, err);
+    if (status) return status;
+    status = cnri_read_file(path, limit, &text, &n, err);
     *data = text;
     *bytes = n;
     return status;
@@ -93,7 +94,7 @@ static cnr_status file_read(const char *path, uint64_t limit, void **data, uint6
 static int file_open(const char *path, uint64_t *bytes, cnr_error *err) {
     struct stat info;
     if (bytes) *bytes = 0;
-    if (cnri_given(err, "path", path, NULL)) return -1;
+    if (cnri_given(err, "path", path, NULL) || cnri_limits_file(path, 0, err)) return -1;
     const int fd = cnri_open_file(path, &info, err);
     if (bytes) *bytes = fd < 0 ? 0 : (uint64_t)info.st_size;
     return fd;
@@ -179,6 +180,7 @@ cnr_host cnri_host = {
     .board_text = cnri_board_text,
     .output_seek = output_seek,
     .cpu_isa = cpu_isa,
+    .may_open = cnri_limits_file,
 };
 
 cnr_host *cnri_host_mutable(void) {

@@ -52,6 +52,27 @@ int32_t cnri_kernels_for(const cnr_op *op, const cnr_kernel *const **out);
 const cnri_plugin *cnri_owner(const void *descriptor);
 #define CNRI_HAS CNR_HAS /* of kit.h */
 
+/* ---- limits.c: the limits of a script, which whatever it has plugins do gets ---- */
+typedef struct cnri_limits {
+    /* An error unless the file, or the folder, may be read (or written). From any thread. */
+    cnr_status (*file)(const void *script, const char *path, int32_t writes, cnr_error *err);
+    bool (*named)(const void *script, const char *name); /* the command line names the address or device */
+    bool (*vouched)(const void *script, const char *spec); /* ... a list, and so all that stands in it */
+    const void *script;
+} cnri_limits;
+/* Whose script this thread runs; NULL: nobody's, and nothing is limited. `own` returns what was before. */
+const cnri_limits *cnri_limits_of_thread(void);
+const cnri_limits *cnri_limits_own(const cnri_limits *limits);
+/* Around calls of a plugin: what it opens through the host gets these limits. Returns what was before. */
+const cnri_limits *cnri_limits_enter(const cnri_limits *limits);
+cnr_status cnri_limits_file(const char *path, int32_t writes, cnr_error *err); /* by those in force */
+/* An error unless a source may open (write) the spec, an object may be made with these options. */
+cnr_status cnri_limits_source(const cnri_limits *limits, const cnr_source *source, const char *spec,
+                             int32_t writes, cnr_error *err);
+cnr_status cnri_limits_object(const cnri_limits *limits, const cnr_object *object,
+                             const cnr_attr *const *options, int32_t n, cnr_error *err);
+int32_t cnri_touches(const cnri_plugin *p); /* CNR_TOUCHES_...; 0: it does not tell */
+
 /* ---- schema.c: attribute values against an operator's (or encoding's) schema ---- */
 /* Row i of a schema whose rows may be shorter than ours. */
 const cnr_attr_spec *cnri_spec_at(const cnr_attr_spec *rows, uint32_t row_size, int32_t i,

@@ -2,6 +2,7 @@
 #include "core/lua/files.h"
 #include "core/lua/tensor.h"
 #include <errno.h>
+#include <fnmatch.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -24,16 +25,17 @@ static bool allowed(const char *path, const char *given, bool *out) {
     return false;
 }
 
-/* ... or by a part of the word `given`: "--output=FILE", "net.cfg,net.weights". */
-static bool named_by(const char *path, const char *given, bool *out) {
-    if (allowed(path, given, out)) return true;
+/* `fits` takes the word `given`, or a part of it: "--output=FILE", "net.cfg,net.weights". */
+typedef bool (*fits_fn)(const char *path, const char *part, bool *out);
+static bool named_by(const char *path, const char *given, fits_fn fits, bool *out) {
+    if (fits(path, given, out)) return true;
     for (const char *p = given; *p; p++) {
         const size_t n = strcspn(p, ",=");
         char part[PATH_MAX];
         if (n > 0 && n < sizeof part) {
             memcpy(part, p, n);
             part[n] = 0;
-            if (allowed(path, part, out)) return true;
+            if (fits(path, part, out)) return true;
         }
         p += n;
         if (!*p) break;
@@ -41,21 +43,92 @@ static bool named_by(const char *path, const char *given, bool *out) {
     return false;
 }
 
+static bool may(const cnri_script *s, const char *path, bool write, bool *out) {
+    for (int32_t i = 0; i < s->n_args; i++)
+        if (named_by(path, s->args[i], allowed, out)) return true;
+    return (s->output && allowed(path, s->output, out)) || (!write && allowed(path, s->dir, out));
+}
+
+static cnr_status refuse(const cnri_script *s, const char *path, bool write, bool out, cnr_error *err) {
+    if (!s->experiment)
+        return cnri_fail(err, CNR_E_ARG, "", "'%s': a net's script touches no files", path);
+    if (out)
+        return cnri_fail(err, CNR_E_ARG, "", "'%s' may not be %s: it is a link that leads elsewhere "
+                         "(--trust lifts this)", path, write ? "written" : "read");
+    return cnri_fail(err, CNR_E_ARG, "", "'%s' may not be %s: it is none of the paths on the command line%s "
+                     "(--trust lifts this)", path, write ? "written" : "read",
+                     write ? ": name it there, or its folder by --output DIR before the script" : "");
+}
+
 static void check_one(lua_State *L, const char *path, bool write) {
     const cnri_script *s = cnri_script_of(L);
-    if (s->trust) return;
-    if (!s->experiment) luaL_error(L, "'%s': a net's script touches no files", path);
+    cnr_error err = CNR_ERROR_INIT;
     bool out = false;
-    for (int32_t i = 0; i < s->n_args; i++)
-        if (named_by(path, s->args[i], &out)) return;
-    if (s->output && allowed(path, s->output, &out)) return;
-    if (!write && allowed(path, s->dir, &out)) return;
-    if (out)
-        luaL_error(L, "'%s' may not be %s: it is a link that leads elsewhere (--trust lifts this)",
-                   path, write ? "written" : "read");
-    luaL_error(L, "'%s' may not be %s: it is none of the paths on the command line%s (--trust lifts "
-               "this)", path, write ? "written" : "read",
-               write ? ": name it there, or its folder by --output DIR before the script" : "");
+    if (s->trust || (s->experiment && may(s, path, write, &out))) return;
+    refuse(s, path, write, out, &err);
+    luaL_error(L, "%s", err.text);
+}
+
+/* ---- what plugins open ---- */
+
+/* One of the files of a pattern: "frames-%04d.png". */
+static bool is_numbered(const char *path, const char *pattern, bool *out) {
+    const char *at = strchr(pattern, '%'), *tail = at ? at + 1 + strspn(at + 1, "0123456789") : NULL;
+    (void)out;
+    if (!at || *tail != 'd' || strncmp(path, pattern, (size_t)(at - pattern)) != 0) return false;
+    const char *number = path + (at - pattern);
+    const size_t n = strspn(number, "0123456789");
+    return n > 0 && strcmp(number + n, tail + 1) == 0;
+}
+
+/* What a spec names for reading: the files of "*.jpg"; those of "SCHEME:PATH" or "SCHEME:PATH:MORE". */
+static bool is_in_spec(const char *path, const char *spec, bool *out) {
+    char at[PATH_MAX];
+    if (is_numbered(path, spec, out) || fnmatch(spec, path, FNM_PATHNAME | FNM_PERIOD) == 0) return true;
+    const char *colon = strstr(spec, "://") ? NULL : strchr(spec, ':');
+    if (!colon || snprintf(at, sizeof at, "%s", colon + 1) >= (int)sizeof at) return false;
+    if (is_numbered(path, at, out) || fnmatch(at, path, FNM_PATHNAME | FNM_PERIOD) == 0 || allowed(path, at, out))
+        return true;
+    char *tail = strrchr(at, ':');
+    if (tail) *tail = 0;
+    return allowed(path, at, out);
+}
+
+cnr_status cnri_lua_may_open(const void *script, const char *path, int32_t writes, cnr_error *err) {
+    const cnri_script *s = script;
+    bool out = false;
+    if (s->experiment && may(s, path, writes, &out)) return CNR_OK;
+    for (int32_t i = 0; s->experiment && i < s->n_args; i++)
+        if (named_by(path, s->args[i], writes ? is_numbered : is_in_spec, &out)) return CNR_OK;
+    return refuse(s, path, writes, out, err);
+}
+
+/* A word, or a part of one behind or before "=,:" */
+bool cnri_lua_is_named(const void *script, const char *name) {
+    const cnri_script *s = script;
+    const size_t n = strlen(name);
+    for (int32_t i = 0; n > 0 && s->experiment && i < s->n_args; i++) {
+        const char *word = s->args[i];
+        for (const char *p = strstr(word, name); p; p = strstr(p + 1, name))
+            if ((p == word || strchr("=,:", p[-1])) && (p[n] == 0 || p[n] == ',')) return true;
+    }
+    return false;
+}
+
+/* Given as "images:LIST.txt", which names the file for reading alone: a list of the user's. */
+bool cnri_lua_is_vouched(const void *script, const char *spec) {
+    struct stat info;
+    bool out = false;
+    const char *colon = strchr(spec, ':');
+    return colon && cnri_lua_is_named(script, spec) && stat(colon + 1, &info) == 0 && S_ISREG(info.st_mode) &&
+           !may(script, colon + 1, true, &out);
+}
+
+void cnri_lua_check_address(lua_State *L, const char *address) {
+    const cnri_script *s = cnri_script_of(L);
+    bool out = false;
+    if (s->trust || cnri_lua_is_named(s, address) || (s->experiment && may(s, address, false, &out))) return;
+    luaL_error(L, "'%s' may not be called: the command line does not name it (--trust lifts this)", address);
 }
 
 void cnri_lua_check_file(lua_State *L, const char *path, bool write) {

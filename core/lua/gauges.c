@@ -1,4 +1,5 @@
 /* c.gauges: what the meters and knobs of this machine read now, a table for each domain. */
+#include "core/lua/files.h"
 #include "core/lua/model.h"
 #include "core/work/work.h"
 
@@ -52,6 +53,8 @@ int cnri_lua_gauges(lua_State *L) {
     cnri_lua_experiment(L);
     options o = {0};
     cnri_lua_take(L, 1, cnri_gauge_keys, &o);
+    if (o.root) cnri_lua_check_file(L, o.root, false);
+    if (o.address) cnri_lua_check_address(L, o.address);
     const uint64_t left = cnri_script_leave();
     const cnr_status status = cnr_gauges(cnri_script_of(L)->rt, o.root, o.address, &list, &err);
     cnri_script_return(L, left);

@@ -5,6 +5,7 @@
 #include "core/work/work.h"
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct options {
     const char *policy, *board, *scene, *replay;
@@ -30,7 +31,7 @@ static void check_path(lua_State *L, const char *spec) {
     if (!spec) return;
     lua_pushlstring(L, spec, strcspn(spec, ","));
     const char *path = lua_tostring(L, -1);
-    if (strchr(path, '/') || strchr(path, '.')) cnri_lua_check_file(L, path, false);
+    if (strpbrk(path, "/.") || access(path, F_OK) == 0) cnri_lua_check_file(L, path, false);
     lua_pop(L, 1);
 }
 

@@ -93,7 +93,11 @@ typedef struct cnri_lua_instance {
     void *state;
     bool open;
     pthread_mutex_t lock; /* who calls it has it: workers do so on threads of their own */
+    const cnri_limits *limits; /* of the script that made it; NULL: a trusted one */
 } cnri_lua_instance;
+/* From any thread: a method, with the object's limits. */
+cnr_status cnri_lua_object_call(cnri_lua_instance *o, int32_t method, const cnr_tensor *const *in,
+                                int32_t n_in, cnr_tensor *const *out, int32_t n_out, cnr_error *err);
 cnri_lua_instance *cnri_lua_object_at(lua_State *L, int i);
 /* The method's number, or an error; how many results it has. */
 int32_t cnri_lua_object_method(lua_State *L, const cnri_lua_instance *o, const char *word);

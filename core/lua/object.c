@@ -105,11 +105,14 @@ int cnri_lua_object(lua_State *L) {
     const int32_t n = read_options(L, attrs);
     for (int32_t i = 0; i < n; i++) list[i] = &attrs[i];
     object *o = lua_newuserdatauv(L, sizeof *o, 0);
-    *o = (object){.about = about};
+    *o = (object){.about = about, .limits = cnri_limits_of_thread()};
     pthread_mutex_init(&o->lock, NULL);
     luaL_setmetatable(L, OBJECT_TYPE);
     const uint64_t left = cnri_script_leave();
-    const cnr_status status = about->create(list, n, &o->state, &err);
+    const cnri_limits *outer = cnri_limits_enter(o->limits);
+    cnr_status status = cnri_limits_object(o->limits, about, list, n, &err);
+    if (!status) status = about->create(list, n, &o->state, &err);
+    cnri_limits_enter(outer);
     cnri_script_return(L, left);
     o->open = status == CNR_OK;
     return status ? cnri_script_raise(L, &err) : 1;
@@ -172,6 +175,17 @@ static void push_result(lua_State *L, const cnr_tensor *t, const char *method) {
     lua_remove(L, -2);
 }
 
+cnr_status cnri_lua_object_call(cnri_lua_instance *o, int32_t method, const cnr_tensor *const *in,
+                                int32_t n_in, cnr_tensor *const *out, int32_t n_out, cnr_error *err) {
+    pthread_mutex_lock(&o->lock);
+    const cnri_limits *outer = cnri_limits_enter(o->limits);
+    const cnr_status status = o->open ? o->about->call(o->state, method, in, n_in, out, n_out, err)
+                                      : cnri_fail(err, CNR_E_STATE, o->about->name, "was closed");
+    cnri_limits_enter(outer);
+    pthread_mutex_unlock(&o->lock);
+    return status;
+}
+
 /* Upvalue 1: which method. */
 static int call_method(lua_State *L) {
     const cnr_tensor *in[MOST_INPUTS];
@@ -192,9 +206,7 @@ static int call_method(lua_State *L) {
         out[i] = &made[i];
     }
     const uint64_t left = cnri_script_leave();
-    pthread_mutex_lock(&o->lock);
-    const cnr_status status = o->about->call(o->state, method, in, n_in, out, n_out, &err);
-    pthread_mutex_unlock(&o->lock);
+    const cnr_status status = cnri_lua_object_call(o, method, in, n_in, out, n_out, &err);
     cnri_script_return(L, left);
     for (int32_t i = 0; i < n_out; i++) *held[i] = made[i].data;
     if (status) return cnri_script_raise(L, &err);

@@ -16,12 +16,16 @@ static cnri_lua_source *source_at(lua_State *L, int i) {
     return s;
 }
 
-/* A spec is a word of the command line, or names files in the way "mnist:DIR:test" does. */
+/* A spec is a word of the command line, a file, or names files in the way "mnist:DIR:test" does. What it
+ * reaches beyond files, and files that those name, are judged where it is opened (cnri_limits_source). */
 void cnri_lua_check_spec(lua_State *L, const char *spec) {
     const cnri_script *s = cnri_script_of(L);
-    for (int32_t i = 0; i < s->n_args; i++)
-        if (strcmp(s->args[i], spec) == 0) return;
+    cnr_error ignored = CNR_ERROR_INIT;
     const char *plain = lua_pushlstring(L, spec, cnri_augment_cut(spec));
+    if (s->trust || cnri_lua_is_named(s, spec) || !cnri_lua_may_open(s, plain, 0, &ignored)) {
+        lua_pop(L, 1);
+        return;
+    }
     const char *colon = strchr(plain, ':'), *path = colon ? colon + 1 : plain;
     const size_t n = strcspn(path, ":");
     cnri_lua_check_file(L, lua_pushlstring(L, path, n), false);

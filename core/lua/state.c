@@ -196,7 +196,9 @@ cnr_status cnri_script_guard(cnri_script *s, lua_CFunction f, void *arg, int res
     lua_pushlightuserdata(L, arg);
     const int base = lua_gettop(L) - 2;
     s->limit_hit = s->out_of_memory = false;
+    const cnri_limits *outer = cnri_limits_own(s->trust ? NULL : &s->limits);
     const int status = lua_pcall(L, 1, results, base);
+    cnri_limits_own(outer);
     lua_remove(L, base);
     if (status == LUA_OK) return CNR_OK;
     const cnr_status code = report(s, status, err);
@@ -227,6 +229,7 @@ cnr_status cnri_script_open(cnri_script *s, cnr_runtime *rt, const char *path, b
                             cnr_error *err) {
     *s = (cnri_script){.rt = rt, .path = path, .trust = trust, .limit = CNRI_SCRIPT_BYTES,
                        .budget = CNRI_SCRIPT_INSTRUCTIONS, .cpu_limit_ns = CPU_LIMIT_NS};
+    s->limits = (cnri_limits){cnri_lua_may_open, cnri_lua_is_named, cnri_lua_is_vouched, s};
     s->checked_ns = cnri_real_ns();
     s->cpu_excepted_ns = cpu_ns(); /* what the thread had used before */
     s->dir = cnri_path_dir(path);

@@ -27,6 +27,7 @@ typedef struct cnri_script {
     int32_t n_args;
     const char *output; /* a folder below which it may write, or NULL */
     bool trust, experiment;
+    cnri_limits limits; /* what plugins may touch for it; not for a trusted one */
     size_t used, limit;
     bool out_of_memory; /* the system's, not the limit's */
     bool limit_hit;
@@ -71,6 +72,11 @@ void cnri_script_return(lua_State *L, uint64_t left);
 void cnri_script_check(lua_State *L);
 /* Pushes "net.lua:14" for the function at `level`; "" when it is not Lua. */
 void cnri_script_where(lua_State *L, int level);
+
+/* ---- files.c: cnri_limits of a script ---- */
+cnr_status cnri_lua_may_open(const void *script, const char *path, int32_t writes, cnr_error *err);
+bool cnri_lua_is_named(const void *script, const char *name);
+bool cnri_lua_is_vouched(const void *script, const char *spec);
 
 /* ---- safe.c, text.c, require.c: the globals ---- */
 void cnri_lua_open_safe(lua_State *L);   /* base, math, table, coroutine, utf8 into the table on top */

@@ -86,12 +86,8 @@ static cnr_status do_call(batch *b, call *c, cnr_error *err) {
         if (!in[i]->data) return cnri_fail(err, CNR_E_STATE, "worker", "a call without its arguments");
     if (!c->object) return put(c, in[0], err);
     for (int32_t i = 0; i < c->n_out; i++) out[i] = &c->out[i];
-    pthread_mutex_lock(&c->object->lock);
     const cnr_status status =
-        c->object->open ? c->object->about->call(c->object->state, c->method, in, c->n_in, out,
-                                                 c->n_out, err)
-                        : cnri_fail(err, CNR_E_STATE, c->object->about->name, "was closed");
-    pthread_mutex_unlock(&c->object->lock);
+        cnri_lua_object_call(c->object, c->method, in, c->n_in, out, c->n_out, err);
     for (int32_t i = 0; i < c->n_out; i++) c->out[i].bytes = cnr_dense_bytes(&c->out[i]);
     return status;
 }

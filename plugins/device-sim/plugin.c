@@ -26,6 +26,7 @@ static const cnr_plugin plugin = {
     .licence = "MIT",
     .init = init,
     .fini = sim_machines_free,
+    .touches = CNR_TOUCHES_NOTHING,
 };
 
 CNR_PLUGIN_ENTRY {

@@ -165,4 +165,5 @@ static cnr_status start(const cnr_host *host, struct cnr_registrar *registrar, c
     return host->add(registrar, CNR_KIND_KNOB, &knob);
 }
 
-CNR_PLUGIN("knob-cpufreq", "1", "clocks and cores of processors, by cpufreq", "MIT", start)
+CNR_PLUGIN_TOUCHES("knob-cpufreq", "1", "clocks and cores of processors, by cpufreq", "MIT",
+                   start, CNR_TOUCHES_DEVICES)

@@ -94,5 +94,6 @@ static cnr_status start(const cnr_host *host, struct cnr_registrar *registrar, c
     return host->add(registrar, CNR_KIND_KNOB, &knob);
 }
 
-CNR_PLUGIN("knob-devfreq", "1", "clocks of GPUs (Mali and others), memory and buses, by devfreq",
-           "MIT", start)
+CNR_PLUGIN_TOUCHES("knob-devfreq", "1",
+                   "clocks of GPUs (Mali and others), memory and buses, by devfreq", "MIT", start,
+                   CNR_TOUCHES_DEVICES)

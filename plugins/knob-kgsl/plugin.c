@@ -95,4 +95,5 @@ static cnr_status start(const cnr_host *host, struct cnr_registrar *registrar, c
     return host->add(registrar, CNR_KIND_KNOB, &knob);
 }
 
-CNR_PLUGIN("knob-kgsl", "1", "the clock of an Adreno GPU, by kgsl", "MIT", start)
+CNR_PLUGIN_TOUCHES("knob-kgsl", "1", "the clock of an Adreno GPU, by kgsl", "MIT", start,
+                   CNR_TOUCHES_DEVICES)

@@ -250,4 +250,5 @@ static cnr_status start(const cnr_host *host, struct cnr_registrar *registrar, c
     return host->add(registrar, CNR_KIND_KNOB, &knob);
 }
 
-CNR_PLUGIN("knob-nvml", "1", "clocks of NVIDIA's cards, by their library", "MIT", start)
+CNR_PLUGIN_TOUCHES("knob-nvml", "1", "clocks of NVIDIA's cards, by their library", "MIT", start,
+                   CNR_TOUCHES_DEVICES)

@@ -11,11 +11,11 @@ typedef void (*late_fn)(void);
 late_fn late_function(const cnr_host *host, const void *of, const char *module, const char *symbol,
                       cnr_error *err);
 
-/* An object of which name, summary and methods are known before. `module` exports
+/* An object of which name, summary, methods and reach (NULL: none) are known before. `module` exports
  *     const cnr_object *late_object(const cnr_host *host);
  */
 typedef const cnr_object *(*late_object_fn)(const cnr_host *host);
-#define LATE_OBJECT(symbol, module, object_name, object_summary, object_methods)                   \
+#define LATE_OBJECT(symbol, module, object_name, object_summary, object_methods, object_reach)     \
     static const cnr_host *late_host;                                                              \
     static _Atomic(const cnr_object *) late_it;                                                    \
     static cnr_status late_create(const cnr_attr *const *options, int32_t n, void **state,         \
@@ -43,6 +43,7 @@ typedef const cnr_object *(*late_object_fn)(const cnr_host *host);
         .create = late_create,                                                                     \
         .call = late_call,                                                                         \
         .destroy = late_destroy,                                                                   \
+        .reach = object_reach,                                                                     \
     };                                                                                             \
     static cnr_status late_init(const cnr_host *host, struct cnr_registrar *registrar,             \
                                 cnr_error *err) {                                                  \

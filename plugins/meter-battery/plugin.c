@@ -95,4 +95,5 @@ static cnr_status start(const cnr_host *host, struct cnr_registrar *registrar, c
     return host->add(registrar, CNR_KIND_METER, &meter);
 }
 
-CNR_PLUGIN("meter-battery", "1", "power out of a battery, of the whole machine", "MIT", start)
+CNR_PLUGIN_TOUCHES("meter-battery", "1", "power out of a battery, of the whole machine", "MIT",
+                   start, CNR_TOUCHES_DEVICES)

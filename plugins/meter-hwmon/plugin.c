@@ -56,5 +56,6 @@ static cnr_status start(const cnr_host *host, struct cnr_registrar *registrar, c
     return host->add(registrar, CNR_KIND_METER, &meter);
 }
 
-CNR_PLUGIN("meter-hwmon", "1", "power sensors of boards, as hwmon and vendors' kernels have them",
-           "MIT", start)
+CNR_PLUGIN_TOUCHES("meter-hwmon", "1",
+                   "power sensors of boards, as hwmon and vendors' kernels have them", "MIT",
+                   start, CNR_TOUCHES_DEVICES)

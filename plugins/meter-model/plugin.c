@@ -150,5 +150,6 @@ static cnr_status start(const cnr_host *host, struct cnr_registrar *registrar, c
     return host->add(registrar, CNR_KIND_METER, &meter);
 }
 
-CNR_PLUGIN("meter-model", "1", "power estimated from frequency, voltage and load by a board file", "MIT",
-           start)
+CNR_PLUGIN_TOUCHES("meter-model", "1",
+                   "power estimated from frequency, voltage and load by a board file", "MIT",
+                   start, CNR_TOUCHES_DEVICES)

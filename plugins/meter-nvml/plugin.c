@@ -180,4 +180,5 @@ static cnr_status start(const cnr_host *host, struct cnr_registrar *registrar, c
     return host->add(registrar, CNR_KIND_METER, &meter);
 }
 
-CNR_PLUGIN("meter-nvml", "1", "energy and power of NVIDIA's cards, by their library", "MIT", start)
+CNR_PLUGIN_TOUCHES("meter-nvml", "1", "energy and power of NVIDIA's cards, by their library",
+                   "MIT", start, CNR_TOUCHES_DEVICES)

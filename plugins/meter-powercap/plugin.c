@@ -89,5 +89,6 @@ static cnr_status start(const cnr_host *host, struct cnr_registrar *registrar, c
     return host->add(registrar, CNR_KIND_METER, &meter);
 }
 
-CNR_PLUGIN("meter-powercap", "1", "energy of processors by RAPL, root only on most machines", "MIT",
-           start)
+CNR_PLUGIN_TOUCHES("meter-powercap", "1",
+                   "energy of processors by RAPL, root only on most machines", "MIT", start,
+                   CNR_TOUCHES_DEVICES)

@@ -204,7 +204,8 @@ cnr_status ocl_facts(int32_t index, cnr_stream *stream, cnr_fact_fn tell, void *
         static const cnr_plugin plugin = {                                        \
             .size = sizeof plugin, .magic = CNR_PLUGIN_MAGIC, .abi = CNR_ABI,     \
             .signature = CNR_SIGNATURE, .name = plugin_name, .version = "0.1.0",  \
-            .summary = text, .licence = "MIT", .init = init, .fini = ocl_forget}; \
+            .summary = text, .licence = "MIT", .init = init, .fini = ocl_forget,  \
+            .touches = CNR_TOUCHES_DEVICES};                                      \
         (void)host_abi;                                                           \
         return &plugin;                                                           \
     }

@@ -65,13 +65,19 @@ static int is_folder(const char *path) {
     return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
 }
 
+static int is_file(const char *path) {
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISREG(about.st_mode);
+}
+
 /* The pictures in `folder`, sorted; its sub-folders into `folders` (may be NULL). */
 static cnr_status scan(const char *folder, int32_t label, img_list *pictures, img_list *folders,
                        cnr_error *err) {
+    cnr_status status = img_host->may_open(folder, 0, err);
+    if (status) return status;
     DIR *dir = opendir(folder);
     const struct dirent *entry;
     const int64_t first = pictures->n;
-    cnr_status status = CNR_OK;
     if (!dir) return img_host->fail(err, CNR_E_IO, folder, "%s", strerror(errno));
     while (!status && (entry = readdir(dir)) != NULL) {
         if (entry->d_name[0] == '.') continue;
@@ -166,8 +172,9 @@ int img_is_pattern(const char *spec) {
 
 static cnr_status open_pattern(const char *spec, img_list *out, cnr_error *err) {
     glob_t found;
+    cnr_status status = img_host->may_open(spec, 0, err);
+    if (status) return status;
     const int failed = glob(spec, 0, NULL, &found);
-    cnr_status status = CNR_OK;
     if (failed == GLOB_NOMATCH) return img_host->fail(err, CNR_E_NOT_FOUND, spec, "no such files");
     if (failed) return img_host->fail(err, CNR_E_IO, spec, "the folder cannot be read");
     for (size_t i = 0; i < found.gl_pathc && !status; i++)
@@ -183,7 +190,9 @@ cnr_status img_list_open(const char *spec, img_list *out, cnr_error *err) {
     static const char scheme[] = "images:";
     cnr_status status;
     memset(out, 0, sizeof *out);
-    if (strncmp(spec, scheme, sizeof scheme - 1) == 0) {
+    if (is_file(spec)) {
+        status = add(out, join("", spec), -1, err);
+    } else if (strncmp(spec, scheme, sizeof scheme - 1) == 0) {
         const char *path = spec + sizeof scheme - 1;
         status = is_folder(path) ? open_directory(path, out, err) : open_list(path, out, err);
     } else if (is_folder(spec)) {

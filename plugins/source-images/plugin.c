@@ -7,8 +7,8 @@ const cnr_host *img_host;
 /* head NULL: `spec` is no file yet (a picture to write), or a directory. */
 static int32_t img_accepts(const char *spec, const uint8_t *head, size_t n) {
     struct stat about;
+    if (head) return img_knows(head, n); /* a file, whatever its name looks like */
     if (strncmp(spec, "images:", 7) == 0) return 100;
-    if (head) return img_knows(head, n);
     if (stat(spec, &about) == 0 && S_ISDIR(about.st_mode)) return 10;
     if (img_is_pattern(spec)) return 10;
     const char *dot = strrchr(spec, '.');
@@ -85,5 +85,6 @@ static cnr_status img_init(const cnr_host *given, struct cnr_registrar *registra
     return img_host->add(registrar, CNR_KIND_SOURCE, &source);
 }
 
-CNR_PLUGIN("source-images", CNNRUN_VERSION, "pictures, directories of pictures and label lists",
-           "MIT", img_init)
+CNR_PLUGIN_TOUCHES("source-images", CNNRUN_VERSION,
+                   "pictures, directories of pictures and label lists", "MIT", img_init,
+                   CNR_TOUCHES_FILES)

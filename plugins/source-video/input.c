@@ -1,11 +1,10 @@
-/* Inputs: files by the host, devices and streams by FFmpeg; none opens anything else on its own. */
+/* Inputs: files by the host, devices and streams by FFmpeg; none opens anything else on its own (access.c). */
 #include "video.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <libavdevice/avdevice.h>
-#include <sys/stat.h>
+#include <libavutil/avstring.h>
 #include <unistd.h>
-
-enum { PIECE = 1 << 16 };
 
 cnr_status vid_fail(cnr_error *err, const char *where, const char *what, int code) {
     char text[AV_ERROR_MAX_STRING_SIZE];
@@ -19,71 +18,32 @@ cnr_status vid_fail(cnr_error *err, const char *where, const char *what, int cod
                           where, "%s: %s", what, text);
 }
 
-/* ---- files ---- */
+/* ---- opening ---- */
 
-static int take(void *arg, uint8_t *to, int n) {
-    const vid_input *in = arg;
-    ssize_t got;
-    do got = read(in->file, to, (size_t)n);
-    while (got < 0 && errno == EINTR);
-    return got > 0 ? (int)got : got ? AVERROR(errno) : AVERROR_EOF;
-}
-
-static int64_t seek(void *arg, int64_t to, int whence) {
-    const vid_input *in = arg;
-    struct stat about;
-    if (whence & AVSEEK_SIZE) return fstat(in->file, &about) ? AVERROR(errno) : about.st_size;
-    const off_t at = lseek(in->file, to, whence & ~AVSEEK_FORCE);
-    return at < 0 ? AVERROR(errno) : at;
-}
-
-static cnr_status open_file(vid_input *in, const char *path, cnr_error *err) {
-    uint64_t bytes;
-    in->file = vid_host->file_open(path, &bytes, err);
-    if (in->file < 0) return err && err->code ? (cnr_status)err->code : CNR_E_IO;
-    uint8_t *piece = av_malloc(PIECE);
-    in->io = piece ? avio_alloc_context(piece, PIECE, 0, in, take, NULL, seek) : NULL;
-    if (!in->io) {
-        av_free(piece);
-        return vid_fail(err, path, "", AVERROR(ENOMEM));
-    }
+static cnr_status open_descriptor(vid_input *in, int file, int can_seek, cnr_error *err) {
+    in->file = file;
+    in->io = vid_reader_of(&in->file, can_seek);
+    if (!in->io) return vid_fail(err, in->spec, "", AVERROR(ENOMEM));
     in->format->pb = in->io;
     return CNR_OK;
 }
 
-/* ---- what a spec stands for ---- */
-
-typedef struct place {
-    const char *url, *device, *protocols; /* device: a format of libavdevice; protocols: what may be used */
-    int is_file, is_live, is_network;
-} place;
-
-static int begins(const char *text, const char *with) {
-    return strncmp(text, with, strlen(with)) == 0;
+static cnr_status open_file(vid_input *in, const char *path, cnr_error *err) {
+    uint64_t bytes;
+    const int file = vid_host->file_open(path, &bytes, err);
+    if (file < 0) return err && err->code ? (cnr_status)err->code : CNR_E_IO;
+    return open_descriptor(in, file, 1, err);
 }
 
-static place place_of(const char *spec, char device[32]) {
-    if (begins(spec, "video:")) spec += 6;
-    if (begins(spec, "device:")) {
-        const char *name = spec + 7, *colon = strchr(name, ':');
-        const size_t n = colon ? (size_t)(colon - name) : strlen(name);
-        snprintf(device, 32, "%.*s", (int)(n < 31 ? n : 31), name);
-        return (place){colon ? colon + 1 : "", device, "file", 0, 1, 0};
-    }
-    if (begins(spec, "/dev/video")) return (place){spec, "v4l2", "file", 0, 1, 0};
-    if (strcmp(spec, "-") == 0) return (place){"pipe:0", NULL, "pipe", 0, 0, 0};
-    if (begins(spec, "http"))
-        return (place){spec, NULL, "http,https,tcp,tls,httpproxy,crypto,data,hls", 0, 0, 1};
-    if (strstr(spec, "://"))
-        return (place){spec, NULL, "rtsp,rtsps,rtp,srtp,rtmp,rtmps,srt,udp,tcp,tls,http,https", 0, 1, 1};
-    if (strchr(spec, '%')) return (place){spec, "image2", "file", 0, 0, 0};
-    return (place){spec, NULL, "", 1, 0, 0};
+static cnr_status open_stdin(vid_input *in, cnr_error *err) {
+    const int file = fcntl(0, F_DUPFD_CLOEXEC, 3);
+    if (file < 0) return vid_fail(err, in->spec, "standard input", AVERROR(errno));
+    return open_descriptor(in, file, 0, err);
 }
 
 int vid_is_single(const char *spec) {
-    char device[32];
-    const place p = place_of(spec, device);
-    return p.is_live || strcmp(p.url, "pipe:0") == 0;
+    const vid_place p = vid_place_of(spec);
+    return p.is_live || p.kind == VID_STDIN;
 }
 
 /* FFmpeg asks this while it waits. */
@@ -105,42 +65,73 @@ static cnr_status find_video(vid_input *in, cnr_error *err) {
     return CNR_OK;
 }
 
-static cnr_status open_place(vid_input *in, const place *p, cnr_error *err) {
+/* Why it can't be opened, in words. */
+static cnr_status tell_refusal(vid_input *in, int code, cnr_error *err) {
+    if (in->leads)
+        return vid_host->fail(err, CNR_E_ARG, in->spec, "leads to %s, which is elsewhere: give that address itself",
+                              in->leads);
+    return vid_fail(err, in->spec, "can't be opened", code);
+}
+
+/* What FFmpeg is told: the lists of what is allowed, and how to hurry. */
+static AVDictionary *options_of(const vid_place *p) {
     AVDictionary *options = NULL;
-    const AVInputFormat *kind = NULL;
-    in->is_network = p->is_network;
-    in->format = avformat_alloc_context();
-    if (!in->format) return vid_fail(err, in->spec, "", AVERROR(ENOMEM));
-    in->format->interrupt_callback = (AVIOInterruptCB){vid_gives_up, in};
-    if (p->device) in->format->flags |= AVFMT_FLAG_NONBLOCK; /* a camera that hangs is never asked whether it should stop */
-    if (p->is_network || p->is_live)
-        atomic_store(&in->until, vid_host->now_ns() + (uint64_t)VID_PATIENCE_S * 1000000000u);
-    if (p->device && !(kind = av_find_input_format(p->device)))
-        return vid_host->fail(err, CNR_E_UNSUPPORTED, in->spec, "FFmpeg has no device '%s'", p->device);
-    if (p->is_file) {
-        const cnr_status status = open_file(in, p->url, err);
-        if (status) return status;
-    }
-    av_dict_set(&options, "protocol_whitelist", *p->protocols ? p->protocols : "none", 0);
-    if (begins(p->url, "rtsp")) av_dict_set(&options, "rtsp_transport", "tcp", 0);
+    av_dict_set(&options, "protocol_whitelist", p->kind == VID_DEVICE ? "file" : p->protocols ? p->protocols : "none", 0);
+    if (p->kind != VID_DEVICE) av_dict_set(&options, "format_whitelist", vid_formats(p), 0);
+    if (p->kind == VID_PATTERN) av_dict_set(&options, "pattern_type", "sequence", 0);
+    if (p->kind == VID_URL && !p->is_http) av_dict_set(&options, "rtsp_transport", "tcp", 0);
     if (p->is_live) av_dict_set(&options, "fflags", "+nobuffer", 0);
-    const int code = avformat_open_input(&in->format, p->is_file ? in->spec : p->url, kind, &options);
+    return options;
+}
+
+static cnr_status kind_of(const vid_input *in, const vid_place *p, const AVInputFormat **kind, cnr_error *err) {
+    *kind = NULL;
+    if (p->kind == VID_PATTERN) *kind = av_find_input_format("image2");
+    if (p->kind != VID_DEVICE) return CNR_OK;
+    if (!vid_is_device(p->device))
+        return vid_host->fail(err, CNR_E_UNSUPPORTED, in->spec, "'%s' is no device for cameras or screens: want v4l2, "
+                              "libdc1394, iec61883, fbdev, x11grab or kmsgrab", p->device);
+    *kind = av_find_input_format(p->device);
+    return *kind ? CNR_OK
+                 : vid_host->fail(err, CNR_E_UNSUPPORTED, in->spec, "FFmpeg has no device '%s'", p->device);
+}
+
+static cnr_status open_place(vid_input *in, const vid_place *p, cnr_error *err) {
+    const AVInputFormat *kind;
+    const int own = p->kind == VID_FILE || p->kind == VID_STDIN;
+    in->kind = p->kind;
+    in->protocols = p->protocols;
+    in->is_http = p->is_http;
+    in->is_network = p->kind == VID_URL;
+    in->format_url = p->kind == VID_PATTERN ? av_asprintf("file:%s", p->url) : av_strdup(own ? in->spec : p->url);
+    in->format = avformat_alloc_context();
+    if (!in->format || !in->format_url) return vid_fail(err, in->spec, "", AVERROR(ENOMEM));
+    vid_guard(in, in->format);
+    in->format->interrupt_callback = (AVIOInterruptCB){vid_gives_up, in};
+    if (p->kind == VID_DEVICE) in->format->flags |= AVFMT_FLAG_NONBLOCK; /* a camera that hangs is never asked whether it should stop */
+    if (in->is_network || p->is_live)
+        atomic_store(&in->until, vid_host->now_ns() + (uint64_t)VID_PATIENCE_S * 1000000000u);
+    cnr_status status = kind_of(in, p, &kind, err);
+    if (!status && p->kind == VID_FILE) status = open_file(in, p->url, err);
+    if (!status && p->kind == VID_STDIN) status = open_stdin(in, err);
+    if (status) return status;
+    AVDictionary *options = options_of(p);
+    const int code = avformat_open_input(&in->format, in->format_url, kind, &options);
     av_dict_free(&options);
     if (code < 0) {
         in->format = NULL; /* it was freed */
-        return vid_fail(err, in->spec, "can't be opened", code);
+        return tell_refusal(in, code, err);
     }
-    const cnr_status status = find_video(in, err);
+    status = find_video(in, err);
     if (status) return status;
     const AVFormatContext *f = in->format;
-    in->is_live = p->is_live || (p->is_network && f->duration <= 0 && !(f->pb && f->pb->seekable));
+    in->is_live = p->is_live || (in->is_network && f->duration <= 0 && !(f->pb && f->pb->seekable));
     if (f->iformat->flags & AVFMT_TS_DISCONT && f->start_time != AV_NOPTS_VALUE && !in->is_live)
         in->base_ns = f->start_time * 1000;
     return CNR_OK;
 }
 
 cnr_status vid_input_open(vid_input *in, const char *spec, cnr_error *err) {
-    char device[32];
     const int stopped = atomic_load(&in->stopped);
     memset(in, 0, sizeof *in);
     atomic_store(&in->stopped, stopped);
@@ -148,20 +139,18 @@ cnr_status vid_input_open(vid_input *in, const char *spec, cnr_error *err) {
     in->spec = av_strdup(spec);
     if (!in->spec) return vid_fail(err, spec, "", AVERROR(ENOMEM));
     avdevice_register_all();
-    const place p = place_of(spec, device);
+    const vid_place p = vid_place_of(in->spec);
     const cnr_status status = open_place(in, &p, err);
     if (status) vid_input_close(in);
     return status;
 }
 
 void vid_input_close(vid_input *in) {
-    const int own = in->io != NULL;
     if (in->format) avformat_close_input(&in->format);
-    if (own) {
-        av_freep(&in->io->buffer);
-        avio_context_free(&in->io);
-    }
+    vid_reader_free(&in->io);
     if (in->file >= 0) close(in->file);
     in->file = -1;
+    av_freep(&in->format_url);
+    av_freep(&in->leads);
     av_freep(&in->spec);
 }

@@ -1,5 +1,6 @@
 /* The plugin: says what is a video; FFmpeg's libraries come in (ffmpeg.so) when one is opened. */
 #include "late.h"
+#include "place.h"
 #include <stdatomic.h>
 #include <string.h>
 #include <strings.h>
@@ -45,19 +46,10 @@ static int has_ending(const char *spec) {
     return 0;
 }
 
-static int has_prefix(const char *spec) {
-    static const char *const prefixes[] = {"video:", "device:", "/dev/video", "http://", "https://",
-                                           "rtsp://", "rtsps://", "rtmp://", "rtp://", "udp://",
-                                           "tcp://", "srt://"};
-    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
-        if (strncmp(spec, prefixes[i], strlen(prefixes[i])) == 0) return 1;
-    return strcmp(spec, "-") == 0;
-}
-
 /* Pictures' own source knows those better: a GIF is one to it, unless "video:" says otherwise. */
 static int32_t accepts(const char *spec, const uint8_t *head, size_t n) {
-    if (has_prefix(spec)) return 200;
-    if (head) return has_head(head, n) || has_ending(spec) ? 50 : 0;
+    if (head) return has_head(head, n) || has_ending(spec) ? 50 : 0; /* a file, whatever its name looks like */
+    if (vid_has_prefix(spec)) return 200;
     return has_ending(spec) ? 50 : strchr(spec, '%') ? 5 : 0;
 }
 
@@ -99,13 +91,19 @@ static cnr_status video_write_close(void *state, int32_t status, cnr_error *err)
     return loaded->write_close(state, status, err);
 }
 
+static int32_t reach(const char *spec, int32_t writes) {
+    const vid_kind kind = vid_place_of(spec).kind;
+    if (writes || kind == VID_FILE || kind == VID_PATTERN) return CNR_TOUCHES_FILES;
+    return kind == VID_URL ? CNR_TOUCHES_NETWORK : CNR_TOUCHES_DEVICES;
+}
+
 static const cnr_source source = {
     .size = sizeof source,
     .name = "video",
     .syntax = "a video, /dev/video0, a URL (http, rtsp ...), - for one on standard input",
     .summary = "Videos, cameras and streams by FFmpeg's libraries, frame by frame, with times;\n"
                "video:FILE for all pictures of an animation or of frames-%04d.png, device:FORMAT:NAME\n"
-               "for other devices; writes .mp4, .mkv, .webm, .mov, .avi, .gif",
+               "for other cameras and screens; writes .mp4, .mkv, .webm, .mov, .avi, .gif",
     .accepts = accepts,
     .open = video_open,
     .read = video_read,
@@ -116,6 +114,7 @@ static const cnr_source source = {
     .write_from = video_write_from,
     .choose = video_choose,
     .stop = video_stop,
+    .reach = reach,
 };
 
 static cnr_status init(const cnr_host *given, struct cnr_registrar *registrar, cnr_error *err) {
@@ -124,4 +123,5 @@ static cnr_status init(const cnr_host *given, struct cnr_registrar *registrar, c
     return host->add(registrar, CNR_KIND_SOURCE, &source);
 }
 
-CNR_PLUGIN("source-video", CNNRUN_VERSION, "videos, cameras and streams, in and out", "MIT", init)
+CNR_PLUGIN_TOUCHES("source-video", CNNRUN_VERSION, "videos, cameras and streams, in and out",
+                   "MIT", init, CNR_TOUCHES_FILES | CNR_TOUCHES_NETWORK | CNR_TOUCHES_DEVICES)

@@ -294,6 +294,10 @@ static cnr_status reader_read(void *state, int64_t index, cnr_sample *out, cnr_e
 static void say(void *of, int level, const char *format, va_list list) {
     char line[500];
     int first = 1;
+    va_list copy;
+    va_copy(copy, list);
+    vid_hear(of, format, copy);
+    va_end(copy);
     if (level > AV_LOG_WARNING) return;
     av_log_format_line2(of, level, format, list, line, sizeof line, &first);
     line[strcspn(line, "\r\n")] = 0;

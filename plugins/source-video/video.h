@@ -2,6 +2,7 @@
 #ifndef VID_VIDEO_H
 #define VID_VIDEO_H
 
+#include "place.h"
 #include <cnnrun/kit.h>
 #include <libavcodec/avcodec.h>
 #include <libavformat/avformat.h>
@@ -24,7 +25,11 @@ typedef struct vid_input {
     int file;               /* its descriptor, -1: none */
     int video;              /* the stream */
     int is_live;            /* a device or a stream: what is not read is lost */
-    int is_network;
+    vid_kind kind;
+    const char *protocols;  /* of a URL: those that may be used */
+    int is_network, is_http;
+    char *format_url;       /* what FFmpeg was asked to open */
+    char *leads;            /* where it wanted to lead, which was refused; NULL: nowhere */
     int64_t base_ns;        /* of the container's times; subtracted */
     _Atomic int stopped;
     _Atomic uint64_t until; /* monotonic ns by which something must have come; 0: no hurry */
@@ -37,6 +42,17 @@ int vid_gives_up(void *input); /* it was stopped, or nothing came in time */
 int vid_is_single(const char *spec);
 /* "PLACE: what: FFmpeg's words for code". */
 cnr_status vid_fail(cnr_error *err, const char *where, const char *what, int code);
+
+/* ---- access.c: what FFmpeg may open ---- */
+const char *vid_formats(const vid_place *p); /* its demuxers, with commas between */
+int vid_is_device(const char *name);
+/* A context over a descriptor, which both stay the caller's. */
+AVIOContext *vid_reader_of(int *file, int can_seek);
+void vid_reader_free(AVIOContext **io);
+/* From now on whatever `f` opens is asked for here. */
+void vid_guard(vid_input *in, AVFormatContext *f);
+/* Each line of FFmpeg's log, for what is told there alone. */
+void vid_hear(void *of, const char *format, va_list list);
 
 /* ---- frame.c: a frame to u8 H W 3, upright ---- */
 typedef struct vid_painter {

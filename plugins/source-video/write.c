@@ -1,5 +1,6 @@
 /* Writing: pictures to a video, each at its time, in a file that appears whole when it is closed. */
 #include "video.h"
+#include <libavutil/avstring.h>
 #include <libavutil/imgutils.h>
 #include <libavutil/opt.h>
 
@@ -48,8 +49,21 @@ static cnr_status fail(const writer *w, const char *what, int code, cnr_error *e
     return vid_fail(err, w->spec, what, code);
 }
 
+/* By the ending: of containers that are one file, which the host writes. */
+static const AVOutputFormat *format_of(const char *spec) {
+    static const char allowed[] = "mp4,mov,ipod,3gp,3g2,matroska,webm,avi,gif,apng,mpegts,mpeg,vob,flv,ogg,ogv,"
+                                  "nut,asf,mjpeg,mpjpeg,h264,hevc,m4v,yuv4mpegpipe,mxf,dv";
+    const AVOutputFormat *format = av_guess_format(NULL, spec, NULL);
+    return format && !(format->flags & AVFMT_NOFILE) && av_match_list(format->name, allowed, ',') ? format : NULL;
+}
+
+static int open_nothing(AVFormatContext *f, AVIOContext **io, const char *url, int flags, AVDictionary **options) {
+    (void)f, (void)io, (void)url, (void)flags, (void)options;
+    return AVERROR(EPERM);
+}
+
 cnr_status vid_write_open(const char *spec, void **state, cnr_error *err) {
-    if (!av_guess_format(NULL, spec, NULL))
+    if (!format_of(spec))
         return vid_host->fail(err, CNR_E_UNSUPPORTED, spec, "no kind of video has this ending");
     writer *w = vid_host->alloc(sizeof *w);
     if (!w) return vid_host->fail(err, CNR_E_MEMORY, spec, "out of memory");
@@ -146,8 +160,9 @@ static cnr_status begin(writer *w, const cnr_tensor *picture, cnr_error *err) {
     w->began = 1;
     w->h = picture->dim[0];
     w->w = picture->dim[1];
-    int code = avformat_alloc_output_context2(&w->format, NULL, NULL, w->spec);
+    int code = avformat_alloc_output_context2(&w->format, format_of(w->spec), NULL, w->spec);
     if (code < 0) return vid_fail(err, w->spec, "can't be begun", code);
+    w->format->io_open = open_nothing;
     uint8_t *piece = av_malloc(PIECE);
     AVIOContext *io = piece ? avio_alloc_context(piece, PIECE, 1, w, NULL, give, go_to) : NULL;
     if (!io) {

@@ -16,5 +16,6 @@ static cnr_status init(const cnr_host *host, struct cnr_registrar *registrar, cn
     return cnr_add_all(host, registrar, items, CNR_ROWS(items));
 }
 
-CNR_PLUGIN("template", "1.0", "two made-up operators and a kernel: a start for your own plugin",
-           "MIT", init)
+CNR_PLUGIN_TOUCHES("template", "1.0",
+                   "two made-up operators and a kernel: a start for your own plugin", "MIT", init,
+                   CNR_TOUCHES_NOTHING)

@@ -25,12 +25,14 @@ extern "C" {
 #define CNR_OP_PORTS(in, out)                                                                    \
     .n_inputs = CNR_ROWS(in), .inputs = (in), .n_outputs = CNR_ROWS(out), .outputs = (out)
 
-/* The plugin's entry. INIT ends with cnr_add_all. */
+/* The plugin's entry. INIT ends with cnr_add_all. TOUCHES: CNR_TOUCHES_... */
 #define CNR_PLUGIN(NAME, VERSION, SUMMARY, LICENCE, INIT)                                        \
+    CNR_PLUGIN_TOUCHES(NAME, VERSION, SUMMARY, LICENCE, INIT, 0)
+#define CNR_PLUGIN_TOUCHES(NAME, VERSION, SUMMARY, LICENCE, INIT, TOUCHES)                       \
     CNR_PLUGIN_ENTRY {                                                                           \
         static const cnr_plugin plugin = {sizeof(cnr_plugin), CNR_PLUGIN_MAGIC, CNR_ABI,         \
                                           CNR_SIGNATURE, NAME, VERSION, SUMMARY, LICENCE, INIT,  \
-                                          NULL};                                                 \
+                                          NULL, TOUCHES};                                        \
         (void)host_abi;                                                                          \
         return &plugin;                                                                          \
     }

@@ -35,6 +35,10 @@ typedef struct cnr_object {
     cnr_status (*call)(void *state, int32_t method, const cnr_tensor *const *in, int32_t n_in,
                        cnr_tensor *const *out, int32_t n_out, cnr_error *err);
     void (*destroy)(void *state);
+    /* (optional; since 1.2) What an object with these options touches (CNR_TOUCHES_...), and in `name` the
+     * address or device as users name it: "http://host/path", "0.0.0.0:8080". Without it nobody knows, and
+     * scripts need --trust where the plugin touches more than files. */
+    int32_t (*reach)(const cnr_attr *const *options, int32_t n, char *name, size_t room);
 } cnr_object;
 
 /* A clock for all that is measured and waited for (since 1.2): virtual time, when the devices are
@@ -249,7 +253,20 @@ typedef struct cnr_host {
     /* (since 1.2) What is written next goes there: headers that are known last. */
     cnr_status (*output_seek)(struct cnr_output *output, uint64_t offset, cnr_error *err);
     const char *(*cpu_isa)(void); /* (since 1.2) cnr_open_options.cpu_isa, CNNRUN_CPU_ISA, or NULL */
+    /* (since 1.2) An error where a script has this call and may not read (write) the file or folder. The
+     * host's own calls ask it; plugins ask before they open anything in another way, in the thread that
+     * called them. */
+    cnr_status (*may_open)(const char *path, int32_t writes, cnr_error *err);
 } cnr_host;
+
+/* What a plugin opens outside the process, beyond its own libraries and their settings. Scripts without
+ * --trust get no more of it than their command line names: files by the host's calls, the rest by `reach`. */
+enum {
+    CNR_TOUCHES_NOTHING = 1,
+    CNR_TOUCHES_FILES = 2,   /* only by the host's calls, or where may_open agrees */
+    CNR_TOUCHES_NETWORK = 4, /* calls addresses, or listens */
+    CNR_TOUCHES_DEVICES = 8  /* processors' and other devices' files, cameras, standard input */
+};
 
 /* What a plugin says of itself. */
 typedef struct cnr_plugin {
@@ -265,6 +282,7 @@ typedef struct cnr_plugin {
     cnr_status (*init)(const cnr_host *host, struct cnr_registrar *registrar, cnr_error *err);
     /* (optional) at exit; the library itself stays loaded */
     void (*fini)(void);
+    int32_t touches; /* (since 1.2) CNR_TOUCHES_...; 0: not told, which counts as everything */
 } cnr_plugin;
 
 #define CNR_PLUGIN_MAGIC 0x504e4e43u /* "CNNP" */

@@ -71,6 +71,9 @@ typedef struct cnr_source {
     cnr_status (*choose)(void *state, const cnr_choice *span, cnr_source_info *info, cnr_error *err);
     /* (optional; since 1.2) From any thread: a read that waits returns CNR_E_CANCELLED soon. */
     void (*stop)(void *state);
+    /* (optional; since 1.2) What opening (writes: writing) the spec touches, CNR_TOUCHES_...; asked of
+     * sources whose plugin touches more than files. Without it the whole spec must be named by the user. */
+    int32_t (*reach)(const char *spec, int32_t writes);
 } cnr_source;
 
 #ifdef __cplusplus

@@ -1,0 +1,63 @@
+/* Files, patterns of files, standard input, devices, URLs: which of them a spec is. */
+#include "place.h"
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+/* All protocols that are ever used. What is not here is a file's name. */
+static const struct { const char *scheme, *protocols; int is_live; } schemes[] = {
+    {"http://", "http,tcp,httpproxy", 0}, {"https://", "https,tls,tcp,httpproxy", 0},
+    {"rtsp://", "tcp", 1}, {"rtsps://", "tls,tcp", 1}, {"rtmp://", "rtmp,tcp", 1},
+    {"rtmps://", "rtmps,tls,tcp", 1}, {"rtp://", "rtp,udp", 1}, {"udp://", "udp", 1},
+    {"tcp://", "tcp", 1}, {"srt://", "srt", 1}};
+enum { N_SCHEMES = sizeof schemes / sizeof schemes[0] };
+
+static int begins(const char *text, const char *with) {
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+static int is_file(const char *path) {
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISREG(about.st_mode);
+}
+
+static int scheme_of(const char *spec) {
+    for (int i = 0; i < N_SCHEMES; i++)
+        if (strncasecmp(spec, schemes[i].scheme, strlen(schemes[i].scheme)) == 0) return i;
+    return -1;
+}
+
+int vid_has_prefix(const char *spec) {
+    return begins(spec, "video:") || begins(spec, "device:") || begins(spec, "/dev/video") ||
+           strcmp(spec, "-") == 0 || scheme_of(spec) >= 0;
+}
+
+vid_place vid_place_of(const char *spec) {
+    vid_place p = {.url = spec};
+    if (is_file(p.url)) return p;
+    if (begins(p.url, "video:")) p.url += 6;
+    const int scheme = scheme_of(p.url);
+    if (is_file(p.url)) return p;
+    if (begins(p.url, "device:")) {
+        const char *name = p.url + 7, *colon = strchr(name, ':');
+        snprintf(p.device, sizeof p.device, "%.*s", (int)strcspn(name, ":"), name);
+        p.url = colon ? colon + 1 : "";
+        p.kind = VID_DEVICE;
+        p.is_live = 1;
+    } else if (begins(p.url, "/dev/video")) {
+        snprintf(p.device, sizeof p.device, "v4l2");
+        p.kind = VID_DEVICE;
+        p.is_live = 1;
+    } else if (strcmp(p.url, "-") == 0) {
+        p.kind = VID_STDIN;
+    } else if (scheme >= 0) {
+        p.kind = VID_URL;
+        p.protocols = schemes[scheme].protocols;
+        p.is_live = schemes[scheme].is_live;
+        p.is_http = begins(schemes[scheme].scheme, "http");
+    } else if (strchr(p.url, '%')) {
+        p.kind = VID_PATTERN;
+    }
+    return p;
+}
