@@ -1,12 +1,13 @@
 #!/usr/bin/perl
 # A monitor for a long time, its page open in a browser: slope of memory, file handles, frames lost and late.
 #     perl tests/bench/soak.pl [--minutes 60] [--rate 30] [MODEL [VIDEO]] [-- OPTIONS of monitor]
-# VIDEO plays again and again in its own time, as a camera would; without one a test picture moves.
+# The first 90 pictures of VIDEO come again and again, as a camera's would; without one a test picture moves.
 use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../scripts/apps", "$FindBin::Bin/../plugins/object-page";
 use Browser;
+use Camera;
 use File::Temp qw(tempdir);
 use Getopt::Long qw(:config pass_through);
 use Monitor;
@@ -24,10 +25,9 @@ my $build = $ENV{CNNRUN_BUILD} // "$root/build";
 my $model = shift // "$root/scripts/nets/lenet5.lua";
 my $film = shift;
 @more = qw(--app classify) if !@more && $model =~ /lenet5\.lua$/;
-my $source = $film ? "device:lavfi:movie=$film:loop=0,setpts=N/$rate/TB,realtime"
-                   : "device:lavfi:testsrc2=size=640x480:rate=$rate,realtime";
+my $camera = Camera->start($rate, '640x480', $film ? ('-i', $film) : ()) or die 'no ffmpeg, which makes the pictures';
 my $dir = tempdir(CLEANUP => 1);
-my $monitor = Monitor->start($build, $dir, 'monitor', $model, $source, '-q', @more);
+my $monitor = Monitor->start($build, $dir, 'monitor', $model, $camera->url, '-q', @more);
 die $monitor->said unless $monitor->port;
 my $program = Browser::program();
 my $browser = $program && Browser->start($program);

@@ -1,7 +1,14 @@
-#!/bin/sh
+#!/usr/bin/perl
 # Feeds and workers of scripts.
-build=${CNNRUN_BUILD:-build}
-here=$(dirname "$0")
-live=
-[ -e "$build/plugins/source-video.so" ] && live=device:lavfi:testsrc2=size=64x48:rate=100,realtime
-exec "$build/cnnrun" "$here/feed.lua" "$here/../../../scripts/nets/digits" "$here/../../../scripts/nets/lenet5.lua" $live
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../../scripts/apps";
+use Camera;
+
+my $root = "$FindBin::Bin/../../..";
+my $build = $ENV{CNNRUN_BUILD} // "$root/build";
+my $camera = -e "$build/plugins/source-video.so" && Camera->start(100, '64x48');
+my $failed = system "$build/cnnrun", "$FindBin::Bin/feed.lua", "$root/scripts/nets/digits", "$root/scripts/nets/lenet5.lua",
+    $camera ? $camera->url : ();
+exit($failed ? 1 : 0);

@@ -6,6 +6,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::Bin, "$FindBin::Bin/../gauge-common", "$FindBin::Bin/../../scripts/apps";
 use Browser;
+use Camera;
 use File::Temp qw(tempdir);
 use JSON::PP;
 use Monitor;
@@ -38,9 +39,11 @@ sys/class/hwmon/hwmon0/update_interval = 140
 END
 my $xl = "$data/darknet/yolo-fastest/yolo-fastest-1.1";
 my $detects = -e "$xl.weights" && -e "$data/images/dog.jpg";
+my $camera = Camera->start(10, '480x360', $detects ? ('-i', "$data/images/dog.jpg", qw(-vf scale=480:360)) : ())
+    or plan skip_all => 'no ffmpeg, which makes the pictures of a camera';
 my @what = $detects
-    ? ("$xl.cfg,$xl.weights", "device:lavfi:movie=$data/images/dog.jpg,loop=loop=-1:size=1,setpts=N/10/TB,scale=480:360,realtime")
-    : ("$root/scripts/nets/lenet5.lua", 'device:lavfi:testsrc2=size=480x360:rate=10,realtime', qw(--app classify));
+    ? ("$xl.cfg,$xl.weights", $camera->url)
+    : ("$root/scripts/nets/lenet5.lua", $camera->url, qw(--app classify));
 my $monitor = Monitor->start($build, $dir, '--sysfs-root', $tree->root, 'monitor', @what, '-q');
 ok($monitor->port, 'a monitor with a page') or die($monitor->said);
 my $browser = Browser->start($program);

@@ -6,6 +6,7 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../../scripts/apps";
+use Camera;
 use File::Temp qw(tempdir);
 use IO::Socket::INET;
 use List::Util qw(min);
@@ -24,8 +25,9 @@ for my $plugin (qw(object-page source-video draw-cairo)) {
 my $dir = tempdir(CLEANUP => 1);
 $ENV{CNNRUN_OPENCL} = 'none';
 $SIG{PIPE} = 'IGNORE';
+my $camera = Camera->start(20, '640x480') or plan skip_all => 'no ffmpeg, which makes the pictures of a camera';
 my $monitor = Monitor->start($build, $dir, 'monitor', "$root/scripts/nets/lenet5.lua",
-                             'device:lavfi:testsrc2=size=640x480:rate=20,realtime', qw(--app classify -q));
+                             $camera->url, qw(--app classify -q));
 my $port = $monitor->port or die($monitor->said);
 ok($monitor->until(sub { $_[0]{frame} }), 'a page') or die($monitor->said);
 my $host = "Host: 127.0.0.1:$port\r\n";

@@ -5,6 +5,7 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::Bin/../../scripts/apps";
+use Camera;
 use File::Temp qw(tempdir);
 use IO::Socket::INET;
 use Monitor;
@@ -20,8 +21,9 @@ for my $plugin (qw(object-page source-video draw-cairo)) {
 my $dir = tempdir(CLEANUP => 1);
 $ENV{CNNRUN_OPENCL} = 'none';
 $SIG{PIPE} = 'IGNORE';
+my $camera = Camera->start(20, '160x120') or plan skip_all => 'no ffmpeg, which makes the pictures of a camera';
 my $monitor = Monitor->start($build, $dir, 'monitor', "$root/scripts/nets/lenet5.lua",
-                             'device:lavfi:testsrc2=size=160x120:rate=20,realtime', qw(--app classify -q));
+                             $camera->url, qw(--app classify -q));
 my $port = $monitor->port or die($monitor->said);
 ok($monitor->until(sub { $_[0]{frame} }), 'a page') or die($monitor->said);
 sub connected { return IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port, Timeout => 2) }

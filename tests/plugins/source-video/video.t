@@ -2,6 +2,9 @@
 # Videos in and out: frames, times and sound kept; rotated, uneven, odd, broken ones; pipes, HTTP, devices.
 use strict;
 use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../../scripts/apps";
+use Camera;
 use File::Temp qw(tempdir);
 use IO::Socket::INET;
 use JSON::PP;
@@ -97,7 +100,8 @@ isnt(system("$build/cnnrun $script $dir/none.mp4 >/dev/null 2>$dir/err"), 0, 'no
 
 my $piped = make('piped.mkv', '-i', $whole, qw(-c copy));
 is(scalar(() = `$build/cnnrun $script - <$piped` =~ /\n/g), 60, 'standard input');
-is(scalar(frames('device:lavfi:testsrc2=size=64x48:rate=100,realtime')), 200, 'a device that never ends');
+my $camera = Camera->start(100, '640x480');
+is(scalar(frames($camera->url)), 200, 'a camera that never ends');
 {
     my $still = make('still-%03d.png', @picture, qw(-frames:v 7));
     my @seven = frames("video:$still");
@@ -192,7 +196,7 @@ SKIP: {
     my $pid = fork // die;
     if (!$pid) {
         open STDOUT, '>', '/dev/null';
-        exec "$build/cnnrun", 'classify', $net, 'device:lavfi:testsrc2=size=640x480:rate=30', '-q', '-o', "$dir/stopped.mp4";
+        exec "$build/cnnrun", 'classify', $net, $camera->url, '-q', '-o', "$dir/stopped.mp4";
     }
     for (1 .. 1200) { # until some of it is written, of what has no end
         sleep 0.1;

@@ -5,6 +5,7 @@ use strict;
 use warnings;
 use FindBin;
 use lib $FindBin::Bin, "$FindBin::Bin/../../plugins/gauge-common";
+use Camera;
 use File::Temp qw(tempdir);
 use IO::Socket::INET;
 use JSON::PP;
@@ -37,7 +38,8 @@ sys/class/hwmon/hwmon0/update_interval = 140
 END
 sub bounds { return join ' ', map { $tree->text("$gpu/$_") =~ s/\s+$//r } qw(min_freq max_freq) }
 sub comes { my ($wanted, $text) = @_; for (1 .. 600) { return 1 if $wanted->(); sleep 0.1 } return 0 }
-my $camera = 'device:lavfi:testsrc2=size=320x240:rate=30,realtime';
+my $source = Camera->start(30, '320x240') or plan skip_all => 'no ffmpeg, which makes the pictures of a camera';
+my $camera = $source->url;
 
 # ---- governors, on knobs that are files ----
 my $monitor = Monitor->start($build, $dir, '--sysfs-root', $tree->root, 'monitor', $net, $camera,
@@ -101,8 +103,8 @@ is($monitor->stop('TERM'), 143, 'SIGTERM');
 SKIP: {
     my $xl = "$data/darknet/yolo-fastest/yolo-fastest-1.1";
     skip 'no shared/data/darknet, images', 4 unless -e "$xl.weights" && -e "$data/images/dog.jpg";
-    $monitor = Monitor->start($build, $dir, 'monitor', "$xl.cfg,$xl.weights",
-        "device:lavfi:movie=$data/images/dog.jpg,loop=loop=-1:size=1,setpts=N/10/TB,scale=480:360,realtime", '-q');
+    my $dog = Camera->start(10, '', '-i', "$data/images/dog.jpg", qw(-vf scale=480:360));
+    $monitor = Monitor->start($build, $dir, 'monitor', "$xl.cfg,$xl.weights", $dog->url, '-q');
     $state = $monitor->until(sub { @{ $_[0]{found} // [] } > 2 }) // {};
     ok(@{ $state->{found} } > 2, 'boxes: ' . join ' ', map { $_->{label} } @{ $state->{found} });
     my ($best) = sort { $b <=> $a } map { $_->{score} } @{ $state->{found} };

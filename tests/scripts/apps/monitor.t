@@ -4,6 +4,7 @@ use strict;
 use warnings;
 use FindBin;
 use lib $FindBin::Bin;
+use Camera;
 use File::Temp qw(tempdir);
 use IO::Socket::INET;
 use JSON::PP;
@@ -86,7 +87,8 @@ SKIP: {
 # ---- a camera, and its page ----
 SKIP: {
     skip 'object-page was not built (libmicrohttpd)', 1 unless -e "$build/plugins/object-page.so";
-    my $monitor = Monitor->start($build, $dir, 'monitor', $net, 'device:lavfi:testsrc2=size=320x240:rate=30,realtime',
+    my $camera = Camera->start(30, '320x240');
+    my $monitor = Monitor->start($build, $dir, 'monitor', $net, $camera->url,
                                  qw(--app classify -o), "$dir/camera.mp4");
     my $port = $monitor->port;
     ok($port, 'the page tells its address');

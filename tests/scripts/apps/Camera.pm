@@ -1,0 +1,62 @@
+# A network camera: pictures over HTTP one behind the other (multipart), as fast as it is told, for everybody who calls and
+# without end. ffmpeg makes the pictures once.
+package Camera;
+use strict;
+use warnings;
+use IO::Socket::INET;
+use Time::HiRes qw(sleep time);
+
+# So many a second, of the test picture ("320x240"), or of what these words of ffmpeg's give; undef: no ffmpeg.
+sub start {
+    my ($class, $rate, $size, @words) = @_;
+    @words = ('-f', 'lavfi', '-i', "testsrc2=size=$size:rate=$rate") unless @words;
+    open my $in, '-|', qw(ffmpeg -v error -nostdin), @words, qw(-frames:v 90 -c:v mjpeg -q:v 2 -f mpjpeg -boundary_tag cut pipe:) or return;
+    binmode $in;
+    my $all = do { local $/; <$in> } // '';
+    close $in;
+    my @pictures = grep { length } map { s/^.*?\r\n\r\n//sr =~ s/\r\n\z//r } grep { /\r\n\r\n/ } split /--cut\r\n/, $all;
+    return unless @pictures;
+    my $server = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 20, ReuseAddr => 1) or return;
+    my $self = bless { port => $server->sockport, pid => fork // return }, $class;
+    return $self if $self->{pid};
+    $SIG{CHLD} = 'IGNORE';
+    my $parent = getppid;
+    while (getppid == $parent) {
+        my $ready = '';
+        vec($ready, fileno $server, 1) = 1;
+        select $ready, undef, undef, 1 or next;
+        my $client = $server->accept or next;
+        next if fork // next;
+        play($client, $rate, $parent, @pictures);
+        require POSIX;
+        POSIX::_exit(0);
+    }
+    require POSIX;
+    POSIX::_exit(0);
+}
+
+sub play {
+    my ($client, $rate, $parent, @pictures) = @_;
+    local $SIG{PIPE} = 'IGNORE';
+    while (defined(my $line = <$client>)) { last if $line =~ /^\r?\n$/ }
+    $client->autoflush(1);
+    print $client "HTTP/1.0 200 OK\r\nContent-Type: multipart/x-mixed-replace;boundary=cut\r\n\r\n";
+    my $begin = time;
+    for (my $i = 0; kill(0, $parent); $i++) {
+        my $wait = $begin + $i / $rate - time;
+        sleep $wait if $wait > 0;
+        my $picture = $pictures[$i % @pictures];
+        print $client "--cut\r\nContent-Type: image/jpeg\r\nContent-Length: " . length($picture) . "\r\n\r\n$picture\r\n" or last;
+    }
+}
+
+sub url { return "http://127.0.0.1:$_[0]{port}/camera.mjpg" }
+
+sub DESTROY {
+    local ($?, $@);
+    return unless $_[0]{pid};
+    kill 'KILL', $_[0]{pid};
+    waitpid $_[0]{pid}, 0;
+}
+
+1;
