@@ -70,6 +70,7 @@ is(system("$build/cnnrun govern fixed $knob -- sh -c 'exit 7' >$dir/out 2>&1") >
 chmod 0444, map { $tree->root . "/$gpu/$_" } qw(min_freq max_freq);
 like(OtherUser::says($build, "CNNRUN_CACHE=/tmp $build/cnnrun govern fixed $knob --seconds 0.3"),
     qr/advice: knobs can't be set here/, 'without permission it is advice, and says so');
+chmod 0644, map { $tree->root . "/$gpu/$_" } qw(min_freq max_freq);
 like(said("fixed --plugin-dir $build/plugins/knob-devfreq.so --sysfs-root $dir --seconds 1"),
     qr/this machine has no knob that a plugin finds/, 'where there is nothing to set');
 
