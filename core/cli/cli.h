@@ -330,7 +330,7 @@ typedef struct cnri_energy_shown {
     const char *source; /* NULL: energy was not asked for */
     const char *unmeasured, *per; /* why nothing can be told; "a run": what the joules are of */
     const char *net_unmeasured;   /* why joules net of idle can't */
-    bool made_up; /* the clock is a simulated machine's, and so are the joules */
+    const char *missing;          /* domains that the sums lack */
     double seconds, joules, joules_net, watts, idle_watts, edp, fps, fps_per_watt;
     int64_t samples, rounds;
 } cnri_energy_shown;
@@ -342,12 +342,12 @@ cnri_energy_shown cnri_energy_show(const cnr_energy *e, const char *per, double 
         CNRI_FIELD(owner, "fps", at.fps), CNRI_FIELD(owner, "fps_per_watt", at.fps_per_watt),      \
         CNRI_MAYBE(owner, "samples", at.samples), CNRI_MAYBE(owner, "rounds", at.rounds),          \
         CNRI_MAYBE(owner, "net_unmeasured", at.net_unmeasured),                                  \
-        CNRI_ASIDE(owner, "per", at.per), CNRI_ASIDE(owner, "unmeasured", at.unmeasured),         \
-        CNRI_ASIDE(owner, "made_up", at.made_up)
+        CNRI_MAYBE(owner, "missing", at.missing),                                                \
+        CNRI_ASIDE(owner, "per", at.per), CNRI_ASIDE(owner, "unmeasured", at.unmeasured)
 #define CNRI_ENERGY_LINE                                                                           \
     "{joules?energy    {joules:.4g} J {per}{joules_net?, {joules_net:.4g} net of idle}, {watts:.4g} W"\
     "{fps?, {fps:.4g} FPS, {fps_per_watt:.4g} FPS/W}, EDP {edp:.4g} J s\n"                         \
-    "          of the whole {made_up?simulated |}machine, {energy_source}: {samples} samples in {rounds} round{rounds+s}\n}"\
+    "          of the whole machine{missing? but {missing}}, {energy_source}: {samples} samples in {rounds} round{rounds+s}\n}"\
     "{net_unmeasured?          net of idle unmeasured: {net_unmeasured}\n}"                           \
     "{unmeasured?energy    unmeasured: {unmeasured}\n}"
 /* A line each. fps: of the whole; NaN: nothing is counted. */

@@ -295,7 +295,8 @@ const cnri_command cnri_cmd_bench = {
                "what a cache of the device's size has kept since its last use. A share above 1 is told with\n"
                "share_note, in text as >100%.\n"
                "Joules are a run's and of the whole machine, where a plugin finds a meter; a line a\n"
-               "domain follows.",
+               "domain follows. Runs go on until its sensors can tell: times, frames a second (of the mean)\n"
+               "and joules are of all these runs. By a simulated board's clock each object has \"simulated\".",
     .results = CNRI_RESULTS(&whole_record, &cnri_energy_domain, &step_record, &op_record,
                             &product_record),
     CNRI_OPTIONS(options), CNRI_VALUES(bench, .o = {.size = sizeof(cnr_profile_options), .batch = 1,

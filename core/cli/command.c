@@ -62,12 +62,21 @@ static cnr_status open_all(cnri_call *call, cnr_error *err) {
     return status;
 }
 
+/* JSON says so in each object. */
+static void tell_clock(const cnri_call *call) {
+    if (call->common.json || cnri_clock_is_real()) return;
+    cnri_say(stdout, "simulated  times, and what follows from them, are by the clock of %s\n",
+             call->common.board ? call->common.board : call->common.clock ? call->common.clock : "a plugin");
+    fflush(stdout);
+}
+
 static void run(cnri_call *call, void *values) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_status status = check_written(call, values, &err);
     if (!status) status = open_all(call, &err);
     if (!status) status = call->command->run(call, values, &err);
     cnri_watch_end(&call->watching);
+    if (!status && call->command->takes & CNRI_NETS) tell_clock(call);
     if (status) call->code = cnri_complain(call, &err);
 }
 

@@ -2,18 +2,18 @@
 #include "core/cli/cli.h"
 #include <math.h>
 
-static const char *const sources[] = {"unmeasured", "measured", "estimated"};
+static const char *const sources[] = {"unmeasured", "measured", "estimated", "simulated"};
 
 cnri_energy_shown cnri_energy_show(const cnr_energy *e, const char *per, double pictures) {
     cnri_energy_shown s = {.joules = NAN, .joules_net = NAN, .watts = NAN, .idle_watts = NAN,
                            .edp = NAN, .fps = NAN, .fps_per_watt = NAN, .seconds = NAN, .per = per,
                            .samples = CNRI_NONE, .rounds = CNRI_NONE};
     if (!e) return s;
-    s.made_up = !cnri_clock_is_real();
     s.source = sources[e->source];
     if (!e->source)
         s.unmeasured = e->why[0] ? e->why : e->n ? "no domain can be told" : "no plugin finds a meter here";
     else if (e->why[0]) s.net_unmeasured = e->why;
+    s.missing = *e->missing ? e->missing : NULL;
     s.joules = e->joules;
     s.joules_net = e->joules_net;
     s.watts = e->watts;
@@ -55,7 +55,7 @@ cnr_status cnri_tell_domains(const cnri_call *call, const cnr_energy *e, double 
         const cnr_energy_domain *d = &e->at[i];
         const domain row = {
             .d = d, .name = d->name, .meter = d->meter, .feeds = *d->feeds ? d->feeds : NULL,
-            .source = d->status ? sources[0] : sources[d->estimated ? 2 : 1],
+            .source = d->status ? sources[0] : sources[e->source == CNR_ENERGY_SIMULATED ? 3 : d->estimated ? 2 : 1],
             .why = d->status ? d->why : NULL,
             .net_unmeasured = !d->status && *d->why ? d->why : NULL, .joules = d->joules, .joules_net = d->joules_net,
             .watts = d->watts, .idle_watts = d->idle_watts, .idle_spread = d->idle_spread,

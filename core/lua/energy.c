@@ -12,14 +12,14 @@ const cnri_lua_key cnri_energy_keys[] = {
               cnr_energy_options, idle_behind),
     {0}};
 
-static const char *const sources[] = {"unmeasured", "measured", "estimated"};
+static const char *const sources[] = {"unmeasured", "measured", "estimated", "simulated"};
 
-static void push_domain(lua_State *L, const cnr_energy_domain *d) {
+static void push_domain(lua_State *L, const cnr_energy_domain *d, bool simulated) {
     lua_createtable(L, 0, 14);
     cnri_lua_set_text(L, "name", d->name);
     cnri_lua_set_text(L, "meter", d->meter);
     cnri_lua_set_text(L, "feeds", *d->feeds ? d->feeds : NULL);
-    cnri_lua_set_text(L, "source", sources[d->status ? 0 : d->estimated ? 2 : 1]);
+    cnri_lua_set_text(L, "source", sources[d->status ? 0 : simulated ? CNR_ENERGY_SIMULATED : d->estimated ? 2 : 1]);
     cnri_lua_set_text(L, "error", d->status ? d->why : NULL);
     cnri_lua_set_text(L, "why", !d->status && *d->why ? d->why : NULL);
     cnri_lua_set_number(L, "joules", d->joules);
@@ -39,6 +39,7 @@ static void push_energy(lua_State *L, const cnr_energy *e) {
     lua_createtable(L, 0, 12);
     cnri_lua_set_text(L, "source", sources[e->source]);
     if (e->why[0]) cnri_lua_set_text(L, "why", e->why);
+    if (e->missing[0]) cnri_lua_set_text(L, "missing", e->missing);
     cnri_lua_set_number(L, "seconds", e->seconds);
     cnri_lua_set_number(L, "joules", e->joules);
     cnri_lua_set_number(L, "joules_net", e->joules_net);
@@ -49,7 +50,7 @@ static void push_energy(lua_State *L, const cnr_energy *e) {
     cnri_lua_set_whole(L, "samples", e->samples);
     lua_createtable(L, e->n, 0);
     for (int32_t i = 0; i < e->n; i++) {
-        push_domain(L, &e->at[i]);
+        push_domain(L, &e->at[i], e->source == CNR_ENERGY_SIMULATED);
         lua_rawseti(L, -2, i + 1);
     }
     lua_setfield(L, -2, "domains");

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+static const char still[] = "its counter does not move"; /* of what is off: nothing is missing then */
+
 /* ---- a domain ---- */
 
 static void unmeasured(cnr_energy_domain *out, int32_t status, const char *why) {
@@ -17,7 +19,8 @@ static bool covers(const cnri_sampled_domain *d, double covered, double seconds)
     return covered > 0 && missing <= fmax(0.05 * seconds, 2 * interval);
 }
 
-static void account(const cnri_sampled_domain *d, const cnri_told_energy *a,
+/* True: it was read at first, and what it drew since is not known. */
+static bool account(const cnri_sampled_domain *d, const cnri_told_energy *a,
                     const cnri_told_energy *b, double seconds, cnr_energy_domain *out) {
     const double covered = (double)(b->covered_ns - a->covered_ns) * 1e-9;
     const double joules = b->joules - a->joules;
@@ -25,15 +28,18 @@ static void account(const cnri_sampled_domain *d, const cnri_told_energy *a,
     out->samples = b->samples - a->samples;
     if (b->status) {
         unmeasured(out, b->status, b->why);
+        return !a->status;
     } else if (!covers(d, covered, seconds)) {
         snprintf(why, sizeof why, "read for %.3g s of %.3g only%s%s", covered, seconds,
                  b->lapses > a->lapses ? ": " : "", b->lapses > a->lapses ? b->lapse : "");
         unmeasured(out, CNR_E_STATE, why);
+        return true;
     } else if (d->desc->quantity == CNR_QUANTITY_ENERGY && joules <= 0) {
-        unmeasured(out, CNR_E_STATE, "its counter does not move");
+        unmeasured(out, CNR_E_STATE, still);
     } else {
         out->watts = joules / covered;
     }
+    return false;
 }
 
 static void describe(const cnri_sampled_domain *d, cnr_energy_domain *out) {
@@ -73,7 +79,31 @@ static void choose(cnri_sampler *s, cnr_energy *e) {
     for (int32_t i = 0; i < e->n && whole >= 0; i++) e->at[i].summed = i == whole;
     for (int32_t i = 0; i < e->n; i++)
         if (e->at[i].summed)
-            e->source = e->at[i].estimated ? CNR_ENERGY_ESTIMATED : CNR_ENERGY_MEASURED;
+            e->source = !cnri_clock_is_real() ? CNR_ENERGY_SIMULATED
+                        : e->at[i].estimated  ? CNR_ENERGY_ESTIMATED : CNR_ENERGY_MEASURED;
+}
+
+/* Sums that lack what a domain drew are not the machine's. */
+static void lose(cnr_energy *e, const cnr_energy_domain *d) {
+    e->source = CNR_ENERGY_UNMEASURED;
+    snprintf(e->why, sizeof e->why, "%.30s failed meanwhile: %.30s", d->name, d->why);
+    for (int32_t i = 0; i < e->n; i++) e->at[i].summed = 0;
+}
+
+/* Names the domains that the sums lack, and takes the sums back if one of them failed meanwhile. */
+static void judge_missing(const cnri_sampler *s, const bool *lost, cnr_energy *e) {
+    const bool estimated = e->source == CNR_ENERGY_ESTIMATED || e->source == CNR_ENERGY_SIMULATED;
+    const cnr_energy_domain *failed = NULL;
+    for (int32_t i = 0; i < e->n; i++)
+        if (e->at[i].summed && cnri_sampler_domain(s, i)->desc->covers) return;
+    for (int32_t i = 0; i < e->n && e->source; i++) {
+        const cnr_energy_domain *d = &e->at[i];
+        if (!d->status || d->estimated != estimated || parent_told(e, i) || strcmp(d->why, still) == 0) continue;
+        const size_t n = strlen(e->missing);
+        snprintf(e->missing + n, sizeof e->missing - n, "%s%.60s", n ? ", " : "", d->name);
+        if (lost[i] && !failed) failed = d;
+    }
+    if (failed) lose(e, failed);
 }
 
 /* Of what is drawn beyond rest, which can't be less than nothing; NaN is. */
@@ -136,17 +166,26 @@ cnr_status cnri_account(cnri_sampler *s, const cnri_reading_point *begin,
     *out = (cnr_energy){.size = sizeof *out, .n = cnri_sampler_count(s), .rounds = rounds,
                         .seconds = seconds / (double)rounds};
     out->at = cnri_alloc_zero(((size_t)out->n + 1) * sizeof *out->at);
-    if (!out->at) return cnri_fail(err, CNR_E_MEMORY, "energy", "out of memory");
+    bool *lost = cnri_alloc_zero((size_t)out->n + 1);
+    if (!out->at || !lost) {
+        cnri_free(lost);
+        cnri_free(out->at);
+        out->at = NULL;
+        out->n = 0;
+        return cnri_fail(err, CNR_E_MEMORY, "energy", "out of memory");
+    }
     for (int32_t i = 0; i < out->n; i++) {
         const cnri_sampled_domain *d = cnri_sampler_domain(s, i);
         describe(d, &out->at[i]);
         out->at[i].within = parent_of(s, d);
-        account(d, &begin->at[i], &end->at[i], seconds, &out->at[i]);
+        lost[i] = account(d, &begin->at[i], &end->at[i], seconds, &out->at[i]);
         if (!out->at[i].status && !was_at_rest(&out->at[i])) cnri_sampler_forget_idle(s);
     }
     if (seconds > 0)
         out->sampler_share = (double)(end->sampler_ns - begin->sampler_ns) * 1e-9 / seconds;
     choose(s, out);
+    judge_missing(s, lost, out);
+    cnri_free(lost);
     sum_up(out);
     take_word(out, idle_watts);
     out->joules_net = net(out->watts, out->idle_watts, out->seconds);

@@ -65,14 +65,15 @@ cnr_status cnr_energy_end(cnr_energy_region *r, int64_t rounds, cnr_energy *out,
     cnr_energy got = {.size = sizeof got};
     cnr_status status = cnri_given(err, "the region", r, NULL);
     if (status) return status;
-    if (out) status = CNRI_ROOM(out, got, err);
+    if (out && out->size < offsetof(cnr_energy, missing)) /* what 1.2 began with */
+        status = cnri_fail(err, CNR_E_INVALID, "out", "its size is to be set before the call");
     if (out && !status) status = cnri_sampler_point(r->sampler, true, &end, err);
     if (out && !status && r->options.idle_behind && !r->options.no_idle && r->options.idle_watts <= 0)
         status = cnri_sampler_idle_behind(r->sampler, err);
     if (out && !status)
         status = cnri_account(r->sampler, &r->begin, &end, rounds > 0 ? rounds : 1,
                               r->options.idle_watts, &got, err);
-    if (out && !status) *out = got;
+    if (out && !status) CNRI_GIVE(out, got);
     cnri_sampler_stop(r->sampler);
     cnri_free(end.at);
     cnri_free(r->begin.at);

@@ -17,7 +17,7 @@ typedef struct job {
     cnri_sampler *sampler; /* of the runtime; NULL: energy is not asked for */
     double *joules, begun; /* of each step; NULL: they go by time */
     int32_t joules_by;
-    double *ms, *queued; /* of each run; until all of it was queued */
+    CNRI_VEC(double) ms, queued; /* of each timed run; until all of it was queued */
     int64_t done, total;
 } job;
 
@@ -72,13 +72,18 @@ static cnr_status prepare(job *j, cnr_model *model, cnr_error *err) {
         status = put_input(j, i, &shapes.at[i], err);
     if (!status && shapes.n > 0 && shapes.at[0].rank > 1) j->o.batch = shapes.at[0].dim[0];
     cnri_shapes_free(&shapes);
-    j->ms = cnri_alloc((size_t)j->o.runs * sizeof *j->ms);
-    j->queued = cnri_alloc((size_t)j->o.runs * sizeof *j->queued);
-    if (!status && (!j->ms || !j->queued)) status = no_memory(err);
     return status;
 }
 
 /* ---- measuring ---- */
+
+static cnr_status keep_time(job *j, uint64_t begin, uint64_t queued, uint64_t end, cnr_error *err) {
+    double *ms = cnri_push(&j->ms), *to_queue = cnri_push(&j->queued);
+    if (!ms || !to_queue) return no_memory(err);
+    *to_queue = (double)(queued - begin) * 1e-6;
+    *ms = (double)(end - begin) * 1e-6;
+    return CNR_OK;
+}
 
 static cnr_status runs(job *j, int64_t n, bool timed, cnr_error *err) {
     for (int64_t i = 0; i < n; i++) {
@@ -87,28 +92,26 @@ static cnr_status runs(job *j, int64_t n, bool timed, cnr_error *err) {
         const uint64_t queued = cnri_now_ns();
         if (!status) status = cnr_session_wait(j->session, err);
         j->plan = cnri_session_plan(j->session);
-        if (timed) j->queued[i] = (double)(queued - begin) * 1e-6;
-        if (timed) j->ms[i] = (double)(cnri_now_ns() - begin) * 1e-6;
+        if (!status && timed) status = keep_time(j, begin, queued, cnri_now_ns(), err);
         if (!status) status = cnri_go_on(j->observer, "profile", ++j->done, j->total, err);
         if (status) return status;
     }
     return CNR_OK;
 }
 
-/* The timed runs, and more until the slowest sensor has told enough. */
+/* As many runs as were asked for, and more until the slowest sensor has told enough. All of them are timed, so
+ * that times, frames a second and joules are of the same ones. */
 static cnr_status runs_with_energy(job *j, cnr_error *err) {
     cnr_energy_region *region;
-    int64_t rounds = j->o.runs;
     cnr_status status = cnr_energy_begin(j->rt, NULL, j->observer, &region, err);
     if (status) return status;
     status = runs(j, j->o.runs, true, err);
     while (!status && !cnr_energy_long_enough(region)) {
         j->total++;
-        rounds++;
-        status = runs(j, 1, false, err);
+        status = runs(j, 1, true, err);
     }
     const cnr_status ended =
-        cnr_energy_end(region, rounds, status ? NULL : &j->energy, status ? NULL : err);
+        cnr_energy_end(region, j->ms.n, status ? NULL : &j->energy, status ? NULL : err);
     if (!status && !ended) cnri_energy_of_plan(&j->energy, j->plan);
     return status ? status : ended;
 }
@@ -285,17 +288,17 @@ static bool queues(const cnr_plan *plan) {
     return false;
 }
 
-static cnr_status take(const job *j, cnr_timing *out, cnr_error *err) {
+static cnr_status take(job *j, cnr_timing *out, cnr_error *err) {
     const cnr_plan *plan = j->plan;
     const cnr_device *device = plan->n_devices ? plan->devices[0] : NULL;
     out->device = device ? device->name : "";
     out->threads = device ? device->concurrency : 0;
     out->batch = j->o.batch;
-    out->runs = j->o.runs;
-    out->ms_median = cnri_median(j->ms, j->o.runs); /* sorts them */
-    out->ms_min = j->ms[0];
-    out->ms_max = j->ms[j->o.runs - 1];
-    out->enqueue_ms = queues(plan) ? cnri_median(j->queued, j->o.runs) : (double)NAN;
+    out->runs = j->ms.n;
+    out->ms_median = cnri_median(j->ms.at, j->ms.n); /* sorts them */
+    out->ms_min = j->ms.at[0];
+    out->ms_max = j->ms.at[j->ms.n - 1];
+    out->enqueue_ms = queues(plan) ? cnri_median(j->queued.at, j->queued.n) : (double)NAN;
     out->flops = flops_of(plan);
     out->arena_bytes = plan->arena_bytes;
     out->arena_bound_bytes = plan->bound_bytes;
@@ -324,8 +327,8 @@ cnr_status cnr_profile(cnr_model *model, const cnr_profile_options *options,
     cnri_profile_free(j.steps);
     cnr_energy_free(&j.energy);
     cnri_free(j.joules);
-    cnri_free(j.ms);
-    cnri_free(j.queued);
+    cnri_vec_free(&j.ms);
+    cnri_vec_free(&j.queued);
     if (status) cnr_timing_free(&got);
     else *out = got;
     return status;

@@ -78,7 +78,10 @@ typedef struct cnr_energy_domain {
     int64_t samples;                       /* readings in all rounds */
     char why[128];            /* at status 0 not empty: why joules_net and idle_watts are not told */
 } cnr_energy_domain;
-enum { CNR_ENERGY_UNMEASURED = 0, CNR_ENERGY_MEASURED = 1, CNR_ENERGY_ESTIMATED = 2 };
+enum {
+    CNR_ENERGY_UNMEASURED = 0, CNR_ENERGY_MEASURED = 1, CNR_ENERGY_ESTIMATED = 2,
+    CNR_ENERGY_SIMULATED = 3 /* by a plugin's clock: joules and seconds are a made-up machine's */
+};
 typedef struct cnr_energy {
     uint32_t size;
     int32_t source;  /* CNR_ENERGY_...: of the sums. What was measured is never summed with estimates */
@@ -89,6 +92,8 @@ typedef struct cnr_energy {
     cnr_energy_domain *at;
     char why[80];            /* unmeasured though domains are told: "no meter feeds cpu"; else why joules_net
                               * isn't told though joules are: the baseline was under load; or "" */
+    char missing[80];        /* domains that the sums lack, since they could not be read from the beginning on. One
+                              * that fails meanwhile leaves no sums: all is unmeasured then */
 } cnr_energy;
 void cnr_energy_free(cnr_energy *energy);
 typedef struct cnr_energy_options {

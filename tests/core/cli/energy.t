@@ -261,4 +261,31 @@ is($whole->{energy_source}, 'unmeasured', 'a sensor that stops');
 my %by = map { $_->{domain} =~ s/ .*//r => $_ } @domains;
 like($by{ina226}{error}, qr/holds nothing/, 'is told');
 like($by{amd}{error}, qr/counter does not move/, 'and so is a counter that stands');
+
+# ---- one of two that fails meanwhile, and one that can't be read at all ----
+my $two = Tree->new("sys/class/hwmon/hwmon0/name = cpu_sensor\nsys/class/hwmon/hwmon0/power1_input = 1000000\n" .
+    "sys/class/hwmon/hwmon1/name = gpu_sensor\nsys/class/hwmon/hwmon1/power1_input = 7000000\n");
+my $dies = $two->root . '/sys/class/hwmon/hwmon1/power1_input';
+my $half = "$build/cnnrun energy run --sysfs-root @{[$two->root]}";
+($whole, @domains) = lines(`$half --json -- sh -c 'sleep 0.2; : > $dies; sleep 0.2'`);
+is($whole->{energy_source}, 'unmeasured', 'a total that lacks a domain is none');
+ok(!defined $whole->{joules} && !defined $whole->{watts}, 'nor are there joules of it');
+is($whole->{missing}, 'gpu_sensor hwmon1', 'the domain is named');
+ok(scalar(grep { $_->{domain} =~ /^cpu_sensor/ && abs($_->{watts} - 1) < 0.01 && !$_->{summed} } @domains), 'the other one is told by itself');
+($whole) = lines(`$half --json -- sleep 0.3`);
+is($whole->{missing}, 'gpu_sensor hwmon1', 'one that can\'t be read from the beginning on is named');
+ok($whole->{energy_source} eq 'measured' && abs($whole->{watts} - 1) < 0.01, 'the rest is a sum without it');
+like(scalar `$half -- sleep 0.3 2>&1`, qr/of the whole machine but gpu_sensor hwmon1, measured/, 'in text, too');
+
+# ---- times, frames and joules of the same runs; a simulated machine's say so ----
+($whole) = tried(\&whole, "$build/cnnrun bench $net $here --runs 3 --json");
+is($whole->{runs}, $whole->{rounds}, 'bench: times are of all runs that joules are of');
+cmp_ok($whole->{runs}, '>', 3, 'which go on until sensors tell');
+($whole, @domains) = lines(`$build/cnnrun bench $root/scripts/nets/lenet5.lua --weights random:1 --board odroid_xu3 --runs 3 --json`);
+is($whole->{energy_source}, 'simulated', 'a board\'s joules are simulated');
+is(scalar(grep { !$_->{simulated} } $whole, @domains), 0, 'and so is each object');
+is((grep { $_->{joules} } @domains)[0]{energy_source}, 'simulated', 'by domain');
+$out = `$build/cnnrun bench $root/scripts/nets/lenet5.lua --weights random:1 --board odroid_xu3 --runs 3`;
+like($out, qr/of the whole machine, simulated: /, 'in text');
+like($out, qr/^simulated +times, .* clock of odroid_xu3$/m, 'times, too');
 done_testing;

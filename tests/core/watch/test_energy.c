@@ -155,7 +155,7 @@ static void test_virtual(void) {
     ok(fabs(e.watts - 6) < 0.1 && fabs(e.idle_watts - 6) < 0.1, "6 W, before and meanwhile");
     ok(fabs(e.joules - 6 * e.seconds) < 0.06 && fabs(e.joules_net) < 0.06, "gross and net");
     ok(fabs(e.edp - e.joules * e.seconds) < 1e-9 && e.at[0].summed, "and EDP");
-    is_int(e.source, CNR_ENERGY_ESTIMATED, "by a made-up clock nothing is measured");
+    is_int(e.source, CNR_ENERGY_SIMULATED, "by a made-up clock nothing is measured");
     is_text(e.at[0].feeds, "opencl:0", "what it feeds");
     ok(e.samples >= e.rounds, "samples are counted");
     cnr_energy_free(&e);

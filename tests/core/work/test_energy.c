@@ -62,7 +62,7 @@ static void test_profile(const char *clock) {
         is_int(cnr_profile(model, &o, NULL, &t, &err), CNR_OK, clock ? "a profile, counted" : "a profile");
     } while (again(t.energy, &tries));
     const cnr_energy *e = t.energy;
-    is_int(e ? e->source : -1, clock ? CNR_ENERGY_ESTIMATED : CNR_ENERGY_MEASURED, "of a real machine or not");
+    is_int(e ? e->source : -1, clock ? CNR_ENERGY_SIMULATED : CNR_ENERGY_MEASURED, "of a real machine or not");
     ok(e && fabs(e->watts - 6) < 0.5, "6 W");
     if (!e) return;
     ok(clock || e->rounds * e->seconds > 0.4, "runs go on for 20 periods (%d of %.6f s)",
