@@ -134,7 +134,7 @@ OP_UNUSED int kernel_run(const cnr_kernel *k, const cnr_device *device, cnri_cas
     const char *no = NULL;
     cnri_text why = {0};
     if (!cnri_trial_ask(&t, device, k, c, &dice, &no) || t.links < c->n_chain) return -1;
-    const int good = cnri_trial_run(&t, &why);
+    const int good = cnri_trial_run(&t, true, &why);
     if (!good) note("%s", why.at ? why.at : "no reason given");
     cnri_text_free(&why);
     return good;
