@@ -327,7 +327,7 @@ cnr_status cnr_session_set_input(cnr_session *s, int32_t index, const cnr_tensor
         return cnri_fail(err, CNR_E_ARG, v->name, "input has no data on the host");
     status = cnri_tensor_check(value, v->name, err);
     if (status) return status;
-    if (v->type->data && memcmp(v->type->data, value->data, (size_t)v->type->bytes) != 0)
+    if (v->type->data && value->data && memcmp(v->type->data, value->data, (size_t)v->type->bytes) != 0)
         return cnri_fail(err, CNR_E_STATE, v->name, "input: its data decides shapes, and this plan is for "
                          "other data: want a plan made by cnr_plan_for with this data");
     s->given[index] = true;
