@@ -48,6 +48,7 @@ static int has_ending(const char *spec) {
 
 /* Pictures' own source knows those better: a GIF is one to it, unless "video:" says otherwise. */
 static int32_t accepts(const char *spec, const uint8_t *head, size_t n) {
+    if (strncmp(spec, "/dev/video", 10) == 0) return 200;
     if (head) return has_head(head, n) || has_ending(spec) ? 50 : 0; /* a file, whatever its name looks like */
     if (vid_has_prefix(spec)) return 200;
     return has_ending(spec) ? 50 : strchr(spec, '%') ? 5 : 0;

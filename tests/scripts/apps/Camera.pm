@@ -17,7 +17,7 @@ sub start {
     my @pictures = grep { length } map { s/^.*?\r\n\r\n//sr =~ s/\r\n\z//r } grep { /\r\n\r\n/ } split /--cut\r\n/, $all;
     return unless @pictures;
     my $server = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 20, ReuseAddr => 1) or return;
-    my $self = bless { port => $server->sockport, pid => fork // return }, $class;
+    my $self = bless { port => $server->sockport, of => $$, pid => fork // return }, $class;
     return $self if $self->{pid};
     $SIG{CHLD} = 'IGNORE';
     my $parent = getppid;
@@ -54,7 +54,7 @@ sub url { return "http://127.0.0.1:$_[0]{port}/camera.mjpg" }
 
 sub DESTROY {
     local ($?, $@);
-    return unless $_[0]{pid};
+    return unless $_[0]{pid} && $_[0]{of} == $$; # a child of the test's leaves it alone
     kill 'KILL', $_[0]{pid};
     waitpid $_[0]{pid}, 0;
 }
