@@ -44,7 +44,7 @@ my @check = ('kernelcheck', '--device', 'opencl:0', '--cases', $ENV{CNNRUN_CHECK
 sub clean {
     my ($what, $family, $watched, @words) = @_;
     my ($code, $out, $err) = told($family, $watched, @check, @words);
-    ok $code == 0 && $err eq '' && $out =~ /^# \d+ kernels and operators, [1-9]\d* cases, 0 failed/m, $what
+    ok $code == 0 && $err eq '' && $out =~ /^# \d+ kernels and (?:operators|plans on .*), [1-9]\d* cases, 0 failed/m, $what
         or diag join "\n", "exit $code", (grep { /^(not ok|#)/ } split /\n/, $out), $err;
 }
 
@@ -63,6 +63,8 @@ my $tiles = $ENV{CNNRUN_CHECK_CASES} ? qr/tile\d/ : qr/f32_tile[0245]|(?:f16|hal
 my @own = grep { /^adreno_.*(?:$tiles|_gemv|_softmax_f32|_global_average_pool_f32)$/ } @all;
 clean($_, 'nvidia', 0, '--kernel', $_) for @own;
 cmp_ok scalar @own, '>=', 10, 'opencl-adreno has kernels of its own';
+
+clean('kernels on the nodes of a net, and its plan', 'nvidia', 0, '-q', '--net', 'tests/kernelcheck/shared.lua');
 
 # It knows nothing of images, and does not survive vectors of 16 and some calls.
 clean("$_: no value that nobody wrote", /^adreno/ ? 'nvidia' : 'mali', 1, '--kernel', $_)
