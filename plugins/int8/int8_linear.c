@@ -1,5 +1,7 @@
 /* quantize_linear and dequantize_linear of one scale on the CPU, a chunk on each thread. */
 #include "int8.h"
+#include <float.h>
+#include <math.h>
 
 enum { CHUNK = 16384, REAL = 1u << CNR_f32, BYTES = 1u << CNR_u8 | 1u << CNR_i8 };
 
@@ -8,17 +10,23 @@ typedef struct linear_state {
     int32_t zero, is_signed, quantizes;
 } linear_state;
 
+/* A scale that no flushing of denormals, of it or of an x, makes a difference to: below it x / scale is
+ * less than a half. Others are the reference's. */
+static int is_plain_scale(const cnr_tensor *scale) {
+    return fabsf(*(const float *)scale->data) >= 2 * FLT_MIN;
+}
+
 /* The operator's name says which way; the tensors' types must agree. */
 static int fits(const cnr_node *node, const cnr_tensor *real, const cnr_tensor *small) {
     const cnr_tensor *zero = cnr_own_input(node, 2);
     return real->dtype == CNR_f32 && int8_is_byte(small) && !node->inputs[0]->encoding &&
-           int8_is_scalar(node->inputs[1], REAL) && cnr_attr_int(node, "block_size") == 0 &&
+           int8_is_scalar(node->inputs[1], REAL) && is_plain_scale(node->inputs[1]) && cnr_attr_int(node, "block_size") == 0 &&
            (!zero || (int8_is_scalar(zero, BYTES) && zero->dtype == small->dtype));
 }
 
 static cnr_status answer(const cnr_node *node, const cnr_tensor *real, const cnr_tensor *small,
                          cnr_accept *out) {
-    if (!fits(node, real, small)) return cnr_refuse(out, "f32, bytes and one scale are wanted");
+    if (!fits(node, real, small)) return cnr_refuse(out, "f32, bytes and one scale that is no denormal are wanted");
     out->prepared = 1u << 1 | (cnr_own_input(node, 2) ? 1u << 2 : 0);
     return cnr_take(node, out, 300);
 }

@@ -76,12 +76,30 @@ static void map_of(const cnr_node *node, scale_map *m) {
     m->si = 1;
 }
 
+/* Runs flush denormals to zero, which as a scale would make 0 / 0 of an x of 0. Their bits still tell them. */
+static void restore_denormals(const cnr_tensor *t, int64_t at, int64_t step, int64_t n, elem_run *run) {
+    if (t->dtype != CNR_f32 && t->dtype != CNR_bf16) return;
+    for (int64_t k = 0; k < n; k++) {
+        uint32_t bits = t->dtype == CNR_f32 ? ((const uint32_t *)t->data)[at + k * step]
+                                            : (uint32_t)((const uint16_t *)t->data)[at + k * step] << 16;
+        const double size = (double)(bits & 0x7fffffu) * 0x1p-149;
+        if ((bits & 0x7f800000u) == 0) run->f[k] = bits >> 31 ? -size : size;
+    }
+}
+
+/* round(x / scale) as the division in f32 has it, since ties depend on that: a quotient of two floats that
+ * is rounded to double first is the same float. NaN stays NaN. */
+static double quotient(double x, double scale) {
+    return (double)rintf((float)(x / scale));
+}
+
 /* Loads the scales and zero points of n elements from inner index i on. */
 static void load_scales(const cnr_node *node, const scale_map *m, int64_t o, int64_t c, int64_t i,
                         int64_t n, elem_run *scales, elem_run *zeros) {
     const cnr_tensor *scale = node->inputs[1], *zero = cnr_own_input(node, 2);
     const int64_t at = o * m->so + c / m->block * m->sc + i * m->si;
     elem_load(scale->dtype, scale->data, at, m->si, n, ELEM_F, scales);
+    restore_denormals(scale, at, m->si, n, scales);
     memset(zeros, 0, sizeof *zeros);
     if (!zero) return;
     const int one = cnr_count(zero) == 1;
@@ -96,8 +114,9 @@ static void limits(int32_t dtype, double *low, double *high) {
     *high = ldexp(1, (int)bits - is_signed) - 1;
 }
 
+/* NaN is the least, as in ONNX Runtime. */
 static double saturate(double v, double low, double high) {
-    return v < low ? low : v > high ? high : v == v ? v : 0;
+    return v > high ? high : v > low ? v : low;
 }
 
 static cnr_status quantize_infer(const cnr_node *node, cnr_tensor *const *outputs,
@@ -128,9 +147,9 @@ static cnr_status quantize_reference(const cnr_run *run, cnr_error *err) {
             const int64_t n = m.inner - i < ELEM_RUN ? m.inner - i : ELEM_RUN;
             load_scales(run->node, &m, line / m.length, line % m.length, i, n, &scales, &zeros);
             elem_load(x->dtype, x->data, line * m.inner + i, 1, n, ELEM_F, &v);
-            for (int64_t k = 0; k < n; k++) /* divided in f32, as ONNX has it: ties depend on it */
-                v.f[k] = saturate((double)rintf((float)v.f[k] / (float)scales.f[k]) + zeros.f[k],
-                                  low, high);
+            restore_denormals(x, line * m.inner + i, 1, n, &v);
+            for (int64_t k = 0; k < n; k++)
+                v.f[k] = saturate(quotient(v.f[k], scales.f[k]) + zeros.f[k], low, high);
             elem_store(y->dtype, y->data, line * m.inner + i, n, ELEM_F, &v);
         }
     return CNR_OK;

@@ -193,11 +193,9 @@ static void requantize(const int32_t *sums, int64_t n, const int8_requant *how, 
 
 static void quantize(const float *x, int64_t n, float scale, float low, float high, int32_t zero,
                      uint8_t *out) {
-    const float none = (float)-zero;
     for (int64_t i = 0; i < n; i++) {
         float v = x[i] / scale;
-        v = v == v ? v : none;
-        v = v < low ? low : v;
+        v = v > low ? v : low; /* NaN, too */
         v = v > high ? high : v;
         v = (v + 0x1.8p23f) - 0x1.8p23f;
         out[i] = (uint8_t)((int32_t)v + zero);
