@@ -248,7 +248,6 @@ static cnr_status start(cnr_session *s, cnr_error *err) {
         return cnri_fail(err, CNR_E_STATE, "session", "a run is under way: wait for it first");
     cnr_status status = s->model ? cnri_check_process(s->model->rt, err) : CNR_OK;
     if (status) return status;
-    __atomic_store_n(&s->cancel, 0, __ATOMIC_RELAXED);
     s->running = true;
     reset(s);
     cnri_floats floats;
@@ -264,14 +263,20 @@ static cnr_status start(cnr_session *s, cnr_error *err) {
     return status;
 }
 
-cnr_status cnr_session_start(cnr_session *s, cnr_error *err) {
+/* Where it fails, on another device; a cancel holds from the first start to the last. */
+static cnr_status start_somewhere(cnr_session *s, cnr_error *err) {
     cnr_error why = CNR_ERROR_INIT;
-    cnr_status status = cnri_given(err, "session", s, NULL);
-    if (status) return status;
-    status = start(s, &why);
+    const cnr_status status = start(s, &why);
     if (!status) return CNR_OK;
-    if (cnri_session_moves(s, status, &why)) return cancelled(s) ? say_cancelled(err) : cnr_session_start(s, err);
+    if (cnri_session_moves(s, status, &why)) return cancelled(s) ? say_cancelled(err) : start_somewhere(s, err);
     return cnri_fail(err, status, why.where, "%s", why.text);
+}
+
+cnr_status cnr_session_start(cnr_session *s, cnr_error *err) {
+    const cnr_status status = cnri_given(err, "session", s, NULL);
+    if (status) return status;
+    if (!s->running) __atomic_store_n(&s->cancel, 0, __ATOMIC_RELAXED);
+    return start_somewhere(s, err);
 }
 
 static cnr_status wait_for_run(cnr_session *s, cnr_error *err) {
@@ -295,7 +300,10 @@ cnr_status cnr_session_wait(cnr_session *s, cnr_error *err) {
     if (status) return status;
     status = wait_for_run(s, &why);
     if (!status) return CNR_OK;
-    if (cnri_session_moves(s, status, &why)) return cancelled(s) ? say_cancelled(err) : cnr_session_run(s, err);
+    if (cnri_session_moves(s, status, &why)) {
+        status = cancelled(s) ? say_cancelled(err) : start_somewhere(s, err);
+        return status ? status : cnr_session_wait(s, err);
+    }
     return cnri_fail(err, status, why.where, "%s", why.text);
 }
 

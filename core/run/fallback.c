@@ -1,5 +1,6 @@
 /* A session whose device fails goes on on the next that is allowed, if one is. */
 #include "core/run/session.h"
+#include <stddef.h>
 
 static bool again(const cnr_plan *plan, const cnr_tensor *const *types, int32_t n, cnr_session **out,
                   cnr_error *why) {
@@ -38,10 +39,9 @@ bool cnri_session_moves(cnr_session *s, cnr_status status, const cnr_error *why)
         fresh->given[i] = s->given[i];
         if (s->inputs[i] && fresh->inputs[i]) memcpy(fresh->inputs[i], s->inputs[i], (size_t)bytes);
     }
-    const cnr_session old = *s;
-    *s = *fresh;
-    *fresh = old;
-    s->cancel = old.cancel; /* asked for while weights were made ready there */
+    const cnr_session old = *s; /* but not its cancel, which is asked for at any time */
+    memcpy(s, fresh, offsetof(cnr_session, cancel));
+    memcpy(fresh, &old, offsetof(cnr_session, cancel));
     cnri_session_cancel_by(s, old.asked); /* streams point into the session */
     cnri_session_cancel_by(fresh, NULL);
     cnr_session_close(fresh);

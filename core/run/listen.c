@@ -18,7 +18,7 @@ static void free_marks(const cnr_session *s, int32_t device) {
 static cnr_status reopen(cnr_session *s, int32_t device, bool timed, cnr_error *err) {
     cnr_stream *old = &s->streams[device];
     const cnr_device_class *cls = old->device->cls;
-    cnr_stream fresh = {.size = sizeof fresh, .device = old->device, .cancel = &s->cancel,
+    cnr_stream fresh = {.size = sizeof fresh, .device = old->device, .cancel = s->asked ? s->asked : &s->cancel,
                         .flags = timed ? CNR_STREAM_TIMED : 0};
     cnr_status status = cnri_told(err, cls->sync(old, err), old->device->name, "waiting");
     if (!status)

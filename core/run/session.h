@@ -48,8 +48,8 @@ struct cnr_session {
     cnr_tap_fn tap;
     void *tap_arg;
     bool running, sync, done; /* done: outputs are there */
-    volatile int32_t cancel;
     const volatile int32_t *asked; /* somebody else's flag that cancels too; NULL: none */
+    volatile int32_t cancel; /* last: other threads write it, even while a session becomes another */
 };
 
 /* listen.c: tells all listeners. */
