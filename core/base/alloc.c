@@ -77,6 +77,13 @@ void *cnri_alloc(size_t bytes) { return aligned(bytes, alignment_for(bytes)); }
 
 void *cnri_alloc_room(size_t bytes) { return aligned(bytes, ALIGNMENT); }
 
+void *cnri_alloc_maybe(size_t bytes) {
+    const int64_t before = failures;
+    void *block = aligned(bytes, ALIGNMENT);
+    failures = before;
+    return block;
+}
+
 void *cnri_alloc_zero(size_t bytes) {
     void *block = cnri_alloc(bytes);
     if (block) memset(block, 0, bytes);

@@ -39,6 +39,7 @@ void cnri_logv(int32_t level, const char *who, const char *format, va_list args)
  * CNNRUN_FAIL_ALLOC_ONCE=n and cnri_alloc_fail_once(n): only that one fails. ---- */
 void *cnri_alloc(size_t bytes);
 void *cnri_alloc_zero(size_t bytes);
+void *cnri_alloc_maybe(size_t bytes); /* untouched, in small pages; NULL is no failure: there is another way */
 void *cnri_alloc_room(size_t bytes); /* of which little may be touched: the rest costs no memory */
 void *cnri_resize(void *block, size_t bytes); /* keeps contents; block NULL allocates */
 void cnri_free(void *block);
@@ -103,6 +104,9 @@ bool cnri_parse_double(const char *text, const char **end, double *out);
 int32_t cnri_print_double(char *buffer, size_t room, double value); /* shortest that reads back */
 int32_t cnri_print_float(char *buffer, size_t room, float value);   /* likewise, as a float */
 bool cnri_parse_int(const char *text, int64_t *out); /* whole string */
+/* Seeds are whole numbers from 0 on: of a number, up to 2^53, which it holds exactly; of text, below 2^63. */
+bool cnri_seed_of(double value, uint64_t *out);
+bool cnri_parse_seed(const char *text, uint64_t *out);
 /* A growing string, always terminated. */
 typedef struct cnri_text { char *at; size_t n, room; bool failed; } cnri_text;
 void cnri_text_add(cnri_text *t, const char *format, ...) CNRI_PRINTF(2, 3);
@@ -144,6 +148,9 @@ bool cnri_element_set(int32_t dtype, void *data, int64_t i, double value);
 /* tensor.c: NULL, or what is wrong with a tensor that somebody hands over: its type, rank or sizes. */
 const char *cnri_tensor_fault(const cnr_tensor *t);
 /* CNR_E_INVALID for such a one, and for one that says itself that its data is too short. */
+/* Whether no product of its known dimensions overflows: products of some are safe then, whatever the rest
+ * will be, or if one is 0. */
+bool cnri_dims_fit(const cnr_tensor *t);
 cnr_status cnri_tensor_check(const cnr_tensor *t, const char *where, cnr_error *err);
 
 /* ---- sha256.c ---- */

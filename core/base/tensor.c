@@ -9,6 +9,13 @@ const char *cnri_tensor_fault(const cnr_tensor *t) {
     return cnr_dense_bytes(t) == UINT64_MAX ? "a tensor of more elements than can be counted" : NULL;
 }
 
+bool cnri_dims_fit(const cnr_tensor *t) {
+    int64_t n = 8; /* bytes of the largest element */
+    for (int32_t i = 0; i < t->rank; i++)
+        if (t->dim[i] > 0 && __builtin_mul_overflow(n, t->dim[i], &n)) return false;
+    return true;
+}
+
 cnr_status cnri_tensor_check(const cnr_tensor *t, const char *where, cnr_error *err) {
     const char *fault = cnri_tensor_fault(t);
     if (fault) return cnri_fail(err, CNR_E_INVALID, where, "%s", fault);

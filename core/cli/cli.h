@@ -117,6 +117,7 @@ typedef struct cnri_option {
     char letter;          /* 'o': -o does the same; 0: none */
     bool wanted;          /* the command can't do without */
     bool writes;          /* a file that will be written: none of those that are read */
+    const char *beside;   /* and one beside it of that ending; NULL: none */
 } cnri_option;
 #define CNRI_OPTION(owner, member, word, wants, ...)                                               \
     {.name = (word), .argument = (wants), CNRI_MEMBER(owner, member), .help = __VA_ARGS__}

@@ -23,7 +23,7 @@ static const cnri_option options[] = {
                 "run: what the machine draws at rest (measured before the command and behind it)",
                 .max = 1e9),
     CNRI_OPTION(energy, plot, "--plot", "FILE",
-                "log, watch: the curves, .svg or .png; their numbers beside it, as .csv", .writes = true)};
+                "log, watch: the curves, .svg or .png; their numbers beside it, as .csv", .writes = true, .beside = ".csv")};
 
 /* ---- list ---- */
 

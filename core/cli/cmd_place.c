@@ -2,7 +2,7 @@
 #include "core/cli/cli.h"
 #include <math.h>
 
-typedef struct place { int64_t runs, batch; const char *threshold, *output; bool always, again; } place;
+typedef struct place { int64_t runs, batch; double threshold; const char *output; bool always, again; } place;
 
 static const cnri_option options[] = {
     CNRI_OPTION(place, threshold, "--threshold", "X", "the policy's option of that name (edp_set: 1)"),
@@ -106,10 +106,12 @@ static const char *wrong(const cnri_call *call, const void *values) {
 static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
     const place *given = values;
     cnri_words *settings = &call->common.policy_options;
-    char *threshold = given->threshold ? cnri_format("threshold=%s", given->threshold) : NULL;
-    const char **slot = threshold ? cnri_push(settings) : NULL, **last;
+    char threshold[64] = "threshold=";
+    const bool is_given = !isnan(given->threshold);
+    cnri_print_double(threshold + strlen(threshold), 40, given->threshold);
+    const char **slot = is_given ? cnri_push(settings) : NULL, **last;
     if (slot) *slot = threshold;
-    const bool lost = given->threshold && !slot;
+    const bool lost = is_given && !slot;
     last = cnri_push(settings); /* NULL */
     cnri_placing p = {0};
     const cnri_place_options o = {.policy = call->common.policy, .settings = settings->at,
@@ -125,7 +127,6 @@ static cnr_status run(cnri_call *call, void *values, cnr_error *err) {
                    given->output ? given->output : p.file, p.found};
     if (!status) status = cnri_tell(call, &end_record, &e, err);
     cnri_placing_free(&p);
-    cnri_free(threshold);
     return status;
 }
 
@@ -141,7 +142,7 @@ const cnri_command cnri_cmd_place = {
                "than the policy's plan, it is kept, and stands in a line of its own.",
     .results = CNRI_RESULTS(&row_record, &node_record, &end_record),
     CNRI_OPTIONS(options),
-    CNRI_VALUES(place, .runs = 5, .batch = 1),
+    CNRI_VALUES(place, .runs = 5, .batch = 1, .threshold = NAN),
     .min_operands = 1,
     .max_operands = 1,
     .takes = CNRI_NETS | CNRI_PICTURES,

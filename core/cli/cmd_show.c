@@ -14,7 +14,14 @@ static const cnri_option options[] = {
 
 /* With its weights when they are there; a net yet to be trained can be looked at without. */
 static cnr_status load(cnri_call *call, cnr_error *err) {
+    const char *weights = call->common.weights;
+    uint64_t seed;
+    const bool made_up = weights && (strcmp(weights, "random") == 0 ||
+                                     (strncmp(weights, "random:", 7) == 0 &&
+                                      cnri_parse_seed(weights + 7, &seed)));
+    if (made_up) call->common.weights = "none"; /* what they hold is not shown, so it is not drawn */
     cnr_status status = cnri_call_graph(call, err);
+    if (!status && made_up) cnri_graph_fill_blank(call->graph);
     if (!status || call->common.weights || (status != CNR_E_IO && status != CNR_E_NOT_FOUND))
         return status;
     call->common.weights = "none";

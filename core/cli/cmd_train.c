@@ -44,7 +44,7 @@ static const cnri_option options[] = {
     ROW(checkpoint_seconds, "--checkpoint-every", "SECONDS", "and not behind epochs alone (30)",
         .max = 1e9),
     ROW(curves, "--curves", "FILE.csv", "loss, accuracy and rate of each epoch, and FILE.png drawn of it",
-        .writes = true),
+        .writes = true, .beside = ".png"),
     ROW(loss, "--loss", "OPERATOR",
         "what is made small (the net's own, else the first loss that a plugin brings)"),
     ROW(overwrite, "--overwrite", NULL,

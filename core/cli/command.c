@@ -28,6 +28,19 @@ static bool complete(cnri_call *call, const void *values) {
     return !wrong;
 }
 
+static cnr_status check_option(const cnri_option *o, const char *path, const cnri_paths *read,
+                               cnr_error *err) {
+    const char *const *words = (const char *const *)read->at;
+    if (!*path) return cnri_fail(err, CNR_E_ARG, o->name, "wanted a file, got no name");
+    char *beside = o->beside ? cnri_beside(path, o->beside) : NULL;
+    cnr_status status = cnri_write_check(path, words, read->n, err);
+    if (!status && o->beside)
+        status = beside ? cnri_write_check(beside, words, read->n, err)
+                        : cnri_fail(err, CNR_E_MEMORY, path, "out of memory");
+    cnri_free(beside);
+    return status;
+}
+
 /* Files that will be written can be, and are none of those that are read. */
 static cnr_status check_written(const cnri_call *call, const void *values, cnr_error *err) {
     const cnri_command *c = call->command;
@@ -48,8 +61,7 @@ static cnr_status check_written(const cnri_call *call, const void *values, cnr_e
     }
     for (int32_t i = 0; i < c->n_options && !status; i++)
         if (c->options[i].writes && text_at(&c->options[i], values))
-            status = cnri_write_check(text_at(&c->options[i], values),
-                                      (const char *const *)read.at, read.n, err);
+            status = check_option(&c->options[i], text_at(&c->options[i], values), &read, err);
     cnri_paths_free(&read);
     return status;
 }

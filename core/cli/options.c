@@ -1,5 +1,6 @@
 /* Options from tables: parsing, checks, suggestions. */
 #include "core/cli/cli.h"
+#include <math.h>
 
 static const char *const channel_choices[] = {"net", "rgb", "bgr", "gray", NULL};
 
@@ -129,7 +130,7 @@ static bool parse_number(const cnri_option *o, const char *text, void *at) {
     int64_t whole = 0;
     double value;
     if (o->type == CNRI_T_REAL) {
-        if (!cnri_parse_double(text, &end, &value) || *end || value != value) return false;
+        if (!cnri_parse_double(text, &end, &value) || *end || !isfinite(value)) return false;
     } else {
         if (!cnri_parse_int(text, &whole)) return false;
         value = (double)whole;

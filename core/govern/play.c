@@ -164,7 +164,9 @@ cnr_status cnri_play_open(const cnri_board *board, const cnri_board *scene, cnri
     cnr_status status = read_clocks(&r, out, err);
     out->watts = number(&r, "watts", 0);
     out->vary = number(&r, "vary", 0);
-    out->dice = (uint64_t)number(&r, "seed", 1) * UINT64_C(0x9E3779B97F4A7C15) + 1;
+    if (!status && !cnri_seed_of(number(&r, "seed", 1), &out->dice))
+        status = cnri_fail(err, CNR_E_ARG, "seed", "want a whole number from 0 to 2^53");
+    out->dice = out->dice * UINT64_C(0x9E3779B97F4A7C15) + 1;
     out->scale = 1;
     read_heat(&r, out);
     const int32_t n = count(&r, "phases");

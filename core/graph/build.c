@@ -165,7 +165,7 @@ static const char *type_fault(const cnr_graph *g, const cnr_tensor *type, bool c
     for (int32_t i = 0; i < type->rank; i++)
         if (constant ? type->dim[i] < 0 : !valid_dim(g, type->dim[i]))
             return "it has a dimension that is neither a size nor a symbol of this net";
-    if (constant && cnr_dense_bytes(type) == UINT64_MAX) return "it is too large";
+    if (!cnri_dims_fit(type) || (constant && cnr_dense_bytes(type) == UINT64_MAX)) return "it is too large";
     const cnr_quant *q = type->quant;
     if (q && (!q->scale || q->count < 1 || q->axis < -1 || q->axis >= type->rank ||
               q->count != (q->axis < 0 ? 1 : type->dim[q->axis])))

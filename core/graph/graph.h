@@ -154,6 +154,9 @@ cnr_status cnri_filling_end(cnri_filling *f, cnr_status status, const char *path
 /* Fills every unfilled weight by its init from `seed`, scaled by its fan-in and by what it will
  * meet (spread.c), so that activations neither die nor overflow. */
 cnr_status cnri_graph_fill_random(cnr_graph *g, uint64_t seed, cnr_error *err);
+/* Gives unfilled weights memory, for a net that is looked at but never run: what is large is never touched,
+ * so it takes no memory, and holds anything. What finds no room stays unfilled. */
+void cnri_graph_fill_blank(cnr_graph *g);
 /* Logs what is odd and may be meant, and keeps it for what tells of results (`--json`). */
 void cnri_graph_warn(cnr_graph *g, const char *where, const char *format, ...) CNRI_PRINTF(3, 4);
 /* CNR_OK, or an error that summarises the problems (each is logged whole at ERROR level). Also

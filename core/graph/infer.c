@@ -155,6 +155,7 @@ static const char *inferred_fault(const cnr_graph *g, cnr_tensor *t) {
             return "the operator gave its output a dimension below zero";
         known = known && t->dim[i] >= 0;
     }
+    if (!cnri_dims_fit(t)) return "its output is too large";
     if (!known) return NULL;
     t->bytes = cnr_dense_bytes(t);
     if (t->bytes == UINT64_MAX || t->bytes > INT64_MAX / 2) return "its output is too large";
@@ -250,7 +251,7 @@ static cnr_status bind_data(cnri_value *v, const void *data) {
 }
 
 static cnr_status bind_inputs(cnr_graph *g, const cnr_tensor *const *types, int32_t n,
-                              const int64_t *sizes) {
+                              const int64_t *sizes, cnr_error *err) {
     for (int32_t k = 0; k < g->inputs.n; k++) {
         cnr_tensor *t = g->values.at[g->inputs.at[k]].type;
         for (int32_t i = 0; i < t->rank; i++) {
@@ -258,9 +259,11 @@ static cnr_status bind_inputs(cnr_graph *g, const cnr_tensor *const *types, int3
             else if (t->dim[i] < 0) t->dim[i] = k < n && types[k] ? types[k]->dim[i] : 1;
         }
         t->bytes = cnr_dense_bytes(t);
+        if (!cnri_dims_fit(t))
+            return cnri_fail(err, CNR_E_SHAPE, g->values.at[g->inputs.at[k]].name, "it is too large");
         if (k < n && types[k] && types[k]->data &&
             bind_data(&g->values.at[g->inputs.at[k]], types[k]->data) != CNR_OK)
-            return CNR_E_MEMORY;
+            return cnri_fail(err, CNR_E_MEMORY, g->name, "out of memory");
     }
     return CNR_OK;
 }
@@ -318,8 +321,7 @@ cnr_status cnri_graph_bind(cnr_graph *g, const cnr_tensor *const *input_types, i
     int64_t *sizes = cnri_alloc((size_t)(g->symbols.n + 1) * sizeof *sizes);
     if (!sizes) return cnri_fail(err, CNR_E_MEMORY, g->name, "out of memory");
     cnr_status status = bind_symbols(g, input_types, n, sizes, err);
-    if (status == CNR_OK && bind_inputs(g, input_types, n, sizes) != CNR_OK)
-        status = cnri_fail(err, CNR_E_MEMORY, g->name, "out of memory");
+    if (status == CNR_OK) status = bind_inputs(g, input_types, n, sizes, err);
     cnri_free(sizes);
     if (status != CNR_OK) return status;
     for (int32_t i = 0; i < g->nodes.n; i++) {

@@ -153,7 +153,7 @@ static void push_options(lua_State *L, const char *const *words) {
         const char *value = *words + n + 1, *end;
         double number;
         lua_pushlstring(L, *words, n);
-        if (*value && cnri_parse_double(value, &end, &number) && !*end) lua_pushnumber(L, number);
+        if (*value && cnri_parse_double(value, &end, &number) && !*end && isfinite(number)) lua_pushnumber(L, number);
         else lua_pushstring(L, value);
         lua_rawset(L, -3);
     }

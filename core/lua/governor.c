@@ -100,7 +100,7 @@ static void push_options(lua_State *L, const char *spec) {
         lua_pushlstring(L, word + 1, key);
         snprintf(text, sizeof text, "%.*s", key < n ? (int)(n - key - 1) : 0, word + 2 + key);
         if (key == n) lua_pushboolean(L, 1);
-        else if (cnri_parse_double(text, &end, &number) && !*end) lua_pushnumber(L, number);
+        else if (cnri_parse_double(text, &end, &number) && !*end && isfinite(number)) lua_pushnumber(L, number);
         else lua_pushstring(L, text);
         lua_settable(L, -3);
     }

@@ -169,15 +169,15 @@ static cnr_status fill_from(cnr_graph *net, const char *word, const char *const 
 
 cnr_status cnri_weights_fill(cnr_graph *net, const char *weights, const char *const *options,
                              cnr_error *err) {
-    int64_t seed = 0;
+    uint64_t seed = 0;
     if (weights && cnri_weights_are_file(weights)) return fill_from(net, weights, options, err);
     if (weights && strcmp(weights, "none") == 0) return CNR_OK; /* it is only looked at */
     const cnr_status status =
         refuse_options(net->name, options, cnri_count_options(options), err);
     if (status || !weights) return status;
-    if (weights[6] && !cnri_parse_int(weights + 7, &seed))
-        return cnri_fail(err, CNR_E_ARG, weights, "want random:SEED with a whole number as seed");
-    return cnri_graph_fill_random(net, (uint64_t)seed, err);
+    if (weights[6] && !cnri_parse_seed(weights + 7, &seed))
+        return cnri_fail(err, CNR_E_ARG, weights, "want random:SEED with a whole number from 0 on as seed");
+    return cnri_graph_fill_random(net, seed, err);
 }
 
 /* Both graphs hold the weights of a large net only for a moment. */

@@ -6,7 +6,7 @@
 static bool next_epoch(const char **text, double *epoch, bool *wrong) {
     const char *end = *text;
     if (!**text) return false;
-    *wrong = !cnri_parse_double(*text, &end, epoch) || (*end && *end != ',') || !(*epoch > 0);
+    *wrong = !cnri_parse_double(*text, &end, epoch) || (*end && *end != ',') || !(*epoch > 0 && isfinite(*epoch));
     *text = *end ? end + 1 : end;
     return !*wrong;
 }
@@ -14,15 +14,15 @@ static bool next_epoch(const char **text, double *epoch, bool *wrong) {
 cnr_status cnri_rate_check(const cnri_train_options *o, cnr_error *err) {
     const char *text = o->rate_epochs ? o->rate_epochs : "";
     double epoch, last = 0;
-    bool wrong = false;
+    bool wrong = o->rate_epochs && !*text;
     int32_t n = 0;
-    for (; next_epoch(&text, &epoch, &wrong); last = epoch, n++)
+    for (; !wrong && next_epoch(&text, &epoch, &wrong); last = epoch, n++)
         if (epoch <= last) wrong = true;
     if (wrong || (n > 1 && o->policy == CNRI_RATE_STEP))
         return cnri_fail(err, CNR_E_ARG, "rate-epochs", "\"%s\": want %s", o->rate_epochs,
                          o->policy == CNRI_RATE_STEP ? "one number of epochs"
                                                      : "rising numbers of epochs, as in 10,15");
-    if (!(o->gamma >= 0) || !(o->power >= 0))
+    if (!(o->gamma >= 0 && isfinite(o->gamma)) || !(o->power >= 0 && isfinite(o->power)))
         return cnri_fail(err, CNR_E_ARG, "rate", "gamma and power must be 0 or more");
     return CNR_OK;
 }

@@ -43,12 +43,13 @@ static cnr_status collect_weights(cnri_trainer *t, cnr_error *err) {
         w->n = cnr_count(type);
         w->decays = type->rank > 1;
         w->value = -1;
-        const size_t bytes = (size_t)w->n * sizeof(float);
-        const size_t memories = (size_t)cnri_trainer_memories(t);
+        bool overflow = false;
+        const size_t bytes = cnri_mul((size_t)w->n, sizeof(float), &overflow);
+        const size_t memory = cnri_mul((size_t)cnri_trainer_memories(t), bytes, &overflow);
         w->name = cnri_strdup(t->net->values.at[v].name);
         w->data = cnri_alloc(bytes + 1);
         w->best = cnri_alloc(bytes + 1);
-        w->memory = cnri_alloc_zero(memories * bytes + 1);
+        w->memory = overflow ? NULL : cnri_alloc_zero(memory + 1);
         if (!w->name || !w->data || !w->best || !w->memory) return no_memory(t, err);
         memcpy(w->data, type->data, bytes);
         memcpy(w->best, type->data, bytes);
@@ -178,8 +179,9 @@ static cnr_status open_judge(cnri_trainer *t, cnr_error *err) {
 
 static cnr_status open_inputs(cnri_trainer *t, cnr_error *err) {
     const cnri_value *input = &t->net->values.at[t->net->inputs.at[0]];
-    t->sample = 1;
-    for (int32_t i = 1; i < input->type->rank; i++) t->sample *= input->type->dim[i];
+    cnr_tensor one = *input->type;
+    if (one.rank > 0) one.dim[0] = 1;
+    t->sample = cnr_count(&one); /* -1: not known */
     if (t->sample < 1 || input->type->dtype != CNR_f32)
         return cnri_fail(err, CNR_E_SHAPE, input->name,
                          "to be trained, a net's input must be f32 of a known size");
@@ -208,7 +210,7 @@ static cnr_status check(const cnri_trainer *t, cnr_error *err) {
         return cnri_fail(err, CNR_E_UNSUPPORTED, t->net->name,
                          "a net to be trained has one input and one output, this one %d and %d",
                          t->net->inputs.n, t->net->outputs.n);
-    return CNR_OK;
+    return cnri_rate_check(o, err);
 }
 
 typedef enum purpose { TO_TRAIN, TO_JUDGE, TO_DERIVE } purpose;

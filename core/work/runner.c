@@ -65,8 +65,10 @@ cnr_status cnri_runner_shape(cnri_runner *r, int64_t batch, const cnr_tensor *pi
     cnr_tensor shape;
     const cnri_sizes from = {.batch = batch, .preprocess = &r->preprocess, .picture = picture};
     cnri_model_sizes(r->model, 0, from, &shape);
-    if (r->session && cnr_same_shape(&shape, &r->input)) return CNR_OK;
+    if (r->session && batch == r->asked_batch && cnr_same_shape(&shape, &r->asked)) return CNR_OK;
     let_go(r);
+    r->asked = shape; /* the plan's batch may be another: what is asked again is compared with what was asked */
+    r->asked_batch = batch;
     cnr_status status = plan_for(r, batch, &shape, err);
     if (!status) status = cnri_residency_warm(r->plan, err);
     if (!status) status = cnr_session_open(r->plan, &r->session, err);

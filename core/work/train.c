@@ -169,6 +169,15 @@ static void take_how(job *j) {
         .cancel = j->observer && CNRI_HAS(j->observer, cancel) ? j->observer->cancel : NULL};
 }
 
+/* What can't be written is told before an epoch is trained, not after the last. */
+static cnr_status check_written(const cnr_train_options *o, cnr_error *err) {
+    const char *const paths[] = {o->output, o->curves, o->checkpoint};
+    cnr_status status = CNR_OK;
+    for (size_t i = 0; i < CNRI_COUNT(paths) && !status; i++)
+        if (paths[i]) status = cnri_write_check(paths[i], NULL, 0, err);
+    return status;
+}
+
 cnr_status cnri_train_net(const cnri_train_task *task, const cnr_train_options *options,
                           const cnr_observer *observer, cnr_train_result *out, cnr_error *err) {
     job j = {.task = task, .samples = task->samples, .observer = observer, .out = out, .there = -1,
@@ -180,6 +189,8 @@ cnr_status cnri_train_net(const cnri_train_task *task, const cnr_train_options *
     CNRI_TAKE(j.o, options);
     *out = (cnr_train_result){.size = sizeof *out, .test = NAN};
     take_how(&j);
+    status = check_written(&j.o, err);
+    if (status) return status;
     if (!j.samples) {
         status = cnri_samples_open(j.o.data, j.o.split ? j.o.split : "train", &own, err);
         if (status) return status;

@@ -45,6 +45,8 @@ typedef struct cnri_runner {
     cnr_session *session;
     cnri_preprocess preprocess;
     cnr_tensor input; /* the session's, or `own` */
+    cnr_tensor asked; /* the shape that plan and session were made for */
+    int64_t asked_batch;
     void *own;
     int32_t axis; /* of the input, that counts pictures: 0, or -1 */
     int64_t batch;

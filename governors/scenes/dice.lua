@@ -1,6 +1,8 @@
 -- Numbers by a seed that mean the same everywhere.
 return function(seed)
-  local state = (math.tointeger(seed) * 2654435761 + 12345) & 0xffffffff
+  local whole = math.tointeger(seed)
+  if not whole or whole < 0 then error("seed: want a whole number from 0 on, got " .. tostring(seed), 0) end
+  local state = (whole * 2654435761 + 12345) & 0xffffffff
   local function next()
     state = state ~ (state << 13) & 0xffffffff
     state = state ~ (state >> 17)

@@ -42,7 +42,6 @@ float caffe_blob_at(const Caffe__BlobProto *blob, int64_t i) {
 
 int32_t caffe_blob_dims(const Caffe__BlobProto *blob, int64_t dim[CNR_MAX_RANK]) {
     int32_t rank = 0;
-    int64_t n = 1;
     if (blob->shape) {
         if (blob->shape->n_dim > CNR_MAX_RANK) return -1;
         for (size_t i = 0; i < blob->shape->n_dim; i++) dim[rank++] = blob->shape->dim[i];
@@ -50,11 +49,7 @@ int32_t caffe_blob_dims(const Caffe__BlobProto *blob, int64_t dim[CNR_MAX_RANK])
         const int64_t legacy[] = {blob->num, blob->channels, blob->height, blob->width};
         for (int i = 0; i < 4; i++) dim[rank++] = legacy[i];
     }
-    for (int32_t i = 0; i < rank; i++) {
-        if (dim[i] < 0 || (dim[i] && n > INT64_MAX / dim[i])) return -1;
-        n *= dim[i];
-    }
-    return n == caffe_blob_count(blob) ? rank : -1;
+    return imp_count(dim, rank) == caffe_blob_count(blob) ? rank : -1;
 }
 
 /* ---- names ---- */

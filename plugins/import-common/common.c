@@ -65,11 +65,13 @@ int32_t imp_shape(const char *text, int64_t dim[CNR_MAX_RANK]) {
 
 int64_t imp_count(const int64_t *dim, int32_t rank) {
     int64_t n = 1;
+    int zero = 0;
     for (int32_t i = 0; i < rank; i++) {
         if (dim[i] < 0 || (dim[i] && n > INT64_MAX / dim[i])) return -1;
-        n *= dim[i];
+        if (dim[i]) n *= dim[i]; /* so that a 0 hides no product of the others */
+        else zero = 1;
     }
-    return n;
+    return zero ? 0 : n;
 }
 
 /* ---- memory given back all at once: chunks in a chain, filled from the front ---- */

@@ -213,7 +213,8 @@ static cnr_status weights_for_net(mx_net *net, cnr_error *err) {
         list[i] = (imp_array){.name = name, .file = net->b.path, .rank = a->rank};
         snprintf(name, NAME, "%.*s", (int)(a->n_name < 250 ? a->n_name : 250), a->name);
         memcpy(list[i].dim, a->dim, sizeof a->dim);
-        for (int32_t k = a->rank - 1; k >= 0; step *= a->dim[k--]) list[i].stride[k] = step;
+        const int fits = imp_count(a->dim, a->rank) >= 0; /* what has no data was not counted */
+        for (int32_t k = a->rank - 1; k >= 0; step = fits ? step * a->dim[k] : 0, k--) list[i].stride[k] = step;
     }
     const imp_arrays arrays = {.at = list, .n = p->n, .owner = net->params, .load = load,
                                .get = get};

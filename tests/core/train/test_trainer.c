@@ -233,6 +233,30 @@ static void test_refused(cnr_runtime *rt) {
     cnri_graph_free(g);
 }
 
+/* Sizes of a file whose product is more than 64 bits hold. */
+static void test_large(cnr_runtime *rt) {
+    const int64_t dims[][4] = {{1, INT64_C(1) << 40, INT64_C(1) << 40, 1}, {0, INT64_C(1) << 62, 2, 2},
+                               {-1, INT64_C(1) << 32, INT64_C(1) << 32, -1}, {1, -1, -1, 1}};
+    for (int i = 0; i < 4; i++) {
+        cnr_error err = CNR_ERROR_INIT;
+        cnr_graph *g = cnri_graph_new("large");
+        cnr_tensor type = {.size = sizeof type, .dtype = CNR_f32, .rank = 4};
+        memcpy(type.dim, dims[i], sizeof dims[i]);
+        cnr_value x = cnri_graph_input(g, "data", &type);
+        if (i < 3) {
+            ok(x < 0, "an input of sizes that overflow is refused");
+        } else {
+            cnri_train_options o = usual;
+            cnri_trainer *t = NULL;
+            x = add(g, "global_avg_pool", "pool", x, NULL, 0, NULL, 0);
+            cnri_graph_output(g, x, "prob");
+            is_int(cnri_trainer_open_judge(rt, g, &o, &t, &err), CNR_E_SHAPE, "unknown sizes are none: -1 times -1");
+            cnri_trainer_free(t);
+        }
+        cnri_graph_free(g);
+    }
+}
+
 int main(void) {
     cnr_runtime *rt = numeric_open();
     if (!rt) return done();
@@ -242,6 +266,7 @@ int main(void) {
     test_diverges(rt);
     test_mask(rt);
     test_refused(rt);
+    test_large(rt);
     cnr_close(rt);
     return done();
 }
