@@ -121,7 +121,10 @@ outside='
 inside='
     PATH=/usr/sbin:/usr/bin:/sbin:/bin
     umount -l /.outside
-    exec env -i PATH="$PATH" TERM=dumb runuser -l "$login" -c "cd $folder && $command"'
+    code=0
+    # this shell stays, as init: it waits for processes whose parents are gone
+    env -i PATH="$PATH" TERM=dumb runuser -l "$login" -c "cd $folder && $command" || code=$?
+    exit $code'
 
 make_base
 if [ -n "$keep" ]; then
