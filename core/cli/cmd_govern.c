@@ -34,7 +34,7 @@ static const cnri_option options[] = {
 /* ---- what came of it ---- */
 
 typedef struct result {
-    const char *policy, *on, *mode, *fault, *why, *knob, *error;
+    const char *policy, *on, *mode, *fault, *why, *knob, *error, *feeds, *devices, *hz_why, *source;
     cnr_governed g;
     double mhz, run_ms, tick_ms;
     int32_t code;
@@ -68,11 +68,15 @@ static const cnri_field fields[] = {CNRI_FIELD(result, "policy", policy),
                                     CNRI_FIELD(result, "off", off),
                                     CNRI_FIELD(result, "fault", fault),
                                     CNRI_FIELD(result, "why", why),
+                                    CNRI_FIELD(result, "source", source),
+                                    CNRI_FIELD(result, "knob_feeds", feeds),
+                                    CNRI_FIELD(result, "devices", devices),
+                                    CNRI_FIELD(result, "hz_why", hz_why),
                                     CNRI_ASIDE(result, "mhz", mhz),
                                     CNRI_ASIDE(result, "run_ms", run_ms),
                                     CNRI_ASIDE(result, "tick_ms", tick_ms)};
 static const cnri_record record = CNRI_RECORD(
-    fields, "{policy} on {on}{mode? ({mode})}: {seconds:.2f} s, {ticks} ticks, {switches} switches "
+    fields, "{policy} on {on}{mode? ({mode})}: {seconds:.2f} s {source}, {ticks} ticks, {switches} switches "
             "({switches_a_minute:.1f} a minute)\n"
             "{runs?passes    {runs}, {run_ms:.2f} ms each, {fps:.3f} FPS\n}"
             "{watts?power     {watts:.3f} W, {joules:.3f} J{run_joules?, {run_joules:.4g} J a "
@@ -125,7 +129,11 @@ static cnr_status tell(const cnri_call *call, const govern *v, const char *on, c
                 .g = *g,
                 .off = g->off != 0,
                 .mode = g->advises ? "advice: knobs can't be set here" : NULL,
-                .knob = g->knob,
+                .knob = *g->knob ? g->knob : NULL,
+                .feeds = *g->feeds ? g->feeds : NULL,
+                .devices = *g->devices ? g->devices : NULL,
+                .hz_why = *g->hz_why ? g->hz_why : NULL,
+                .source = g->simulated ? "simulated" : v->replay ? "recorded" : "measured",
                 .fault = g->faults ? g->fault : NULL,
                 .why = *g->why ? g->why : NULL,
                 .mhz = g->hz * 1e-6,
@@ -148,6 +156,18 @@ cnr_status cnri_call_govern(cnri_call *call, cnr_error *err) {
     return o.policy ? cnr_govern_begin(call->rt, &o, &call->governing, err) : CNR_OK;
 }
 
+static void say_governed(const char *policy, const cnr_governed *g) {
+    char hz[128], load[48] = "";
+    if (isnan(g->hz)) snprintf(hz, sizeof hz, "frequency unknown: %s", *g->hz_why ? g->hz_why : "nothing ran");
+    else snprintf(hz, sizeof hz, "mean %.1f MHz", g->hz * 1e-6);
+    if (!isnan(g->load)) snprintf(load, sizeof load, ", load %.1f%%", g->load * 100);
+    cnri_say(stderr, "governor  %s%s: %lld switches of %s%s%s%s%s%s in %.1f s%s, %s%s%s%s\n", policy,
+             g->advises ? " (advice: knobs can't be set here)" : "", (long long)g->switches,
+             *g->knob ? g->knob : "no knob", *g->feeds ? " (feeds " : "", g->feeds, *g->feeds ? ")" : "",
+             *g->devices ? ", net on " : "", g->devices, g->seconds, g->simulated ? " simulated" : "", hz, load,
+             g->faults ? "; " : "", g->faults ? g->fault : "");
+}
+
 void cnri_call_ungovern(cnri_call *call) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_governed g = {.size = sizeof g};
@@ -156,12 +176,7 @@ void cnri_call_ungovern(cnri_call *call) {
     cnr_status status = cnr_govern_end(call->governing, &g, &err);
     call->governing = NULL;
     if (!status && call->common.json) status = tell(call, &v, "this machine", &g, &err);
-    else if (!status && !call->common.quiet)
-        cnri_say(stderr,
-                 "governor  %s%s: %lld switches in %.1f s, mean %.1f MHz, load %.1f%%%s%s\n",
-                 v.o.policy, g.advises ? " (advice: knobs can't be set here)" : "",
-                 (long long)g.switches, g.seconds, g.hz * 1e-6, g.load * 100, g.faults ? "; " : "",
-                 g.faults ? g.fault : "");
+    else if (!status && !call->common.quiet) say_governed(v.o.policy, &g);
     cnr_governed_free(&g);
     if (status && !call->code) call->code = cnri_complain(call, &err);
     else if (status) cnri_complain(call, &err);
@@ -199,6 +214,7 @@ static cnr_status beside_command(cnri_call *call, govern *v, cnr_governed *g, cn
     cnr_energy energy = {.size = sizeof energy};
     if (!argv) return cnri_fail(err, CNR_E_MEMORY, "govern", "out of memory");
     for (int32_t i = 0; i < n; i++) argv[i] = (char *)(uintptr_t)call->operands.at[i + 1];
+    v->o.at_once = 1;
     cnr_status status = cnr_govern_begin(call->rt, &v->o, &governing, err);
     int code = 0;
     if (!status)

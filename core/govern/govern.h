@@ -44,7 +44,7 @@ typedef struct cnri_seen {
     cnri_seen_meter meters[CNRI_MOST_METERS];
     double watts, joules, temperature; /* of all; the hottest */
     cnri_seen_runs runs;
-    char device[64];        /* that passes run on; "": none ran yet */
+    char device[64];        /* devices that passes run on, with commas between; "": none ran yet */
 } cnri_seen;
 typedef struct cnri_wish { /* for a knob */
     double hz;      /* 0: as it is */
@@ -96,8 +96,10 @@ cnr_status cnri_governor_tick(cnri_governor *g, cnr_error *err);
  * within the bounds. */
 uint64_t cnri_step_below(const cnri_seen_knob *k, double hz);
 
-/* The knob that matters where none is named: of the device that passes run on; else the last that feeds a device and switches no cores, as
- * processors do; else the first. */
+/* Whether it feeds a device that passes run on. */
+bool cnri_seen_feeds(const cnri_seen *s, int32_t knob);
+/* The knob that matters where none is named: the first that feeds a device that passes run on, -1 where none
+ * does; before any pass the last that feeds a device and switches no cores, as processors do; else the first. */
 int32_t cnri_seen_main(const cnri_seen *s);
 
 /* ---- live.c: this machine ---- */
@@ -107,6 +109,8 @@ cnri_machine cnri_live_machine(cnri_live *l);
 int32_t cnri_live_knobs(const cnri_live *l);
 /* A pass began, ended: from any thread, at once. */
 void cnri_live_run(cnri_live *l, bool begins, uint64_t now_ns, const char *device);
+/* When the last pass ended, in seconds as ticks have them; negative: none did. */
+double cnri_live_last_end(cnri_live *l);
 /* All is put back. */
 cnr_status cnri_live_close(cnri_live *l, cnr_error *err);
 

@@ -40,9 +40,29 @@ uint64_t cnri_step_below(const cnri_seen_knob *k, double hz) {
     return k->steps[i];
 }
 
+/* One name each: "cpu" is fed by what feeds "cpu:big", and the other way round. */
+static bool is_fed(const char *device, size_t n, const char *feeds, size_t m) {
+    const size_t both = n < m ? n : m;
+    if (both == 0 || strncmp(device, feeds, both) != 0) return false;
+    return n == m || (n > m ? device[m] : feeds[n]) == ':';
+}
+
+static const char *next_name(const char *at) {
+    at += strcspn(at, ",");
+    return at + (*at == ',');
+}
+
+bool cnri_seen_feeds(const cnri_seen *s, int32_t knob) {
+    for (const char *d = s->device; *d; d = next_name(d))
+        for (const char *f = s->knobs[knob].feeds; *f; f = next_name(f))
+            if (is_fed(d, strcspn(d, ","), f, strcspn(f, ","))) return true;
+    return false;
+}
+
 int32_t cnri_seen_main(const cnri_seen *s) {
-    for (int32_t i = 0; i < s->n_knobs; i++)
-        if (*s->device && strcmp(s->knobs[i].feeds, s->device) == 0) return i;
+    for (int32_t i = 0; i < s->n_knobs && *s->device; i++)
+        if (cnri_seen_feeds(s, i)) return i;
+    if (*s->device || s->n_knobs == 0) return -1;
     for (int32_t i = s->n_knobs - 1; i >= 0; i--)
         if (*s->knobs[i].feeds && s->knobs[i].max_cores == 0) return i;
     return 0;

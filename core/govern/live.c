@@ -223,3 +223,11 @@ void cnri_live_run(cnri_live *l, bool begins, uint64_t now_ns, const char *devic
     }
     pthread_mutex_unlock(&l->lock);
 }
+
+double cnri_live_last_end(cnri_live *l) {
+    pthread_mutex_lock(&l->lock);
+    const bool ended = l->ended > 0 && l->last_end_ns > l->begun_ns;
+    const double out = ended ? (double)(l->last_end_ns - l->begun_ns) * 1e-9 : -1;
+    pthread_mutex_unlock(&l->lock);
+    return out;
+}

@@ -39,6 +39,10 @@ static bool wait_until(cnri_pacer *p, uint64_t ns) {
 static void *pace(void *arg) {
     cnri_pacer *p = arg;
     uint64_t next = cnri_now_ns();
+    if (p->governor->so_far.ticks) { /* whoever starts it has done the first */
+        next += (uint64_t)(p->governor->period * 1e9);
+        if (!wait_until(p, next)) return NULL;
+    }
     do {
         cnr_error why = CNR_ERROR_INIT;
         if (cnri_governor_tick(p->governor, &why)) p->governor->so_far.lapses++;

@@ -92,6 +92,10 @@ static void push_governed(lua_State *L, const cnr_governed *g) {
     set_text(L, "fault", g->fault);
     set_text(L, "why", g->why);
     set_text(L, "knob", g->knob);
+    set_text(L, "knob_feeds", g->feeds);
+    set_text(L, "devices", g->devices);
+    lua_pushboolean(L, g->simulated);
+    lua_setfield(L, -2, "simulated");
 }
 
 int cnri_lua_govern(lua_State *L) {

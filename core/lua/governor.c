@@ -260,8 +260,9 @@ static void take_answer(lua_State *L, lua_governor *g) {
     if (lua_isnil(L, answer)) return;
     if (!lua_istable(L, answer)) {
         if (!g->now->n_knobs) return;
-        const int32_t i = cnri_seen_main(g->now);
-        take_wish(L, &g->now->knobs[i], &g->wishes[i]);
+        const int32_t main = cnri_seen_main(g->now);
+        for (int32_t i = 0; i < g->now->n_knobs; i++)
+            if (i == main || cnri_seen_feeds(g->now, i)) take_wish(L, &g->now->knobs[i], &g->wishes[i]);
         return;
     }
     for (lua_pushnil(L); lua_next(L, answer); lua_pop(L, 1)) {

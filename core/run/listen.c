@@ -107,11 +107,25 @@ static void tell_application(const cnr_session *s, const cnri_ear *ear, const cn
     ear->told(ear->arg, &event);
 }
 
+/* Names of the devices that steps of the plan run on, with commas between. */
+static void name_devices(const cnr_plan *plan, char *out, size_t room) {
+    size_t n = 0;
+    *out = 0;
+    for (int32_t d = 0; d < plan->n_devices && n < room; d++) {
+        int32_t i = 0;
+        while (i < plan->steps.n && plan->steps.at[i].device != d) i++;
+        if (i < plan->steps.n)
+            n += (size_t)snprintf(out + n, room - n, "%s%s", n ? "," : "", plan->devices[d]->name);
+    }
+}
+
 void cnri_session_tell(const cnr_session *s, cnri_event_kind kind, int32_t step, uint64_t took_ns) {
     const cnr_model *model = step < 0 ? cnri_plan_model(s->plan) : NULL;
-    if (model && model->rt->passes.tell)
-        model->rt->passes.tell(model->rt->passes.arg, kind == CNRI_EVENT_RUN_BEGIN,
-                               s->plan->steps.n ? cnri_step_names_of(s->plan, 0).device : "");
+    if (model && model->rt->passes.tell) {
+        char devices[64];
+        name_devices(s->plan, devices, sizeof devices);
+        model->rt->passes.tell(model->rt->passes.arg, kind == CNRI_EVENT_RUN_BEGIN, devices);
+    }
     if (s->ears.n == 0) return;
     const cnri_event event = {kind, step, s->plan, s->sync ? cnri_now_ns() : 0, took_ns};
     for (int32_t i = 0; i < s->ears.n; i++) {

@@ -7,7 +7,10 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { MOST_TRACES = 64, MOST_TICKS = 1 << 22 };
+enum {
+    MOST_TRACES = 64, MOST_TICKS = 1 << 22,
+    LEAST_RESULT = offsetof(cnr_governed, simulated) /* what 1.2 began with */
+};
 
 /* What a use of a policy holds. */
 struct cnr_governing {
@@ -25,6 +28,7 @@ struct cnr_governing {
     CNRI_VEC(cnr_tick) ticks;
     cnri_text record;
     bool out_of_memory, plays, replays;
+    int32_t begun; /* beside what runs: the first pass has begun, or it does not wait for one */
     char *spec;
 };
 
@@ -179,11 +183,36 @@ static cnr_status close_all(cnr_governing *g, cnr_error *err) {
 
 /* ---- ticks ---- */
 
+static bool is_simulated(const cnr_governing *g) {
+    return g->plays || !cnri_clock_is_real() ||
+           (g->replays && g->replayed.note && strstr(g->replayed.note, "simulated"));
+}
+
+/* The head says what rows are of, behind what the caller notes, unless that says it. */
+static void begin_record(cnr_governing *g, const cnri_seen *seen) {
+    if (g->options.note && strstr(g->options.note, is_simulated(g) ? "simulated" : "measured")) {
+        cnri_trace_header(seen, g->options.note, &g->record);
+        return;
+    }
+    const char *scene = g->options.scene ? g->options.scene : g->options.board;
+    char *own = g->plays     ? cnri_format("simulated: %s%s", g->options.scene ? "scene: " : "board ", scene)
+                : g->replays ? cnri_format("%s: replayed from %s", is_simulated(g) ? "simulated" : "measured",
+                                           g->options.replay)
+                             : cnri_strdup(is_simulated(g) ? "simulated: by a plugin's clock" : "measured");
+    char *note = own ? cnri_format("%s%s%s", g->options.note ? g->options.note : "",
+                                   g->options.note && *g->options.note ? "\n" : "", own)
+                     : NULL;
+    if (note) cnri_trace_header(seen, note, &g->record);
+    else g->out_of_memory = true;
+    cnri_free(note);
+    cnri_free(own);
+}
+
 static void keep_tick(void *arg, const cnri_governor *governor) {
     cnr_governing *g = arg;
     const cnri_seen *s = &governor->seen;
     if (g->options.record) {
-        if (g->record.n == 0) cnri_trace_header(s, g->options.note, &g->record);
+        if (g->record.n == 0) begin_record(g, s);
         cnri_trace_row(s, &g->record);
     }
     if (!g->options.keep_ticks || g->ticks.n >= MOST_TICKS) return;
@@ -192,11 +221,11 @@ static void keep_tick(void *arg, const cnri_governor *governor) {
         g->out_of_memory = true;
         return;
     }
-    const cnri_seen_knob *k = &s->knobs[cnri_seen_main(s)];
+    const int32_t main = cnri_seen_main(s);
     *t = (cnr_tick){.size = sizeof *t,
                     .seconds = s->time,
-                    .hz = s->n_knobs ? (double)k->hz : (double)NAN,
-                    .load = s->n_knobs ? k->load : (double)NAN,
+                    .hz = main >= 0 ? (double)s->knobs[main].hz : (double)NAN,
+                    .load = main >= 0 ? s->knobs[main].load : (double)NAN,
                     .watts = s->watts,
                     .temperature = s->temperature};
 }
@@ -213,10 +242,47 @@ static cnr_status save(cnr_governing *g, cnr_error *err) {
     return status;
 }
 
+/* Means over ticks. Beside what runs only those count that fall into it: the first one is from before anything was
+ * set, and behind the last pass a device rests. */
+static void take_means(cnr_governing *g, cnr_governed *out) {
+    const bool beside = g->live && g->pacer && g->governor.seen.device[0];
+    const double end = beside ? cnri_live_last_end(g->live) : INFINITY;
+    double load = 0, hz = 0;
+    int64_t n = 0, n_loads = 0;
+    for (int32_t i = beside; i < g->ticks.n && g->ticks.at[i].seconds <= end; i++) {
+        const cnr_tick *t = &g->ticks.at[i];
+        if (!isnan(t->load)) {
+            load += t->load;
+            n_loads++;
+        }
+        if (!isnan(t->hz)) {
+            hz += t->hz;
+            n++;
+        }
+    }
+    out->load = n_loads ? load / (double)n_loads : (double)NAN;
+    out->hz = n ? hz / (double)n : (double)NAN;
+    if (!n && out->ticks && g->options.keep_ticks)
+        snprintf(out->hz_why, sizeof out->hz_why, "%s", cnri_seen_main(&g->governor.seen) < 0
+                     ? "no knob feeds a device that ran" : "no reading falls into the runs, which were too short");
+}
+
+/* Those that a wish without a name goes to; until something runs, the one that would. */
+static void name_knobs(const cnri_seen *seen, cnr_governed *out) {
+    const int32_t main = seen->n_knobs ? cnri_seen_main(seen) : -1;
+    size_t n = 0;
+    snprintf(out->devices, sizeof out->devices, "%s", seen->device);
+    if (main >= 0) snprintf(out->feeds, sizeof out->feeds, "%s", seen->knobs[main].feeds);
+    for (int32_t i = 0; i < seen->n_knobs && n < sizeof out->knob; i++)
+        if (i == main || cnri_seen_feeds(seen, i))
+            n += (size_t)snprintf(out->knob + n, sizeof out->knob - n, "%s%s", n ? "," : "", seen->knobs[i].name);
+}
+
 static void fill_result(cnr_governing *g, cnr_governed *out) {
     const cnri_governed *s = &g->governor.so_far;
     const cnri_seen *seen = &g->governor.seen;
     out->seconds = s->seconds;
+    out->ticks = s->ticks;
     out->joules = s->ticks ? s->watts_seconds : (double)NAN;
     out->runs = seen->runs.count;
     if (g->plays) { /* whole passes, as a measured region is */
@@ -233,17 +299,7 @@ static void fill_result(cnr_governing *g, cnr_governed *out) {
     out->run_seconds = out->runs ? end / (double)out->runs : (double)NAN;
     out->run_joules = out->runs ? joules / (double)out->runs : (double)NAN;
     out->edp = out->run_seconds * out->run_joules;
-    double load = 0, hz = 0;
-    int64_t n = 0;
-    for (int32_t i = 0; i < g->ticks.n; i++)
-        if (!isnan(g->ticks.at[i].load)) {
-            load += g->ticks.at[i].load;
-            hz += g->ticks.at[i].hz;
-            n++;
-        }
-    out->load = n ? load / (double)n : (double)NAN;
-    out->hz = n ? hz / (double)n : (double)NAN;
-    out->ticks = s->ticks;
+    take_means(g, out);
     out->switches = s->switches;
     out->switches_a_minute = s->seconds > 0 ? 60 * (double)s->switches / s->seconds : 0;
     out->faults = s->faults;
@@ -255,8 +311,8 @@ static void fill_result(cnr_governing *g, cnr_governed *out) {
     snprintf(out->fault, sizeof out->fault, "%.60s%s%.180s", s->fault.where,
              s->fault.where[0] ? ": " : "", s->faults ? s->fault.text : "");
     snprintf(out->why, sizeof out->why, "%s", g->policy.why ? g->policy.why(g->policy.arg) : "");
-    const int32_t knob = seen->n_knobs ? cnri_seen_main(seen) : 0;
-    snprintf(out->knob, sizeof out->knob, "%s", seen->n_knobs ? seen->knobs[knob].name : "");
+    name_knobs(seen, out);
+    out->simulated = is_simulated(g);
 }
 
 static cnr_status finish(cnr_governing *g, cnr_status status, cnr_governed *out, cnr_error *err) {
@@ -266,7 +322,7 @@ static cnr_status finish(cnr_governing *g, cnr_status status, cnr_governed *out,
         got.ticks_at = g->ticks.at;
         got.n_ticks = g->ticks.n;
         g->ticks.at = NULL;
-        *out = got;
+        CNRI_GIVE(out, got);
     }
     if (!status && g->out_of_memory)
         status = cnri_fail(err, CNR_E_MEMORY, "govern", "out of memory");
@@ -294,7 +350,7 @@ cnr_status cnr_govern(cnr_runtime *rt, const cnr_govern_options *options,
                       const cnr_observer *observer, cnr_governed *out, cnr_error *err) {
     cnr_governing *g;
     cnr_status status = cnri_given(err, "runtime", rt, "options", options, NULL);
-    if (!status && out && out->size < sizeof *out)
+    if (!status && out && out->size < LEAST_RESULT)
         status = cnri_fail(err, CNR_E_INVALID, "out", "its size is to be set before the call");
     if (status) return status;
     status = open_all(rt, options, &g, err);
@@ -317,9 +373,27 @@ cnr_status cnr_govern(cnr_runtime *rt, const cnr_govern_options *options,
 
 /* ---- beside what runs ---- */
 
+static cnr_status start(cnr_governing *g, cnr_error *err) {
+    return cnri_pacer_start(&g->governor, keep_tick, g, &g->pacer, err);
+}
+
+/* Only now it is known which devices run: the first tick, which sets their knobs, is before the first pass; all
+ * others are on the pacer's thread. */
+static void begin_ticks(cnr_governing *g) {
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_status status = cnri_governor_tick(&g->governor, &err);
+    if (!status) keep_tick(g, &g->governor);
+    if (!status) status = start(g, &err);
+    if (status) cnri_log(CNR_LOG_WARN, "govern", "%s: nothing is governed", err.text);
+    else if (cnri_seen_main(&g->governor.seen) < 0)
+        cnri_log(CNR_LOG_WARN, "govern", "no knob here feeds %s: none is set unless the policy names it",
+                 g->governor.seen.device);
+}
+
 static void tell_pass(void *arg, bool begins, const char *device) {
     cnr_governing *g = arg;
     cnri_live_run(g->live, begins, cnri_now_ns(), device);
+    if (!__atomic_exchange_n(&g->begun, 1, __ATOMIC_ACQ_REL)) begin_ticks(g);
     __atomic_store_n(&g->governor.driven, 1, __ATOMIC_RELEASE);
 }
 
@@ -333,7 +407,7 @@ cnr_status cnr_govern_begin(cnr_runtime *rt, const cnr_govern_options *options, 
     if (!status && !g->live)
         status = cnri_fail(err, CNR_E_ARG, "govern",
                            "what runs is governed live, not as a recording or a scene");
-    if (!status) status = cnri_pacer_start(&g->governor, keep_tick, g, &g->pacer, err);
+    if (!status && (g->begun = g->options.at_once)) status = start(g, err);
     if (status) {
         if (g) close_all(g, NULL);
         return status;
@@ -350,7 +424,7 @@ cnr_status cnr_govern_end(cnr_governing *g, cnr_governed *out, cnr_error *err) {
     g->rt->passes.tell = NULL;
     cnri_pacer_stop(g->pacer);
     const cnr_status room =
-        out && out->size < sizeof *out
+        out && out->size < LEAST_RESULT
             ? cnri_fail(err, CNR_E_INVALID, "out", "its size is to be set before the call")
             : CNR_OK;
     return finish(g, room, room ? NULL : out, err);

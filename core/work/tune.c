@@ -215,16 +215,24 @@ static cnr_status meter(timing *m, trial *t, cnri_cost *cost, cnr_error *err) {
     return status;
 }
 
+/* A knob may feed several devices, with commas between. */
+static bool clocks(const cnr_gauge *knob, const char *device) {
+    const size_t n = strlen(device);
+    for (const char *at = knob->feeds; at; at = strchr(at, ',')) {
+        at += *at == ',';
+        if (strncmp(at, device, n) == 0 && strchr(":,", at[n])) return true; /* strchr finds the end, too */
+    }
+    return false;
+}
+
 /* Of the knob that clocks the device, or some part of it; 0: there is none, or it does not say. */
 static double mhz_of(cnr_runtime *rt, const char *device) {
-    const size_t n = strlen(device);
     cnr_gauge_list list = {.size = sizeof list};
     double hz = 0;
     if (cnr_gauges(rt, NULL, NULL, &list, NULL)) return 0;
     for (int32_t i = 0; i < list.n; i++) {
         const cnr_gauge *g = &list.at[i];
-        if (g->quantity || g->status || strncmp(g->feeds, device, n) != 0) continue;
-        if (g->feeds[n] && g->feeds[n] != ':') continue;
+        if (g->quantity || g->status || !clocks(g, device)) continue;
         if ((double)g->hz > hz) hz = (double)g->hz;
     }
     cnr_gauges_free(&list);

@@ -31,16 +31,22 @@ static int follows(const sim_unit *u, int32_t clock) {
     return u->clock == clock && u->n_members == 0;
 }
 
+/* A unit that is made of others goes by their clocks. */
+static int is_fed(const sim_machine *m, const sim_unit *u, int32_t clock) {
+    for (int32_t i = 0; i < u->n_members; i++)
+        if (m->units[u->members[i]].clock == clock) return 1;
+    return follows(u, clock);
+}
+
 static cnr_status describe(void *state, int32_t domain, cnr_knob_domain *out, cnr_error *err) {
     const sim_machine *m = ((found *)state)->m;
     const sim_clock *c = clock_of(state, domain);
-    int32_t n = 0;
+    size_t n = 0;
     (void)err;
     snprintf(out->name, sizeof out->name, "%s", c->name);
-    for (int32_t i = 0; i < m->n_units; i++)
-        if (follows(&m->units[i], domain) && n++ == 0)
-            snprintf(out->feeds, sizeof out->feeds, "sim:%s", m->units[i].name);
-    if (n != 1) out->feeds[0] = 0;
+    for (int32_t i = 0; i < m->n_units && n < sizeof out->feeds; i++)
+        if (is_fed(m, &m->units[i], domain))
+            n += (size_t)snprintf(out->feeds + n, sizeof out->feeds - n, "%ssim:%s", n ? "," : "", m->units[i].name);
     out->n_steps = c->n;
     out->writable = 1;
     out->min_hz = (uint64_t)c->steps[0].hz;

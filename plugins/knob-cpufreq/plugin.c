@@ -130,7 +130,7 @@ static void name_feeds(bounds *list) {
     }
     GAUGE_EACH(i, list->n) {
         const cores *c = list->at[i]->own;
-        const char *feeds = most - least <= most / 10 ? (list->n == 1 ? "cpu" : "")
+        const char *feeds = most - least <= most / 10 ? "cpu"
                             : most - c->speed <= most / 10   ? "cpu:big"
                             : c->speed - least <= least / 10 ? "cpu:little"
                                                              : "cpu:middle";

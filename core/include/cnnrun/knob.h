@@ -13,7 +13,7 @@ typedef struct cnr_knob_domain {
     uint32_t size;
     int32_t n_steps;         /* 0: any frequency from min to max */
     char name[64];           /* "gpu", "cpu0-3" */
-    char feeds[64];          /* the device it clocks, as a meter's */
+    char feeds[64];          /* the device it clocks, as a meter's; several with commas between */
     int32_t writable;
     int32_t period_ms;       /* least time between two settings */
     uint64_t min_hz, max_hz; /* the bounds found; the host never exceeds them */

@@ -134,6 +134,8 @@ typedef struct cnr_govern_options {
     double period, limit;      /* seconds between ticks (0: 0.1); degrees that are kept whatever a policy
                                   wishes (0: none) */
     double late_after;         /* of a played scene: passes that take longer are late; 0: none is */
+    int32_t at_once, reserved; /* 1: cnr_govern_begin does not wait for the first pass in the runtime: what runs is
+                                  elsewhere */
 } cnr_govern_options;
 typedef struct cnr_tick {
     uint32_t size;
@@ -153,6 +155,9 @@ typedef struct cnr_governed {
     double limited_share, hot_share, longest_run; /* ticks that the limit held down; time that the played
                                   hardware did; seconds */
     char knob[64], why[80], fault[256]; /* that matters; what the policy last said; the first fault */
+    int32_t simulated, reserved; /* by a scene, a board or a plugin's clock: no figure here was measured */
+    char feeds[64], devices[64]; /* of that knob (knob: several with commas between); that passes ran on */
+    char hz_why[80];             /* why hz is NaN though there were ticks: none falls into what ran; or "" */
 } cnr_governed;
 void cnr_governed_free(cnr_governed *governed);
 /* Plays, replays, or governs this machine until then. out may be NULL. */

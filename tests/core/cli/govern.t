@@ -106,6 +106,43 @@ for my $at (qw(lowest highest)) {
 }
 cmp_ok(abs($ms{lowest} / $ms{highest} / (1800 / 700) - 1), '<', 0.05, 'a simulated device is as slow as its clock is set');
 
+# which knob, of which device: never another one's
+my $both = Tree->new(<<END);
+sys/class/devfreq/gpu/cur_freq = 480000000
+sys/class/devfreq/gpu/min_freq = 177000000
+sys/class/devfreq/gpu/max_freq = 543000000
+sys/class/devfreq/gpu/available_frequencies = 177000000 350000000 480000000 543000000
+sys/class/devfreq/gpu/load = 37\@480000000Hz
+sys/devices/system/cpu/cpufreq/policy0/related_cpus = 0 1
+sys/devices/system/cpu/cpufreq/policy0/affected_cpus = 0 1
+sys/devices/system/cpu/cpufreq/policy0/scaling_cur_freq = 1500000
+sys/devices/system/cpu/cpufreq/policy0/scaling_min_freq = 600000
+sys/devices/system/cpu/cpufreq/policy0/scaling_max_freq = 1800000
+sys/devices/system/cpu/cpufreq/policy0/scaling_available_frequencies = 600000 1500000 1800000
+END
+my $beside = "$net --device cpu --sysfs-root @{[$both->root]} --governor fixed,at=lowest";
+my $said = `$build/cnnrun bench $beside --runs 3 2>&1`;
+like($said, qr/^governor  fixed,at=lowest: \d+ switch\w* of cpu\S* \(feeds cpu\), net on cpu in /m, 'a net on the processor: its knob, by name');
+like($said, qr/frequency unknown: no reading falls into the runs/, 'a short run tells no frequency that was read before it');
+my ($governed) = map { decode_json $_ } grep { /"policy"/ } `$build/cnnrun bench $beside --runs 3 --json 2>/dev/null`;
+is_deeply([@$governed{qw(devices knob_feeds hz)}], ['cpu', 'cpu', undef], 'in JSON, too');
+like($governed->{hz_why}, qr/too short/, 'with the reason');
+($governed) = map { decode_json $_ } grep { /"policy"/ } `$build/cnnrun bench $net --device cpu --sysfs-root @{[$tree->root]} --governor fixed,at=lowest --runs 3 --json 2>$dir/err`;
+is_deeply([@$governed{qw(knob switches)}], [undef, 0], 'where no knob feeds the net\'s device none is set');
+like(do { local (@ARGV, $/) = "$dir/err"; <> }, qr/no knob here feeds cpu/, 'with a warning');
+($governed) = map { decode_json $_ } grep { /"policy"/ } `$build/cnnrun bench $net --board odroid_xu3 --device sim:a15 --runs 200 --governor fixed,at=lowest --json 2>/dev/null`;
+is($governed->{knob}, 'a15', 'a board: the knob of the unit');
+ok($governed->{source} eq 'simulated' && $governed->{hz} == 700e6, 'simulated, and the readings are of what was set');
+
+# what was not measured says so
+said("record --scene monitor --seconds 2 -o $dir/scene.csv --note 'by hand'");
+open my $csv, '<', "$dir/scene.csv" or die;
+my $head = join '', grep { /^#/ } <$csv>;
+is($head, "# by hand\n# simulated: scene: monitor\n", 'a recorded scene is headed as simulated');
+is(object('default --scene monitor --seconds 2')->{source}, 'simulated', 'and its result');
+like(said('default --scene monitor --seconds 2'), qr/^default on monitor: 2\.00 s simulated, /m, 'in text');
+is(object("fixed $knob --seconds 0.3")->{source}, 'measured', 'this machine is measured');
+
 my @rows = map { decode_json($_) } grep { /^\{/ } split /\n/, `$build/cnnrun $source/scripts/bench/governors.lua --tables --json 2>&1`;
 cmp_ok(scalar @rows, '>=', 25, 'the document\'s tables by one command');
 is(join(' ', grep { abs($_->{error}) > ($_->{quantity} eq 'EDP' ? .08 : .04) } grep { $_->{row} =~ /fixed 480/ } @rows), '',

@@ -425,7 +425,8 @@ static void test_live(void) {
     const cnr_govern_options options = {.size = sizeof options,
                                         .policy = CNRT_SOURCE_DIR "/governors/fixed.lua,at=lowest",
                                         .period = 0.02,
-                                        .keep_ticks = 1};
+                                        .keep_ticks = 1,
+                                        .at_once = 1};
     if (!is_int(cnr_govern_begin(own, &options, &governing, &err), CNR_OK, "governed"))
         note("%s: %s", err.where, err.text);
     cnr_gauge_list list = {.size = sizeof list};
