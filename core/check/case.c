@@ -60,6 +60,16 @@ static cnr_status fill(cnr_tensor *t, const cnri_draft_input *in, cnri_dice *dic
     return CNR_OK;
 }
 
+/* A net's weights are finite: kernels may multiply them by padding. Operands of an element-wise operator
+ * may be anything. */
+static void add_specials(const cnr_op *op, int32_t port, cnr_tensor *t, uint64_t seed) {
+    cnr_port room;
+    cnri_dice dice = {seed + 0x51ed27u * (uint64_t)(port + 1)};
+    const bool weight = cnri_check_port(op, port, &room)->flags & CNR_PORT_PARAMETER ||
+                        (t->flags & CNR_TENSOR_CONST && !(op->flags & CNR_OP_ELEMENTWISE));
+    if (t->data && !weight) cnri_values_specials(t, &dice);
+}
+
 /* ---- the node ---- */
 
 static void place_inputs(cnri_case *c, const cnri_draft *d) {
@@ -142,6 +152,7 @@ cnr_status cnri_case_build(cnri_case *c, const cnri_draft *d, bool bare, cnr_err
     c->node = (cnr_node){.size = sizeof c->node, .op = cnri_intern(d->op->name), .desc = d->op,
                          .name = "kernelcheck", .n_attrs = d->op->n_attrs, .n_inputs = d->n_in,
                          .n_outputs = d->n_out, .inputs = c->inputs, .outputs = c->outputs};
+    c->specials = d->specials;
     cnr_status status = resolve(d, &c->attrs, err);
     if (status) return status;
     c->node.attrs = (const cnr_attr *const *)c->attrs;
@@ -156,6 +167,7 @@ cnr_status cnri_case_build(cnri_case *c, const cnri_draft *d, bool bare, cnr_err
         const bool flows = !d->in[i].constant && !d->in[i].made && !d->in[i].variable;
         if (!c->inputs[i] || c->in[i].data) continue;
         status = bare && flows ? measure(&c->in[i], err) : fill(&c->in[i], &d->in[i], &dice, err);
+        if (!status && d->specials) add_specials(d->op, i, &c->in[i], d->data_seed);
     }
     for (int32_t i = 0; i < d->n_out && !status; i++)
         status = bare ? measure(&c->out[i], err) : room_for(&c->out[i], err);
@@ -258,6 +270,8 @@ void cnri_case_chain(cnri_case *c, uint64_t seed) {
         if (link_build(&c->chain[c->n_chain], op, &value, &dice)) c->n_chain++;
     }
     for (int32_t i = 0; i < c->n_chain; i++) { /* each reads what the one before wrote */
+        if (c->specials && c->chain[i].other >= 0)
+            add_specials(c->chain[i].node.desc, c->chain[i].other, &c->chain[i].in[1], seed);
         c->chain[i].in[0] = *cnri_case_out(c, i, 0);
         c->chain[i].inputs[c->chain[i].port] = &c->chain[i].in[0];
         c->chain[i].node.inputs = c->chain[i].inputs;
@@ -316,6 +330,8 @@ static void round_constants(cnri_case *c, int32_t dtype) {
 void cnri_case_round(cnri_case *c, const cnr_kernel *k) {
     const uint32_t flags = k && CNRI_HAS(k, flags) ? k->flags : 0;
     c->halves = (flags & CNR_KERNEL_F16_MATH) != 0;
+    c->spreads = (flags & CNR_KERNEL_SPREADS) != 0;
+    c->skips = (flags & CNR_KERNEL_SKIPS_ZEROS) != 0;
     if (flags & (CNR_KERNEL_F16 | CNR_KERNEL_F16_MATH)) round_constants(c, CNR_f16);
     if (flags & CNR_KERNEL_BF16) round_constants(c, CNR_bf16);
 }
@@ -349,6 +365,8 @@ void cnri_case_free(cnri_case *c) {
     for (int32_t i = 0; i < c->n_chain; i++) link_free(&c->chain[i]);
     cnri_free(c->base);
     cnri_free(c->first);
+    cnri_free(c->near_special);
+    cnri_free(c->skipped.data);
     cnri_free(c->attrs);
     memset(c, 0, sizeof *c);
 }

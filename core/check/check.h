@@ -61,6 +61,7 @@ typedef struct cnri_draft {
     cnri_draft_attr attrs[CNRI_CHECK_ATTRS];
     cnri_draft_input in[CNRI_CHECK_PORTS];
     uint64_t data_seed, chain_seed; /* chain_seed 0: nothing behind the node */
+    bool specials; /* NaN, infinities, denormals and -0 among the floats; weights excepted */
     int64_t elements;               /* wanted of input 0, at most */
     bool constants;                   /* all inputs but the first are constants, mostly */
     bool known;                     /* results that infer knows are welcome: no kernel sees such */
@@ -112,6 +113,10 @@ typedef struct cnri_case {
     bool judged;  /* the node's own reference has run */
     int32_t judged_links; /* behind it, whose references have run; -1: none have been asked */
     double *base; /* bound[0] of the node alone */
+    bool specials;         /* as the draft says */
+    bool spreads, skips;   /* the kernel has CNR_KERNEL_SPREADS, CNR_KERNEL_SKIPS_ZEROS */
+    uint8_t *near_special; /* spreads: positions of output 0, of all channels, that it may spread to */
+    cnr_tensor skipped;    /* skips: output 0 with ordinary numbers in place of NaN and infinities */
     double *bound[CNRI_CHECK_PORTS]; /* by element of each output of the last link, or the node's */
     void *first; /* output 0 as kernel `first_by` gave it, the first time, with so many links */
     const cnr_kernel *first_by;
@@ -144,6 +149,11 @@ static inline cnr_tensor *cnri_case_out(cnri_case *c, int32_t links, int32_t out
 bool cnri_dtype_floats(int32_t dtype);
 double cnri_dtype_epsilon(int32_t dtype); /* 0 for integers */
 void cnri_values_fill(cnr_tensor *t, cnri_values values, const int64_t *list, cnri_dice *dice);
+/* Puts NaN, infinities, denormals and -0 in place of a few of a float tensor's elements. */
+void cnri_values_specials(cnr_tensor *t, cnri_dice *dice);
+/* Numbers in place of some: 0 for denormals, or drawn ones for NaN and infinities. */
+void cnri_values_flush(cnr_tensor *t);
+void cnri_values_ordinary(cnr_tensor *t, cnri_dice *dice);
 /* Between plain and channel blocks; `to` may not be `from`. */
 void cnri_values_block(const cnr_tensor *type, const void *from, int32_t from_block, void *to,
                        int32_t to_block);

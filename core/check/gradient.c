@@ -28,6 +28,7 @@ static bool build(gradient *g, const cnri_draft *from) {
     cnr_cost cost = {0};
     cnr_port port;
     d = *from;
+    d.specials = false; /* differences of NaN tell nothing */
     for (int32_t i = 0; i < d.n_in; i++)
         if (cnri_dtype_floats(d.in[i].dtype)) d.in[i].dtype = CNR_f64;
     for (int32_t i = 0; i < d.op->n_attrs && i < CNRI_CHECK_ATTRS; i++) {
@@ -38,7 +39,9 @@ static bool build(gradient *g, const cnri_draft *from) {
     }
     if (cnri_case_build(&g->c, &d, false, &err)) {
         cnri_case_free(&g->c);
-        if (cnri_case_build(&g->c, from, false, &err)) return false;
+        d = *from;
+        d.specials = false;
+        if (cnri_case_build(&g->c, &d, false, &err)) return false;
     }
     if (CNRI_HAS(d.op, cost)) d.op->cost(&g->c.node, &cost);
     if (cost.macs + cost.flops > most_work) return false;

@@ -1,5 +1,6 @@
 /* Drawn values, and channel blocks. */
 #include "core/check/check.h"
+#include <math.h>
 
 double cnri_dtype_epsilon(int32_t dtype) {
     static const struct { int32_t dtype; double epsilon; } floats[] = {
@@ -50,6 +51,37 @@ void cnri_values_fill(cnr_tensor *t, cnri_values values, const int64_t *list, cn
         if (t->dtype == CNR_f32) ((float *)t->data)[i] = (float)v; /* nearly all are */
         else cnri_element_set(t->dtype, t->data, i, v);
     }
+}
+
+/* The least normal number of a float type. */
+static double least_normal(int32_t dtype) {
+    return dtype == CNR_f64 ? 0x1p-1022 : dtype == CNR_f16 ? 0x1p-14 : 0x1p-126;
+}
+
+void cnri_values_specials(cnr_tensor *t, cnri_dice *dice) {
+    const int64_t n = cnr_count(t);
+    if (!cnri_dtype_floats(t->dtype) || n < 1) return;
+    const double denormal = least_normal(t->dtype) * 0.75;
+    const double inf = (double)INFINITY, nan = (double)NAN;
+    const double kinds[] = {nan, nan, inf, -inf, denormal, -denormal, -0.0};
+    for (int64_t k = 1 + cnri_dice_below(dice, n < 40 ? 2 : 8); k > 0; k--) /* the last is NaN */
+        cnri_element_set(t->dtype, t->data, cnri_dice_below(dice, n),
+                         kinds[k == 1 ? 0 : cnri_dice_below(dice, CNRI_COUNT(kinds))]);
+}
+
+void cnri_values_flush(cnr_tensor *t) {
+    const int64_t n = cnri_dtype_floats(t->dtype) ? cnr_count(t) : 0;
+    for (int64_t i = 0; i < n; i++) {
+        const double v = cnri_element(t->dtype, t->data, i);
+        if (v != 0 && fabs(v) < least_normal(t->dtype)) cnri_element_set(t->dtype, t->data, i, 0);
+    }
+}
+
+void cnri_values_ordinary(cnr_tensor *t, cnri_dice *dice) {
+    const int64_t n = cnri_dtype_floats(t->dtype) ? cnr_count(t) : 0;
+    for (int64_t i = 0; i < n; i++)
+        if (!isfinite(cnri_element(t->dtype, t->data, i)))
+            cnri_element_set(t->dtype, t->data, i, draw_float(CNRI_VALUES_SIGNED, dice));
 }
 
 void cnri_values_block(const cnr_tensor *type, const void *from, int32_t from_block, void *to,

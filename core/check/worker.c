@@ -9,11 +9,13 @@ typedef struct search {
     cnri_case c;
     cnri_trial t;
     cnri_promises promises; /* of all cases so far */
+    bool specials; /* this case's inputs hold NaN, infinities, denormals and -0 */
     char why[256]; /* of the last refusal */
 } search;
 
 /* Places to begin and steps from each; an operator among many gets fewer. */
 enum { BEGINNINGS = 60, STEPS = 250, FEW_BEGINNINGS = 8, FEW_STEPS = 60, CHAINS = 5 };
+enum { SPECIAL_EVERY = 3 }; /* odd: devices take turns */
 
 static bool refused(search *s, const char *text, cnri_hints *hints) {
     snprintf(s->why, sizeof s->why, "%.200s", text && *text ? text : "the kernel declines");
@@ -101,6 +103,10 @@ static bool find(search *s, const cnr_op *op, bool alone) {
             if (s->draft.in[i].values == CNRI_VALUES_SIGNED)
                 s->draft.in[i].values = CNRI_VALUES_POSITIVE;
         if (!s->w->kernel) s->draft.chain_seed = 0;
+        s->draft.specials = s->specials;
+        if (s->specials && s->w->kernel && CNRI_HAS(s->w->kernel, flags) &&
+            s->w->kernel->flags & CNR_KERNEL_SKIPS_ZEROS)
+            s->draft.chain_seed = 0; /* what is left out is told by the node's own results */
         for (int32_t chains = 4; chains >= 0; chains--) { /* one that leaves numbers to compare */
             if (!fits(s, false, &hints)) break;
             if (cnri_judge_reference(&s->c, s->t.links, s->draft.data_seed, &err) == CNR_OK)
@@ -152,6 +158,7 @@ static bool one_case(search *s, const cnr_op *op, int64_t number, bool alone) {
     char bits[32];
     cnri_work_tell("draw", number, NULL);
     s->dice = cnri_dice_of(s->w->seed, s->w->kernel ? s->w->kernel->name : op->name, number);
+    s->specials = number % SPECIAL_EVERY == SPECIAL_EVERY - 1;
     const bool found = find(s, op, alone);
     if (found) {
         cnri_case_text(&s->c, &text);

@@ -27,6 +27,8 @@ neon_link neon_link_of(const cnr_node *node) {
         if (known[i].a) link.a = (float)cnr_attr_float(node, known[i].a);
         if (known[i].b) link.b = (float)cnr_attr_float(node, known[i].b);
     }
+    if (link.kind == NEON_LINK_CLIP && link.a != link.a) link.a = -__builtin_inff(); /* no limit */
+    if (link.kind == NEON_LINK_CLIP && link.b != link.b) link.b = __builtin_inff();
     /* limits may come as inputs too: the operator knows */
     for (int32_t i = 1; i < node->n_inputs; i++)
         if (link.kind == NEON_LINK_CLIP && node->inputs[i]) link.kind = NEON_LINK_APPLY;

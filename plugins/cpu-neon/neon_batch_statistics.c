@@ -67,7 +67,7 @@ static void differentiate(void *arg, int64_t c, int32_t thread) {
     const cnr_node *node = job->run->node;
     const float *dy = neon_floats(node->inputs[0]), *x = neon_floats(node->inputs[1]);
     const double mean = (double)neon_floats(node->inputs[3])[c];
-    const double variance = fmax((double)neon_floats(node->inputs[4])[c], 0);
+    const double given = (double)neon_floats(node->inputs[4])[c], variance = given < 0 ? 0 : given;
     const double part = 1 / sqrt(variance + job->epsilon);
     const double n = (double)job->images * (double)job->plane;
     double sum = 0, product = 0;

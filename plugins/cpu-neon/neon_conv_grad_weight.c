@@ -20,7 +20,13 @@ static const char *window_of(const cnr_node *node, cnr_window *w) {
     const cnr_tensor *dy = cnr_own_input(node, 0), *x = cnr_own_input(node, 1);
     const cnr_tensor *weight = cnr_own_input(node, 2);
     if (!dy || !x || !weight || !neon_all_f32(node)) return NEON_WANTS_F32;
-    return neon_conv_window(node, x, weight, w);
+    const char *why = neon_conv_window(node, x, weight, w);
+    /* there 0 times an infinite gradient would be NaN, with none beside it */
+    for (int32_t i = 0; i < w->spatial && !why; i++)
+        if (w->out[i] > 0 && (w->pad_begin[i] > (w->kernel[i] - 1) * w->dilation[i] ||
+                              (w->out[i] - 1) * w->stride[i] - w->pad_begin[i] >= w->in[i]))
+            why = "a window lies in the padding alone";
+    return why;
 }
 
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
@@ -153,5 +159,7 @@ static cnr_status run(const cnr_run *run, cnr_error *err) {
     return CNR_OK;
 }
 
-NEON_KERNEL(neon_conv_grad_weight, "conv_grad_weight_f32_dot", "conv_grad_weight", plan,
+/* The gradient is multiplied by padding too: where it is NaN, all taps of its channel are. */
+NEON_KERNEL_WITH(CNR_KERNEL_SPREADS, neon_conv_grad_weight, "conv_grad_weight_f32_dot",
+                 "conv_grad_weight", plan,
             neon_free_padded_state);

@@ -37,10 +37,12 @@ neon_part neon_part_of(const cnr_run *run);
 
 /* A kernel without prepare, of the file's accepts and run. */
 #define NEON_KERNEL(variable, kernel_name, op_name, plan_fn, unplan_fn)                          \
+    NEON_KERNEL_WITH(0, variable, kernel_name, op_name, plan_fn, unplan_fn)
+#define NEON_KERNEL_WITH(with_flags, variable, kernel_name, op_name, plan_fn, unplan_fn)         \
     const cnr_kernel variable = {                                                                \
         .size = sizeof(cnr_kernel), .version = 1, .name = kernel_name, .op = op_name,            \
         .device = "cpu-neon", .accepts = accepts, .plan = plan_fn, .unplan = unplan_fn,          \
-        .run = run}
+        .run = run, .flags = with_flags}
 
 /* An error when a finite weight, input 1, is none as fp16. */
 cnr_status neon_f16_holds(const cnr_node *node, cnr_error *err);

@@ -47,6 +47,7 @@ typedef struct share {
 struct neon_threads {
     void (*fn)(void *arg, int64_t i, int32_t thread);
     void *arg;
+    uint64_t modes; /* the caller's, of floats */
     int32_t n_shares;
     share *shares;
     _Alignas(64) atomic_uint gate;
@@ -66,6 +67,23 @@ static inline void relax(void) {
     __asm__ volatile("yield");
 #endif
 }
+
+/* A thread's rounding and flush of denormals: a run sets its caller's, and workers take those over, so that
+ * no answer hangs on who computed it. */
+#if defined(__SSE__)
+static uint64_t float_modes(void) { return __builtin_ia32_stmxcsr() & ~0x3fu; }
+static void set_float_modes(uint64_t modes) { __builtin_ia32_ldmxcsr((unsigned)modes); }
+#elif defined(__aarch64__)
+static uint64_t float_modes(void) {
+    uint64_t modes;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(modes));
+    return modes;
+}
+static void set_float_modes(uint64_t modes) { __asm__ volatile("msr fpcr, %0" : : "r"(modes)); }
+#else
+static uint64_t float_modes(void) { return 0; }
+static void set_float_modes(uint64_t modes) { (void)modes; }
+#endif
 
 /* Its own indices, then what others have not come to. */
 static void take_indices(neon_threads *p, int32_t thread) {
@@ -123,8 +141,10 @@ static void *work(void *arg) {
     for (unsigned seen = 0;;) {
         seen = await(p, seen);
         if (atomic_load_explicit(&p->stop, memory_order_acquire)) return NULL;
-        if (!(atomic_fetch_add_explicit(&p->gate, 1, memory_order_acquire) & CLOSED))
+        if (!(atomic_fetch_add_explicit(&p->gate, 1, memory_order_acquire) & CLOSED)) {
+            if (float_modes() != p->modes) set_float_modes(p->modes);
             take_indices(p, self->index);
+        }
         atomic_fetch_sub_explicit(&p->gate, 1, memory_order_release);
     }
 }
@@ -198,6 +218,7 @@ void neon_threads_run(neon_threads *p, int64_t n, void (*fn)(void *, int64_t, in
     }
     p->fn = fn;
     p->arg = arg;
+    p->modes = float_modes();
     share_out(p, n);
     atomic_fetch_and_explicit(&p->gate, ~CLOSED, memory_order_release);
     call_workers(p);

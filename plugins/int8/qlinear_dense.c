@@ -90,7 +90,7 @@ static double real_at(const cnr_tensor *t, int64_t i) {
 
 static uint8_t stored(int32_t dtype, double v) {
     const double low = dtype == CNR_i8 ? -128 : 0, high = dtype == CNR_i8 ? 127 : 255;
-    v = v < low ? low : v > high ? high : v == v ? v : 0;
+    v = v > high ? high : v >= low ? v : low;
     return (uint8_t)(int32_t)v;
 }
 

@@ -288,6 +288,7 @@ static cnr_status run_wino(const cnr_run *run, cnr_error *err) {
     const cnr_kernel ocl_conv_winograd_##edge = {                                                       \
         .size = sizeof(cnr_kernel), .version = 1, .name = "conv_f32_winograd" #edge, .op = "conv",      \
         .accepts = accepts_##edge, .prepare_size = size_##edge, .prepare = pack_##edge,                 \
-        .plan = plan_##edge, .unplan = ocl_free_state, .run = run_wino, .flops = flops_##edge};
+        .plan = plan_##edge, .unplan = ocl_free_state, .run = run_wino, .flops = flops_##edge,          \
+        .flags = CNR_KERNEL_SPREADS};
 ROW(2)
 ROW(4)

@@ -170,6 +170,7 @@ static const char *const encodings[] = {"", "sparse-csr", "", NULL};
     const cnr_kernel ocl_##op_name##_sparse = {                                                    \
         .size = sizeof(cnr_kernel), .version = 1, .name = #op_name "_f32_csr", .op = #op_name,     \
         .encodings = encodings, .accepts = accepts, .prepare_size = prepare_size,                  \
-        .prepare = prepare, .plan = plan, .unplan = ocl_free_state, .run = run};
+        .prepare = prepare, .plan = plan, .unplan = ocl_free_state, .run = run,              \
+        .flags = CNR_KERNEL_SKIPS_ZEROS};
 ROW(dense)
 ROW(gemm)

@@ -211,4 +211,5 @@ static const char *const encodings[] = {"", "sparse-csr", "", NULL};
 const cnr_kernel ocl_conv_sparse = {
     .size = sizeof(cnr_kernel), .version = 1, .name = "conv_f32_csr", .op = "conv",
     .encodings = encodings, .accepts = accepts, .prepare_size = prepare_size, .prepare = prepare,
-    .plan = plan, .unplan = ocl_free_state, .run = run};
+    .plan = plan, .unplan = ocl_free_state, .run = run,
+    .flags = CNR_KERNEL_SKIPS_ZEROS};

@@ -29,13 +29,21 @@ static void in_cost(const cnr_node *node, cnr_cost *c) {
     c->flops = ops_elements(node->inputs[0]);
 }
 
-/* -1, 0, 1: a before, with, after b in rising order; NaN comes last. */
+/* -1, 0, 1: a before, with, after b in rising order; NaN comes last, as top_k has it. */
 static int compare(elem_domain domain, const elem_run *a, const elem_run *b) {
     if (domain == ELEM_I) return (a->i[0] > b->i[0]) - (a->i[0] < b->i[0]);
     if (domain == ELEM_U) return (a->u[0] > b->u[0]) - (a->u[0] < b->u[0]);
     const double x = a->f[0], y = b->f[0];
     if (x != x || y != y) return (x != x) - (y != y);
     return (x > y) - (x < y);
+}
+
+/* Is `more` larger than `less`, or with `ties` equal to it? No NaN is, and nothing is than a NaN:
+ * as in ONNX Runtime a NaN counts where it comes first and nowhere else. */
+static int takes_over(elem_domain domain, const elem_run *less, const elem_run *more, int ties) {
+    if (domain == ELEM_I) return more->i[0] > less->i[0] || (ties && more->i[0] == less->i[0]);
+    if (domain == ELEM_U) return more->u[0] > less->u[0] || (ties && more->u[0] == less->u[0]);
+    return more->f[0] > less->f[0] || (ties && more->f[0] == less->f[0]);
 }
 
 static cnr_status arg_find(const cnr_run *run, int largest, cnr_error *err) {
@@ -54,8 +62,7 @@ static cnr_status arg_find(const cnr_run *run, int largest, cnr_error *err) {
             elem_load(x->dtype, x->data, o * n * inner + i, 0, 1, domain, &best);
             for (int64_t k = 1; k < n; k++) {
                 elem_load(x->dtype, x->data, (o * n + k) * inner + i, 0, 1, domain, &v);
-                const int order = largest ? compare(domain, &v, &best) : compare(domain, &best, &v);
-                if (order < 0 || (order == 0 && !last)) continue;
+                if (!takes_over(domain, largest ? &best : &v, largest ? &v : &best, last)) continue;
                 at = k;
                 best.u[0] = v.u[0];
             }
@@ -79,8 +86,8 @@ static const char *const arg_min_aliases[] = {"argmin", NULL};
         CNR_OP_SIZES, .name = #NAME, .summary = SUMMARY, .aliases = NAME##_aliases,   \
         .flags = CNR_OP_PURE, CNR_OP_ATTRS(arg_attrs), CNR_OP_PORTS(arg_in, arg_out), \
         .infer = arg_infer, .cost = in_cost, .reference = NAME##_reference}
-ARG_OP(arg_max, "Where along an axis the largest element is.");
-ARG_OP(arg_min, "Where along an axis the smallest element is.");
+ARG_OP(arg_max, "Where along an axis the largest element is; NaN counts only if it comes first.");
+ARG_OP(arg_min, "Where along an axis the smallest element is; NaN counts only if it comes first.");
 
 /* ---- top_k ---- */
 
@@ -194,7 +201,7 @@ static cnr_status top_reference(const cnr_run *run, cnr_error *err) {
 const cnr_op ops_top_k = {
     CNR_OP_SIZES,
     .name = "top_k",
-    .summary = "The largest or smallest elements along an axis, in order.",
+    .summary = "The largest or smallest elements along an axis, in order; NaN is larger than all.",
     .flags = CNR_OP_PURE,
     CNR_OP_ATTRS(top_attrs),
     CNR_OP_PORTS(top_in, top_out),

@@ -127,7 +127,8 @@ OPS_INLINE void grad_body(const cnr_run *run, int32_t dtype) {
     const double n = (double)images * (double)inner, epsilon = cnr_attr_float(node, "epsilon");
     for (int64_t c = 0; c < channels; c++) {
         const double mean = ops_vector(node->inputs[3], c, 0);
-        const double part = 1 / sqrt(fmax(ops_vector(node->inputs[4], c, 1), 0) + epsilon);
+        const double variance = ops_vector(node->inputs[4], c, 1);
+        const double part = 1 / sqrt((variance < 0 ? 0 : variance) + epsilon);
         double sum = 0, product = 0;
         for (int64_t k = 0; k < images; k++)
             for (int64_t i = 0; i < inner; i++) {

@@ -94,22 +94,24 @@ static cnr_status div_gradient(OPS_GRADIENT_ARGS) {
  * symbol, name, summary, types, y as double and float F, as signed I, as unsigned U, gradient,
  * OpenCL, flags. OP_PAIR: two operands; OP_MANY: one or more. */
 #define SIGNED_WRAP(op) (int64_t)((uint64_t)x op (uint64_t)y)
-#define FOLDS(PAIR, MANY)                                                                        \
-    PAIR(add, "add", "a + b", OPS_NUMBERS, x + y, SIGNED_WRAP(+), x + y, add_gradient, "x + y",  \
-         0)                                                                                      \
-    PAIR(sub, "sub", "a - b", OPS_NUMBERS, x - y, SIGNED_WRAP(-), x - y, sub_gradient, "x - y",  \
-         0)                                                                                      \
+#define FOLDS(PAIR, MANY)                                                                       \
+    PAIR(add, "add", "a + b", OPS_NUMBERS, x + y, SIGNED_WRAP(+), x + y, add_gradient, "x + y", \
+         0)                                                                                     \
+    PAIR(sub, "sub", "a - b", OPS_NUMBERS, x - y, SIGNED_WRAP(-), x - y, sub_gradient, "x - y", \
+         0)                                                                                     \
     PAIR(mul_op, "mul", "a b", OPS_NUMBERS, x * y, SIGNED_WRAP(*), x * y, mul_gradient, "x * y", \
-         CNR_OP_MULTIPLIES)                                                                      \
-    PAIR(div, "div", "a / b; whole numbers towards zero", OPS_NUMBERS, x / y, divide(x, y),      \
-         y ? x / y : 0, div_gradient, "x / y", 0)                                                \
-    MANY(max, "max", "the largest of the operands", OPS_NUMBERS, LARGER(x, y), LARGER(x, y),     \
-         LARGER(x, y), NULL, "fmax(x, y)", 0, 0)                                                 \
-    MANY(min, "min", "the smallest of the operands", OPS_NUMBERS, LESSER(x, y), LESSER(x, y),    \
-         LESSER(x, y), NULL, "fmin(x, y)", 0, 0)                                                 \
-    MANY(sum, "sum", "the sum of the operands", OPS_NUMBERS, x + y, SIGNED_WRAP(+), x + y,       \
-         add_gradient, "x + y", 0, CNR_OP_ADDS)                                                  \
-    MANY(mean, "mean", "the mean of the operands", OPS_FLOATS, x + y, x, x, mean_gradient,       \
+         CNR_OP_MULTIPLIES)                                                                     \
+    PAIR(div, "div", "a / b; whole numbers towards zero", OPS_NUMBERS, x / y, divide(x, y),     \
+         y ? x / y : 0, div_gradient, "x / y", 0)                                               \
+    MANY(max, "max", "the largest of the operands; NaN where one is NaN", OPS_NUMBERS,          \
+         LARGER(x, y), LARGER(x, y),                                                            \
+         LARGER(x, y), NULL, "(x > y || x != x ? x : y)", 0, 0)                                 \
+    MANY(min, "min", "the smallest of the operands; NaN where one is NaN", OPS_NUMBERS,         \
+         LESSER(x, y), LESSER(x, y),                                                            \
+         LESSER(x, y), NULL, "(x < y || x != x ? x : y)", 0, 0)                                 \
+    MANY(sum, "sum", "the sum of the operands", OPS_NUMBERS, x + y, SIGNED_WRAP(+), x + y,      \
+         add_gradient, "x + y", 0, CNR_OP_ADDS)                                                 \
+    MANY(mean, "mean", "the mean of the operands", OPS_FLOATS, x + y, x, x, mean_gradient,      \
          NULL, 1, 0)
 
 /* symbol and name, summary, types, formula for F, I and U alike */

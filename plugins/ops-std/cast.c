@@ -58,7 +58,7 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
 const cnr_op ops_cast = {
     CNR_OP_SIZES,
     .name = "cast",
-    .summary = "The same numbers as another data type.",
+    .summary = "The same numbers as another data type; as a whole number NaN is 0, as a bool true.",
     .flags = CNR_OP_ELEMENTWISE | CNR_OP_PURE | CNR_OP_RANGES,
     CNR_OP_ATTRS(cast_attrs),
     CNR_OP_PORTS(one, out),

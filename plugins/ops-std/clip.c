@@ -84,9 +84,11 @@ static void apply(const cnr_node *node, const float *x, const float *y, float *t
 }
 
 static int32_t expression(const cnr_node *node, char *text, size_t bytes) {
-    const float limits[2] = {(float)limit_f(node, 1, "min"), (float)limit_f(node, 2, "max")};
-    static const char formula[] = "fmin(fmax(x, as_float(0x00000000u)), as_float(0x00000000u))";
-    static const int last[2] = {31, 55}; /* where the last digits stand */
+    const float high = (float)limit_f(node, 2, "max"), low = (float)limit_f(node, 1, "min");
+    const float limits[2] = {low > high ? high : low, high}; /* the second has the last word */
+    static const char formula[] = "(x < as_float(0x00000000u) ? as_float(0x00000000u) : "
+                                  "x > as_float(0x00000000u) ? as_float(0x00000000u) : x)";
+    static const int last[2][2] = {{23, 47}, {75, 99}}; /* where the last digits stand */
     if (bytes < sizeof formula) return -1;
     for (int i = 1; i < 3; i++)
         if (cnr_own_input(node, i) && !has(node, i)) return -1;
@@ -94,7 +96,8 @@ static int32_t expression(const cnr_node *node, char *text, size_t bytes) {
     for (int k = 0; k < 2; k++) {
         uint32_t bits;
         memcpy(&bits, &limits[k], sizeof bits);
-        for (int i = 0; i < 8; i++) text[last[k] - i] = "0123456789abcdef"[bits >> (4 * i) & 15];
+        for (int i = 0; i < 16; i++)
+            text[last[k][i / 8] - i % 8] = "0123456789abcdef"[bits >> (4 * (i % 8)) & 15];
     }
     return (int32_t)sizeof formula - 1;
 }
@@ -119,7 +122,7 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
 const cnr_op ops_clip = {
     CNR_OP_SIZES,
     .name = "clip",
-    .summary = "x, but no less than min and no more than max.",
+    .summary = "x, no less than min, then no more than max. NaN stays NaN; a NaN limit is none.",
     .flags = CNR_OP_ELEMENTWISE | CNR_OP_EPILOGUE | CNR_OP_PURE | CNR_OP_RANGES,
     CNR_OP_ATTRS(attrs),
     CNR_OP_PORTS(in, out),

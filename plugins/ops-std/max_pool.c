@@ -72,7 +72,7 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
 const cnr_op ops_max_pool = {
     CNR_OP_SIZES,
     .name = "max_pool",
-    .summary = "The largest of each window, and where it is.",
+    .summary = "The largest of each window, and where it is; NaN is larger than all.",
     .aliases = aliases,
     .flags = CNR_OP_PURE | CNR_OP_RANGES,
     .n_attrs = OPS_MAX_POOL_N_ATTRS,

@@ -119,7 +119,8 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
     int64_t *order = (int64_t *)(score + n), *y = run->outputs[0]->data, found = 0;
     int known;
     const double threshold = kit_scalar(node, 3, NULL, &known);
-    const double least = cnr_own_input(node, 4) ? kit_scalar(node, 4, NULL, &known) : -INFINITY;
+    const double least = cnr_own_input(node, 4) ? kit_scalar(node, 4, NULL, &known) : -HUGE_VAL;
+    const int all = !cnr_own_input(node, 4); /* but NaN, which no score is */
     (void)err;
     for (int64_t line = 0; line < boxes->dim[0] * classes; line++) {
         int64_t some = 0;
@@ -128,7 +129,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
                        cnr_attr_int(node, "center_point_box") != 0, box);
         for (int64_t i = 0; i < n; i++) {
             score[i] = elem_f64(scores, line * n + i);
-            if (score[i] > least) order[some++] = i;
+            if (all ? score[i] == score[i] : score[i] > least) order[some++] = i;
         }
         nms_sort(order, some, score);
         some = nms_keep(order, some, box, threshold, 1, most);
@@ -145,7 +146,7 @@ static cnr_status reference(const cnr_run *run, cnr_error *err) {
 const cnr_op ops_non_max_suppression = {
     CNR_OP_SIZES,
     .name = "non_max_suppression",
-    .summary = "The best boxes of each class that do not overlap.",
+    .summary = "The best boxes of each class that do not overlap; none that scores NaN.",
     .flags = CNR_OP_PURE,
     CNR_OP_ATTRS(attrs),
     CNR_OP_PORTS(in, out),

@@ -91,7 +91,7 @@ static cnr_status gradient(OPS_GRADIENT_ARGS) {
 const cnr_op ops_prelu = {
     CNR_OP_SIZES,
     .name = "prelu",
-    .summary = "x, or slope times x below 0; the slope is a weight.",
+    .summary = "x, or slope times x below 0; the slope is a weight. NaN stays NaN.",
     .flags = CNR_OP_ELEMENTWISE | CNR_OP_EPILOGUE | CNR_OP_PURE | CNR_OP_RANGES,
     CNR_OP_ATTRS(attrs),
     CNR_OP_PORTS(in, out),

@@ -189,7 +189,8 @@ static cnr_status dequantize_reference(const cnr_run *run, cnr_error *err) {
 const cnr_op ops_quantize_linear = {
     CNR_OP_SIZES,
     .name = "quantize_linear",
-    .summary = "Real numbers as small whole ones: round(x / scale) + zero point, saturated.",
+    .summary = "Real numbers as small whole ones: round(x / scale) + zero point, saturated; NaN is"
+               " the least.",
     .flags = CNR_OP_PURE,
     CNR_OP_ATTRS(quantize_attrs),
     CNR_OP_PORTS(quantize_in, quantize_out),
@@ -249,7 +250,7 @@ static cnr_status dynamic_reference(const cnr_run *run, cnr_error *err) {
 const cnr_op ops_dynamic_quantize_linear = {
     CNR_OP_SIZES,
     .name = "dynamic_quantize_linear",
-    .summary = "Quantised to u8 with the scale that the data's range asks for.",
+    .summary = "Quantised to u8 with the scale that the data's range asks for; NaN is 0.",
     .flags = CNR_OP_PURE,
     CNR_OP_PORTS(dynamic_in, dynamic_out),
     .infer = dynamic_infer,

@@ -277,17 +277,20 @@ static cnr_status reduce_mean_gradient(OPS_GRADIENT_ARGS) {
     return spread(host, graph, node, grad_out[0], (double)kept / (double)n, &grad_in[0], err);
 }
 
-#define REDUCTIONS(ROW)                                                                           \
-    ROW(reduce_sum, REDUCE_SUM, OPS_NUMBERS, "The sum over axes.", reduce_sum_gradient)           \
-    ROW(reduce_mean, REDUCE_MEAN, OPS_NUMBERS, "The mean over axes.", reduce_mean_gradient)       \
-    ROW(reduce_max, REDUCE_MAX, OPS_WHOLE, "The largest value over axes.", NULL)                  \
-    ROW(reduce_min, REDUCE_MIN, OPS_WHOLE, "The smallest value over axes.", NULL)                 \
-    ROW(reduce_prod, REDUCE_PROD, OPS_NUMBERS, "The product over axes.", NULL)                    \
-    ROW(reduce_l1, REDUCE_L1, OPS_NUMBERS, "The sum of magnitudes over axes.", NULL)              \
-    ROW(reduce_l2, REDUCE_L2, OPS_NUMBERS, "The root of the sum of squares over axes.", NULL)     \
-    ROW(reduce_log_sum, REDUCE_LOG_SUM, OPS_NUMBERS, "The logarithm of the sum over axes.", NULL) \
-    ROW(reduce_log_sum_exp, REDUCE_LOG_SUM_EXP, OPS_NUMBERS,                                      \
-        "The logarithm of the sum of exponentials over axes.", NULL)                              \
+#define REDUCTIONS(ROW)                                                                         \
+    ROW(reduce_sum, REDUCE_SUM, OPS_NUMBERS, "The sum over axes.", reduce_sum_gradient)         \
+    ROW(reduce_mean, REDUCE_MEAN, OPS_NUMBERS, "The mean over axes.", reduce_mean_gradient)     \
+    ROW(reduce_max, REDUCE_MAX, OPS_WHOLE,                                                      \
+        "The largest value over axes; NaN where one is NaN.", NULL)                             \
+    ROW(reduce_min, REDUCE_MIN, OPS_WHOLE,                                                      \
+        "The smallest value over axes; NaN where one is NaN.", NULL)                            \
+    ROW(reduce_prod, REDUCE_PROD, OPS_NUMBERS, "The product over axes.", NULL)                  \
+    ROW(reduce_l1, REDUCE_L1, OPS_NUMBERS, "The sum of magnitudes over axes.", NULL)            \
+    ROW(reduce_l2, REDUCE_L2, OPS_NUMBERS, "The root of the sum of squares over axes.", NULL)   \
+    ROW(reduce_log_sum, REDUCE_LOG_SUM, OPS_NUMBERS, "The logarithm of the sum over axes.",     \
+        NULL)                                                                                   \
+    ROW(reduce_log_sum_exp, REDUCE_LOG_SUM_EXP, OPS_NUMBERS,                                    \
+        "The logarithm of the sum of exponentials over axes.", NULL)                            \
     ROW(reduce_sum_square, REDUCE_SUM_SQUARE, OPS_NUMBERS, "The sum of squares over axes.", NULL)
 
 #define ROW(NAME, KIND, DTYPES, SUMMARY, GRADIENT)                                            \

@@ -79,6 +79,9 @@ static int64_t edge(double v, double start, int64_t limit) {
     return !(v >= 0) ? 0 : v > (double)limit ? limit : (int64_t)v;
 }
 
+/* NaN is larger than all. */
+static double larger(double a, double b) { return a > b || a != a ? a : b; }
+
 static cnr_status pool_reference(const cnr_run *run, cnr_error *err) {
     const cnr_tensor *x = run->node->inputs[0], *rois = run->node->inputs[1];
     const cnr_tensor *y = run->outputs[0];
@@ -101,8 +104,8 @@ static cnr_status pool_reference(const cnr_run *run, cnr_error *err) {
             double best = y1 > y0 && x1 > x0 ? -INFINITY : 0;
             for (int64_t p = y0; p < y1; p++)
                 for (int64_t q = x0; q < x1; q++)
-                    best = fmax(best,
-                                elem_f64(x, ((picture * x->dim[1] + channel) * h + p) * w + q));
+                    best = larger(
+                        best, elem_f64(x, ((picture * x->dim[1] + channel) * h + p) * w + q));
             elem_set_f64(y, to, best);
         }
     }
@@ -122,7 +125,7 @@ static double bilinear(const cnr_tensor *x, int64_t base, double py, double px, 
                          (1 - fy) * fx * elem_f64(x, base + y0 * w + x1),
                          fy * (1 - fx) * elem_f64(x, base + y1 * w + x0),
                          fy * fx * elem_f64(x, base + y1 * w + x1)};
-    return largest ? fmax(fmax(v[0], v[1]), fmax(v[2], v[3])) : v[0] + v[1] + v[2] + v[3];
+    return largest ? larger(larger(v[0], v[1]), larger(v[2], v[3])) : v[0] + v[1] + v[2] + v[3];
 }
 
 static int64_t samples(int64_t wanted, double bin) {
@@ -156,7 +159,7 @@ static cnr_status align_reference(const cnr_run *run, cnr_error *err) {
                 const double px = c[0] + (double)(i % pw) * bin_w +
                                   ((double)(s % nw) + 0.5) * bin_w / (double)nw;
                 const double v = bilinear(x, base, py, px, largest);
-                sum = largest ? fmax(sum, v) : sum + v;
+                sum = largest ? larger(sum, v) : sum + v;
             }
             elem_set_f64(y, to, largest ? sum : sum / (double)(nh * nw));
         }
@@ -167,7 +170,7 @@ static cnr_status align_reference(const cnr_run *run, cnr_error *err) {
 const cnr_op ops_max_roi_pool = {
     CNR_OP_SIZES,
     .name = "max_roi_pool",
-    .summary = "The largest value in each bin of each region.",
+    .summary = "The largest value in each bin of each region; NaN is larger than all.",
     .aliases = pool_aliases,
     .flags = CNR_OP_PURE,
     CNR_OP_ATTRS(pool_attrs),
@@ -179,7 +182,7 @@ const cnr_op ops_max_roi_pool = {
 const cnr_op ops_roi_align = {
     CNR_OP_SIZES,
     .name = "roi_align",
-    .summary = "The mean or largest of samples in each bin of each region.",
+    .summary = "The mean or largest of samples in each bin of each region; NaN is larger than all.",
     .flags = CNR_OP_PURE,
     CNR_OP_ATTRS(align_attrs),
     CNR_OP_PORTS(align_in, out),

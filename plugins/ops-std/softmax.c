@@ -42,16 +42,16 @@ static void log_softmax(const cnr_run *run, const ops_lane *l, int32_t dtype) {
 static void hardmax(const cnr_run *run, const ops_lane *l, int32_t dtype) {
     const void *x = run->node->inputs[0]->data;
     int64_t top = 0;
-    double best = -INFINITY;
-    for (int64_t i = 0; i < l->n; i++) {
+    double best = l->n > 0 ? ops_get(dtype, x, l->first) : 0;
+    for (int64_t i = 1; i < l->n; i++) {
         const double v = ops_get(dtype, x, l->first + i * l->step);
         if (v > best) {
             best = v;
             top = i;
         }
     }
-    for (int64_t i = 0; i < l->n; i++)
-        ops_put(dtype, run->outputs[0]->data, l->first + i * l->step, i == top);
+    for (int64_t i = 0; i < l->n; i++) /* a NaN counts if it comes first, as in arg_max */
+        ops_put(dtype, run->outputs[0]->data, l->first + i * l->step, i == top && best == best);
 }
 
 static cnr_status run_softmax(const cnr_run *run, cnr_error *err) {
@@ -91,7 +91,7 @@ static cnr_status log_gradient(OPS_GRADIENT_ARGS) {
 const cnr_op ops_softmax = {
     CNR_OP_SIZES,
     .name = "softmax",
-    .summary = "exp(x) divided by its sum along an axis.",
+    .summary = "exp(x) divided by its sum along an axis; all NaN where one is NaN or +infinity.",
     SOFTMAX_HOOKS,
     .gradient = gradient,
     .reference = run_softmax,
@@ -100,7 +100,7 @@ const cnr_op ops_softmax = {
 const cnr_op ops_log_softmax = {
     CNR_OP_SIZES,
     .name = "log_softmax",
-    .summary = "The logarithm of softmax, without its underflow.",
+    .summary = "The logarithm of softmax, without its underflow; NaN where softmax is.",
     SOFTMAX_HOOKS,
     .gradient = log_gradient,
     .reference = run_log_softmax,
@@ -109,7 +109,7 @@ const cnr_op ops_log_softmax = {
 const cnr_op ops_hardmax = {
     CNR_OP_SIZES,
     .name = "hardmax",
-    .summary = "1 at the first of the largest along an axis, 0 elsewhere.",
+    .summary = "1 at the first of the largest along an axis, else 0; all 0 if the first is NaN.",
     SOFTMAX_HOOKS,
     .reference = run_hardmax,
 };

@@ -23,7 +23,7 @@ static const char *const neg_aliases[] = {"negative", NULL};
     ROW(sinh, NULL, "hyperbolic sine", sinh(x), cosh(v), OF_X, "sinh(x)")                      \
     ROW(cosh, NULL, "hyperbolic cosine", cosh(x), sinh(v), OF_X, "cosh(x)")                    \
     ROW(asinh, NULL, "inverse hyperbolic sine", asinh(x), 1 / sqrt(v * v + 1), OF_X, "asinh(x)") \
-    ROW(acosh, NULL, "inverse hyperbolic cosine", acosh(x), 1 / sqrt(v * v - 1), OF_X,         \
+    ROW(acosh, NULL, "inverse hyperbolic cosine", acosh(x), 1 / sqrt(v * v - 1), OF_X,          \
         "acosh(x)")                                                                            \
     ROW(atanh, NULL, "inverse hyperbolic tangent", atanh(x), 1 / (1 - v * v), OF_X, "atanh(x)")
 
@@ -46,8 +46,9 @@ SMOOTH(ROW)
         x, v > 0 ? 1 : v < 0 ? -1 : 0, "fabs(x)")                                              \
     ROW(neg, neg_aliases, "-x", OPS_FLOATS | OPS_SIGNED, -x, (int64_t)-(uint64_t)x, -x, -1,  \
         "-x")                                                                                  \
-    ROW(sign, NULL, "-1, 0 or 1", OPS_NUMBERS, x > R(0) ? R(1) : x < R(0) ? R(-1) : x,        \
-        (x > 0) - (x < 0), x > 0, 0, "sign(x)")                                                \
+    ROW(sign, NULL, "-1, 0 or 1; NaN of NaN", OPS_NUMBERS,                                      \
+        x > R(0) ? R(1) : x < R(0) ? R(-1) : x,                                                 \
+        (x > 0) - (x < 0), x > 0, 0, "(x != x ? x : sign(x))")                                  \
     ROW(floor, NULL, "the whole number below", OPS_FLOATS, floor(x), x, x, 0, "floor(x)")     \
     ROW(ceil, NULL, "the whole number above", OPS_FLOATS, ceil(x), x, x, 0, "ceil(x)")        \
     ROW(round, NULL, "the nearest whole number, halves to even", OPS_FLOATS, rint(x), x, x, 0, \

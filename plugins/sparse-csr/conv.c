@@ -237,4 +237,5 @@ const cnr_kernel csr_conv = {
     .plan = plan,
     .unplan = unplan,
     .run = run,
+    .flags = CNR_KERNEL_SKIPS_ZEROS,
 };

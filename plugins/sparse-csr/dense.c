@@ -173,6 +173,7 @@ static const char *const encodings[] = {"", "sparse-csr", "", NULL};
     const cnr_kernel variable = {                                                                \
         .size = sizeof(cnr_kernel), .version = 2, .name = kernel_name, .op = op_name,            \
         .device = "cpu", .encodings = encodings, .accepts = accepts,                             \
-        .prepare_size = prepare_size, .prepare = prepare, .plan = plan, .run = run}
+        .prepare_size = prepare_size, .prepare = prepare, .plan = plan, .run = run,            \
+        .flags = CNR_KERNEL_SKIPS_ZEROS}
 KERNEL(csr_dense, "dense_f32_csr", "dense");
 KERNEL(csr_gemm, "gemm_f32_csr", "gemm");

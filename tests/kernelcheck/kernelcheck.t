@@ -41,6 +41,8 @@ my %faults = (
     workspace    => qr/past the end of the workspace/,
     peeking      => qr/got (nan|-nan)/,
     misplaced    => qr/output 0: 1 of \d+ wrong/,
+    loses_nan    => qr/got 0, want -?nan/,
+    spreads_nan  => qr/got -?nan, want (?!-?nan)/,
 );
 my @faulty = ('--plugin-dir', $faulty, '--plugin', 'faulty');
 for my $name (sort keys %faults) {

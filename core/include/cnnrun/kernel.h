@@ -63,9 +63,17 @@ enum {
      * the sum of the products' sizes, however many they are. Only chosen from where
      * cnr_load_options.arithmetic says so, as above */
     CNR_KERNEL_F16_MATH = 1 << 3,
-    CNR_KERNEL_UNTRIED = 1 << 4 /* (since 1.2) never run on the hardware that it is for: whoever shows plans says so */
+    CNR_KERNEL_UNTRIED = 1 << 4, /* (since 1.2) never run on the hardware that it is for: whoever shows plans says so */
+    /* A result is NaN where the reference has NaN, infinite where that is, and nowhere else; denormals may be
+     * read and written as 0. Constant weights are finite: kernels may multiply them by padding. Two kinds of
+     * kernels may keep to less where inputs hold NaN or infinities:
+     * (since 1.2) results up to CNR_SPREAD positions away, of any channel of the same sample, may become NaN or
+     * infinite too, and infinities NaN: Winograd's transforms mix the positions of a tile */
+    CNR_KERNEL_SPREADS = 1 << 5,
+    /* (since 1.2) products with a weight of 0 may be left out: there 0 times NaN or infinity is 0 */
+    CNR_KERNEL_SKIPS_ZEROS = 1 << 6
 };
-enum { CNR_F16_TERMS = 16 };
+enum { CNR_F16_TERMS = 16, CNR_SPREAD = 8 };
 
 /* A kernel. Constant, owned by the plugin, valid until exit. It is found by (operator, device,
  * encodings) and may be asked for any node of that operator. */

@@ -70,16 +70,17 @@ INLINE vec splat(float x) { return x - (vec){0}; }
 INLINE vec choose(ivec mask, vec a, vec b) {
     return (vec)(((ivec)a & mask) | ((ivec)b & ~mask));
 }
-/* NaN wins, on either side. positive: NaN gives 0; within: it stays. */
+/* NaN wins in vmax, on either side, and stays in positive and within, whose limits are no NaN
+ * (neon_link_of). */
 #if defined(__aarch64__)
 INLINE vec vmax(vec a, vec b) { return (vec)vmaxq_f32((float32x4_t)a, (float32x4_t)b); }
-INLINE vec positive(vec x) { return (vec)vmaxnmq_f32((float32x4_t)x, (float32x4_t){0}); }
+INLINE vec positive(vec x) { return (vec)vmaxq_f32((float32x4_t)x, (float32x4_t){0}); }
 INLINE vec within(vec x, vec low, vec high) {
     return (vec)vminq_f32(vmaxq_f32((float32x4_t)x, (float32x4_t)low), (float32x4_t)high);
 }
 #elif !defined(__AVX2__)
 INLINE vec vmax(vec a, vec b) { return choose((a >= b) | (a != a), a, b); }
-INLINE vec positive(vec x) { return choose(x > splat(0.0f), x, splat(0.0f)); }
+INLINE vec positive(vec x) { return choose(x < splat(0.0f), splat(0.0f), x); }
 INLINE vec within(vec x, vec low, vec high) {
     x = choose(x < low, low, x);
     return choose(x > high, high, x);
@@ -89,7 +90,7 @@ INLINE oct oct_max(oct a, oct b) {
     const __m256 x = (__m256)b;
     return (oct)_mm256_blendv_ps(_mm256_max_ps(x, (__m256)a), x, _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
 }
-INLINE oct oct_positive(oct x) { return (oct)_mm256_max_ps((__m256)x, _mm256_setzero_ps()); }
+INLINE oct oct_positive(oct x) { return (oct)_mm256_max_ps(_mm256_setzero_ps(), (__m256)x); }
 INLINE oct oct_within(oct x, oct low, oct high) {
     return (oct)_mm256_min_ps((__m256)high, _mm256_max_ps((__m256)low, (__m256)x));
 }
@@ -102,7 +103,7 @@ INLINE vec vmax(vec a, vec b) {
     const __m512 x = (__m512)b;
     return (vec)_mm512_mask_max_ps(x, _mm512_cmp_ps_mask(x, x, _CMP_ORD_Q), x, (__m512)a);
 }
-INLINE vec positive(vec x) { return (vec)_mm512_max_ps((__m512)x, _mm512_setzero_ps()); }
+INLINE vec positive(vec x) { return (vec)_mm512_max_ps(_mm512_setzero_ps(), (__m512)x); }
 INLINE vec within(vec x, vec low, vec high) {
     return (vec)_mm512_min_ps((__m512)high, _mm512_max_ps((__m512)low, (__m512)x));
 }
@@ -460,7 +461,7 @@ static void strided(const float *x, int64_t stride, float *out, int64_t n) {
 /* ---- element by element: written plainly, the compiler vectorises ---- */
 
 static void relu(float *x, int64_t n) {
-    for (int64_t i = 0; i < n; i++) x[i] = x[i] > 0.0f ? x[i] : 0.0f;
+    for (int64_t i = 0; i < n; i++) x[i] = x[i] < 0.0f ? 0.0f : x[i];
 }
 
 static void leaky_relu(float *x, float slope, int64_t n) {
@@ -527,7 +528,7 @@ INLINE vec scaled(vec p, vec k, vec shifted) {
 /* exp to 1 ulp or so: 2^k * p(r), r within ln2/2 of 0; Cephes' polynomial. NaN stays. */
 INLINE vec vexp(vec x) {
     x = choose(x < splat(-87.33f), splat(-87.33f), x);
-    x = choose(x > splat(88.72f), splat(88.72f), x);
+    x = choose(x > splat(89.0f), splat(89.0f), x); /* exp of which is infinite */
     const vec magic = splat(12582912.0f); /* 1.5 * 2^23: adding it rounds to an integer */
     const vec shifted = fuse(x, splat(1.44269504f), magic);
     const vec k = shifted - magic;

@@ -83,7 +83,7 @@ static void W(wino_input_)(const neon_wino_input *p) {
 }
 
 INLINE VEC W(wino_bounded_)(const neon_bound_kind kind, float low, float high, VEC x) {
-    if (kind == NEON_BOUND_RELU) return (VEC)((IVEC)x & (x > ALL(0.0f)));
+    if (kind == NEON_BOUND_RELU) return (VEC)((IVEC)x & ~(x < ALL(0.0f))); /* NaN stays */
     if (kind == NEON_BOUND_LEAKY) {
         const IVEC below = x < ALL(0.0f);
         return (VEC)(((IVEC)(x * ALL(low)) & below) | ((IVEC)x & ~below));

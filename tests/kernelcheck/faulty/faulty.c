@@ -295,6 +295,23 @@ static cnr_status misplaced(const cnr_run *run, cnr_error *err) {
     return status;
 }
 
+/* As a maximum that passes NaN over. */
+static cnr_status loses_nan(const cnr_run *run, cnr_error *err) {
+    const cnr_status status = right(run, err);
+    for (int64_t i = 0; i <= last(run); i++)
+        if (result(run)[i] != result(run)[i]) result(run)[i] = 0;
+    return status;
+}
+
+/* What padding lanes do that are multiplied by 0: a NaN goes to the sample's other results too. */
+static cnr_status spreads_nan(const cnr_run *run, cnr_error *err) {
+    const cnr_status status = right(run, err);
+    float sum = 0;
+    for (int64_t i = 0; i <= last(run); i++) sum += result(run)[i] * 0;
+    if (sum != sum) result(run)[0] = result(run)[last(run)] = sum;
+    return status;
+}
+
 #define KERNEL(name_, op_, ...)                                                             \
     {.size = sizeof(cnr_kernel), .version = 1, .name = "faulty_" #name_, .op = op_,          \
      .device = "cpu", .run = name_, __VA_ARGS__}
@@ -328,6 +345,8 @@ static const cnr_kernel kernels[] = {
     KERNEL(peeking, "tanh", .accepts = accepts),
     KERNEL(misplaced, "relu", .accepts = accepts),
     KERNEL(workspace, "sigmoid", .accepts = accepts, .plan = plan_little),
+    KERNEL(loses_nan, "relu", .accepts = accepts),
+    KERNEL(spreads_nan, "max_pool", .accepts = accepts),
 };
 
 static cnr_status init(const cnr_host *from, struct cnr_registrar *registrar, cnr_error *err) {

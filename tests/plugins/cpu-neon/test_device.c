@@ -88,6 +88,36 @@ static void loops(void) {
     }
 }
 
+/* Each index rests a while, so that every thread has some. */
+static void halve(void *arg, int64_t i, int32_t thread) {
+    (void)thread;
+    volatile float x = 0x1p-126f;
+    usleep(200);
+    ((float *)arg)[i] = x / 2;
+}
+
+/* Workers flush denormals where the caller does, and only then. */
+static void float_modes(void) {
+    float half[64];
+    cnr_error err = CNR_ERROR_INIT;
+    cnr_stream stream = {.size = sizeof stream};
+    if (neon_state.cls->stream_open(&device, &stream, &err) || !stream.parallel) return;
+#if defined(__SSE__)
+    for (int flush = 1; flush >= 0; flush--) {
+        const unsigned was = __builtin_ia32_stmxcsr();
+        int flushed = 0;
+        if (flush) __builtin_ia32_ldmxcsr(was | 0x8000u);
+        stream.parallel(&stream, 64, halve, half);
+        __builtin_ia32_ldmxcsr(was);
+        for (int i = 0; i < 64; i++) flushed += half[i] == 0;
+        is_int(flushed, flush ? 64 : 0, "denormals on all threads as on the caller's");
+    }
+#else
+    stream.parallel(&stream, 64, halve, half);
+#endif
+    neon_state.cls->stream_close(&stream);
+}
+
 int main(void) {
     cnr_error err = CNR_ERROR_INIT;
     cnr_device_info info = {.size = sizeof info};
@@ -105,6 +135,7 @@ int main(void) {
         is_int(device.concurrency, threads, "with the threads asked for");
         memory();
         loops();
+        float_modes();
         neon_state.cls->close(&device);
     }
     { /* an allocation fails: an error, and nothing is left */

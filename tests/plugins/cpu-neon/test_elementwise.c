@@ -24,6 +24,16 @@ static void one_operand(void) {
     cnr_tensor *x = t_of(CNR_f32, "12", values);
     neon_check("tanh", "", "", 1, x);
     neon_check("sigmoid", "", "", 1, x);
+    /* NaN and infinities in any lane of a vector, and in the rest */
+    x = draw("3x45");
+    for (int64_t e = 0; e < cnr_count(x); e += 4)
+        t_set(x, e, e % 3 == 0 ? NAN : e % 3 == 1 ? INFINITY : -INFINITY);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        neon_check(names[i], "", "", 1, x);
+        neon_check("neg", "", names[i], 1, x);
+    }
+    neon_check("max", "", "relu6", 2, x, draw("3x45"));
+    neon_check("min", "", "hard_swish", 2, draw("3x45"), x);
 }
 
 static void two_operands(void) {
