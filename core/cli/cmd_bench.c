@@ -48,6 +48,7 @@ typedef struct step {
     double ms, ms_min, gflops, kernel_gflops, share, peak_share, read_share;
     const char *joules_by;
     int64_t bytes;
+    bool extrapolated;
     const char *note;          /* why a share is not told, or is above 1 */
     char peak[16], read[16];   /* the shares as people see them */
 } step;
@@ -59,11 +60,12 @@ static const cnri_field step_fields[] = {
     CNRI_MAYBE(step, "to", t.to), CNRI_MAYBE(step, "bytes", bytes), CNRI_MAYBE(step, "peak_share", peak_share),
     CNRI_MAYBE(step, "read_share", read_share), CNRI_MAYBE(step, "share_note", note),
     CNRI_MAYBE(step, "kernel_gflops", kernel_gflops), CNRI_MAYBE(step, "memory_bytes", t.memory_bytes),
+    CNRI_FIELD(step, "extrapolated", extrapolated),
     CNRI_ASIDE(step, "share", share), CNRI_ASIDE(step, "peak", peak), CNRI_ASIDE(step, "read", read)};
 static const cnri_record step_record = CNRI_RECORD(step_fields,
     "{step:5}  {node:-24} {op:-20} {kernel:-24} {device:-10} {ms:10.4f} {share:5.1%} {gflops:8.2f}"
     " {peak:6} {read:6}"
-    "{joules? {joules:10.4g}}{from?  {bytes} bytes, {from} to {to}|}\n");
+    "{joules? {joules:10.4g}}{from?  {bytes} bytes, {from} to {to}|}{extrapolated?  extrapolated|}\n");
 
 typedef struct op { cnri_op_timing t; double ms, share; } op;
 static const cnri_field op_fields[] = {
@@ -136,7 +138,7 @@ static step step_of(const cnr_timing *t, int32_t i, const peak *most, double par
     step one = {.t = *s, .ms = rounded(s->ms), .ms_min = rounded(s->ms_min),
                 .gflops = rounded(gflops(s->flops, s->ms)),
                 .kernel_gflops = runs ? rounded(gflops(s->kernel_flops, s->ms)) : (double)NAN,
-                .share = s->ms * part, .peak_share = NAN, .read_share = NAN, .joules_by = joules_by(t),
+                .share = s->ms * part, .extrapolated = s->extrapolated != 0, .peak_share = NAN, .read_share = NAN, .joules_by = joules_by(t),
                 .bytes = s->from ? (int64_t)s->bytes : CNRI_NONE};
     if (runs && (f32 || s->kernel_flops == 0)) one.peak_share = gflops(s->kernel_flops, s->ms) / most->fma_gflops;
     if (runs) one.read_share = s->memory_bytes / (s->ms * 1e6) / most->read_gbs;

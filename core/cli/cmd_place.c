@@ -24,11 +24,12 @@ static const cnri_field row_fields[] = {
 static const cnri_record row_record = CNRI_RECORD(row_fields,
     "{name:-16} {seconds:12.6f} s {joules?{joules:12.5g} J {watts:10.4g} W  EDP {edp:.5g} J s|  unmeasured}\n");
 
-typedef struct node { const char *node, *placed; } node;
+typedef struct node { const char *node, *placed; bool extrapolated; } node;
 static const cnri_field node_fields[] = {
     CNRI_FIELD(node, "node", node),
-    CNRI_FIELD(node, "placed", placed)};
-static const cnri_record node_record = CNRI_RECORD(node_fields, "  {node:-24} {placed}\n");
+    CNRI_FIELD(node, "placed", placed),
+    CNRI_FIELD(node, "extrapolated", extrapolated)};
+static const cnri_record node_record = CNRI_RECORD(node_fields, "  {node:-24} {placed}{extrapolated? extrapolated|}\n");
 
 typedef struct end { const char *net, *policy, *kept, *file; bool found; } end;
 static const cnri_field end_fields[] = {
@@ -78,7 +79,7 @@ static cnr_status tell_node(const cnri_call *call, const cnri_place_node *n, cnr
         cnri_text_add(&where, "%s%s", i ? ", " : "", n->parts[i].device);
         if (n->n > 1) cnri_text_add(&where, " %.1f%%", n->parts[i].ratio * 100);
     }
-    const node one = {n->node, where.at};
+    const node one = {n->node, where.at, n->extrapolated};
     const cnr_status status = cnri_tell(call, &node_record, &one, err);
     cnri_text_free(&where);
     return status;

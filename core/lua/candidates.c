@@ -51,6 +51,7 @@ static void push_row(lua_State *L, const cnri_table *t, int32_t row) {
     set_count(L, "flops", r->flops);
     set_count(L, "score", (uint64_t)r->score);
     set_flag(L, "splits", r->splits);
+    set_flag(L, "extrapolated", r->extrapolated);
     set_flag(L, "chosen", r->by != NULL);
     if (!r->by) return;
     set_text(L, "by", r->by);

@@ -204,6 +204,7 @@ static cnr_status ask(const asking *a, const cnr_kernel *k, bool offered, cnri_c
         c->n_chain = take;
         c->prepared = said.prepared;
         c->splits = said.ranges;
+        c->extrapolated = (said.flags & CNR_ACCEPT_EXTRAPOLATED) != 0;
         c->ranges = a->q->axis >= 0 && (said.ranges >> a->q->axis & 1);
         if (!answer_holds(a, &v, c)) { /* an operand may be what does not fit */
             take--;

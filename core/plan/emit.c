@@ -187,6 +187,7 @@ static cnr_status emit_part(cnri_planner *p, int32_t node, const cnri_candidate 
     s->from = s->to = s->blob = s->workspace = -1;
     s->prepared = c->prepared;
     s->passes = c->passes;
+    s->extrapolated = c->extrapolated;
     s->range_axis = c->ranges ? pick->axis : -1;
     s->range_begin = c->ranges ? c->begin : 0;
     s->range_end = c->ranges ? c->end : 0;

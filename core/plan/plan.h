@@ -122,6 +122,7 @@ typedef struct cnri_table_row {
     double guess;          /* ns, whatever is known */
     uint64_t bytes, flops; /* inputs, weights and outputs; a multiply-accumulate is two */
     bool splits;           /* it can compute ranges */
+    bool extrapolated;     /* a simulated time, of figures for another class of operators */
     const char *by;        /* who took it; NULL: nobody */
     double share;          /* of the node, if it was taken */
 } cnri_table_row;
@@ -258,6 +259,7 @@ typedef struct cnri_step {
     int32_t blob;             /* index into residency; -1 none */
     int32_t *waits;           /* steps on other devices that must have finished */
     int32_t n_waits;
+    bool extrapolated; /* its time is a simulated one, of figures for another class of operators */
     bool passes; /* operates element by element in whatever block its tensors have */
     void *room;  /* the memory behind `view` */
     bool marks;  /* another step waits for this one: an event is recorded behind it */

@@ -42,6 +42,7 @@ typedef struct cnri_candidate {
     const cnr_kernel *kernel; /* NULL: the reference */
     uint32_t prepared, splits; /* splits: axes on which it computes ranges */
     bool ranges; /* computes the part alone; false: all of it, of which the part is copied */
+    bool extrapolated; /* the kernel says so of its time */
     bool passes, dense; /* dense: encoded inputs are replaced by their twins */
     int32_t n_chain, score, way; /* way: see cnri_decision; score 0: the reference */
     cnri_cost cost;   /* of what it computes; from CNRI_GUESS: ns is not known */

@@ -51,6 +51,7 @@ static void print_row(const cnri_table *t, int32_t row, cnri_text *out) {
                   r->kernel, t->devices.at[r->device].name, (int)r->takes, layouts, r->encodings,
                   took, cnri_source_name(r->cost.from), joules, (unsigned long long)r->bytes);
     if (r->by) cnri_text_say(out, "  %s: %s", r->by, cnri_row_why(t, row));
+    if (r->extrapolated) cnri_text_add(out, "  extrapolated");
     if (r->by && r->share < 1) cnri_text_add(out, ", %.1f%% of it", 100 * r->share);
     cnri_text_add(out, "\n");
 }
@@ -95,9 +96,9 @@ static void json_row(const cnri_table *t, int32_t row, cnri_text *out) {
     } else cnri_text_add(out, ",\"joules\":null,\"joules_from\":null");
     if (r->cost.mhz > 0) add_number(out, "mhz", r->cost.mhz);
     else cnri_text_add(out, ",\"mhz\":null");
-    cnri_text_add(out, ",\"bytes\":%llu,\"flops\":%llu,\"score\":%d,\"splits\":%s,\"chosen\":%s",
+    cnri_text_add(out, ",\"bytes\":%llu,\"flops\":%llu,\"score\":%d,\"splits\":%s,\"extrapolated\":%s,\"chosen\":%s",
                   (unsigned long long)r->bytes, (unsigned long long)r->flops, (int)r->score,
-                  r->splits ? "true" : "false", r->by ? "true" : "false");
+                  r->splits ? "true" : "false", r->extrapolated ? "true" : "false", r->by ? "true" : "false");
     if (r->by) {
         add_word(out, "by", r->by);
         add_word(out, "why", cnri_row_why(t, row));

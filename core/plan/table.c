@@ -154,7 +154,7 @@ static cnr_status add_row(tabling *g, const cnri_chain *chain, const cnri_candid
     if (!row || !keep_candidate(t, c, &v)) return cnri_no_memory(err);
     *row = (cnri_table_row){.node = g->node, .device = c->device, .takes = c->n_chain + 1,
                             .score = c->score, .kernel = cnri_candidate_name(c), .cost = c->cost,
-                            .splits = c->splits != 0, .encodings = encodings_text(&v, c)};
+                            .splits = c->splits != 0, .extrapolated = c->extrapolated, .encodings = encodings_text(&v, c)};
     row->layout_in = layout_text(g, c, v.in, v.n_in, cnri_layout(c, CNRI_IN_BLOCK),
                                  cnri_layout(c, CNRI_IN_CLASS));
     row->layout_out = layout_text(g, c, v.out, v.n_out, cnri_layout(c, CNRI_OUT_BLOCK),

@@ -34,7 +34,8 @@ static cnr_candidate candidate_of(const cnri_table *t, int32_t row) {
         .ns_from = cnri_source_name(r->cost.from),
         .joules_from = joules ? cnri_source_name(r->cost.from) : NULL, .bytes = r->bytes,
         .flops = r->flops, .score = r->score, .splits = r->splits, .by = r->by,
-        .why = r->by ? cnri_row_why(t, row) : NULL, .share = r->share};
+        .why = r->by ? cnri_row_why(t, row) : NULL, .share = r->share,
+        .extrapolated = r->extrapolated};
 }
 
 static cnr_status fill(cnr_plan *plan, cnr_candidate_list *got, cnr_error *err) {

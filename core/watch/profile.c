@@ -99,7 +99,7 @@ void cnri_profile_row(const cnri_profile *p, int32_t step, cnr_step_timing *out)
                              .kernel = names.kernel, .device = names.device,
                              .ms_min = (double)t->least_ns * 1e-6, .joules = NAN,
                              .flops = 2 * cnri_step_macs(p->plan, s, true),
-                             .kernel_flops = kernel_flops(p->plan, s), .arithmetic = arithmetic_of(s)};
+                             .kernel_flops = kernel_flops(p->plan, s), .arithmetic = arithmetic_of(s), .extrapolated = s->extrapolated};
     if (t->runs) out->ms = (double)t->total_ns * 1e-6 / (double)t->runs;
     cnri_transfer_row moved;
     if (!cnri_step_transfer(p->plan, step, &moved)) {

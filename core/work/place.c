@@ -162,6 +162,7 @@ static cnr_status read_plan(job *j, const cnr_candidate_list *list, cnr_error *e
             cnri_part *part = &to->parts[to->n++];
             snprintf(part->device, sizeof part->device, "%s", c->device);
             part->ratio = c->share;
+            to->extrapolated = to->extrapolated || c->extrapolated;
         }
         if (to->n) continue;
         cnri_free(to->node); /* it goes along with another */

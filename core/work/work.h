@@ -243,7 +243,7 @@ typedef struct cnri_place_options {
     const char *folder; /* where placements are kept and found again; NULL: nowhere */
 } cnri_place_options;
 typedef cnr_share_row cnri_place_row;
-typedef struct cnri_place_node { char *node; cnri_part *parts; int32_t n; } cnri_place_node;
+typedef struct cnri_place_node { char *node; cnri_part *parts; int32_t n; bool extrapolated; } cnri_place_node;
 enum { CNRI_MOST_PLACED = 16 };
 typedef struct cnri_placing {
     const char *devices[CNRI_MOST_PLACED + 1]; /* among which it is placed; the runtime's texts */

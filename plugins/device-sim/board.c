@@ -86,7 +86,7 @@ static void read_classes(reader *r, int32_t i, sim_unit *u) {
         const int32_t k = u->n_classes + 1;
         sim_class *c = &u->classes[k - 1];
         snprintf(c->op, sizeof c->op, "%s", text(list, k, "op"));
-        c->flops = number(list, k, "gflops", 0) * 1e9;
+        c->flops = number(list, k, "gflops", -1) * 1e9;
         c->bytes = number(list, k, "gbytes", 0) * 1e9;
         c->activity = number(list, k, "activity", 1);
     }

@@ -38,8 +38,31 @@ static uint32_t axes_of(const cnr_node *node) {
     return bits;
 }
 
+/* ---- how much work ---- */
+
+static void add_cost(const cnr_node *node, sim_work *work) {
+    cnr_cost cost = {0};
+    if (node->desc->cost) node->desc->cost(node, &cost);
+    work->products += 2.0 * (double)cost.macs;
+    work->flops += 2.0 * (double)cost.macs + (double)cost.flops;
+}
+
+static sim_work work_of(const cnr_node *node) {
+    sim_work work = {.op = node->desc->name};
+    for (int32_t i = 0; i < node->n_inputs; i++)
+        if (node->inputs[i]) work.bytes += (double)cnr_dense_bytes(node->inputs[i]);
+    for (int32_t i = 0; i < node->n_outputs; i++)
+        if (node->outputs[i]) work.bytes += (double)cnr_dense_bytes(node->outputs[i]);
+    cnr_node head = *node;
+    head.n_epilogue = 0;
+    add_cost(&head, &work);
+    for (int32_t i = 0; i < node->n_epilogue; i++) add_cost(node->epilogue[i]->node, &work);
+    return work;
+}
+
+/* ---- the answer ---- */
+
 static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_accept *out) {
-    (void)device;
     for (int32_t i = 0; i < node->n_inputs; i++)
         if (!plain(node->inputs[i])) return CNR_OK;
     if (!can_run(node->desc)) return CNR_OK;
@@ -47,6 +70,10 @@ static cnr_status accepts(const cnr_device *device, const cnr_node *node, cnr_ac
     out->score = 100;
     out->epilogue = chain_of(node);
     out->ranges = axes_of(node);
+    const sim_work work = work_of(node);
+    sim_lock();
+    if (sim_extrapolates(sim_of(device), device->index, &work)) out->flags |= CNR_ACCEPT_EXTRAPOLATED;
+    sim_unlock();
     return CNR_OK;
 }
 
@@ -136,30 +163,18 @@ static cnr_status compute(const cnr_run *run, cnr_error *err) {
 
 /* ---- time ---- */
 
-static void add_cost(const cnr_node *node, sim_work *work) {
-    cnr_cost cost = {0};
-    if (node->desc->cost) node->desc->cost(node, &cost);
-    work->flops += 2.0 * (double)cost.macs + (double)cost.flops;
-}
-
 static void charge(const cnr_run *run) {
     const cnr_node *node = run->node;
     const cnr_device *device = run->stream->device;
     sim_stream *s = run->stream->state;
-    sim_work work = {.op = node->desc->name, .part = run->range_axis >= 0};
-    for (int32_t i = 0; i < node->n_inputs; i++)
-        if (node->inputs[i]) work.bytes += (double)cnr_dense_bytes(node->inputs[i]);
-    for (int32_t i = 0; i < node->n_outputs; i++)
-        if (node->outputs[i]) work.bytes += (double)cnr_dense_bytes(node->outputs[i]);
-    cnr_node head = *node;
-    head.n_epilogue = 0;
-    add_cost(&head, &work);
-    for (int32_t i = 0; i < node->n_epilogue; i++) add_cost(node->epilogue[i]->node, &work);
+    sim_work work = work_of(node);
+    work.part = run->range_axis >= 0;
     if (work.part) {
         const int64_t all = run->outputs[0]->dim[run->range_axis];
         const double part = (double)(run->range_end - run->range_begin);
         const double share = all > 0 ? part / (double)all : 0;
         work.flops *= share;
+        work.products *= share;
         work.bytes *= share;
     }
     sim_machine *m = sim_of(device);

@@ -29,23 +29,58 @@ static const sim_class *class_of(const sim_unit *u, const char *op) {
     return NULL;
 }
 
-/* Units made of others do what those do together. */
-static void rates(const sim_machine *m, const sim_unit *u, const char *op, double *flops,
-                  double *bytes) {
-    const sim_class *c = class_of(u, op);
+static double balance_of(const sim_class *c, double otherwise) {
+    const double bytes = c->bytes > 0 ? c->bytes : otherwise;
+    return bytes > 0 ? c->flops / bytes : INFINITY;
+}
+
+/* The class whose arithmetic by bytes is nearest to the work's, of those that have both sides known. */
+static const sim_class *nearest_class(const sim_unit *u, const sim_work *w, double bytes) {
+    const sim_class *best = NULL;
+    double least = INFINITY;
+    const double wanted = w->bytes > 0 ? w->flops / w->bytes : INFINITY;
+    for (int32_t i = 0; i < u->n_classes; i++) {
+        const sim_class *c = &u->classes[i];
+        if (c->flops <= 0) continue;
+        const double is = balance_of(c, bytes);
+        const double apart = isfinite(is) && isfinite(wanted) && wanted > 0 ? fabs(log(is / wanted)) : isfinite(is) ? 1e3 : 1e2;
+        if (best && apart >= least) continue;
+        best = c;
+        least = apart;
+    }
+    return best;
+}
+
+/* Does the class say how long such work takes? One that tells bytes alone does of all that multiplies nothing. */
+static int is_known(const sim_class *c, const sim_work *w) {
+    return c && (c->flops >= 0 || w->products <= 0);
+}
+
+/* Units made of others do what those do together. True: figures of another class were taken. */
+static int rates(const sim_machine *m, const sim_unit *u, const sim_work *w, double *flops, double *bytes) {
+    const sim_class *c = class_of(u, w->op), *near = NULL;
     double v2f;
-    if (c) {
-        *flops += c->flops * sim_hz(m, u, &v2f);
-        *bytes += c->bytes;
-        return;
+    int other = 0;
+    if (!is_known(c, w)) near = nearest_class(u, w, c ? c->bytes : 0);
+    if (c || near) {
+        const sim_class *by = near ? near : c;
+        *flops += by->flops > 0 ? by->flops * sim_hz(m, u, &v2f) : 0;
+        *bytes += c ? c->bytes : near->bytes;
+        return near != NULL;
     }
     for (int32_t i = 0; i < u->n_members; i++)
-        rates(m, &m->units[u->members[i]], op, flops, bytes);
+        other |= rates(m, &m->units[u->members[i]], w, flops, bytes);
+    return other;
+}
+
+int32_t sim_extrapolates(const sim_machine *m, int32_t unit, const sim_work *w) {
+    double flops = 0, bytes = 0;
+    return rates(m, &m->units[unit], w, &flops, &bytes);
 }
 
 static double seconds_of(const sim_machine *m, const sim_unit *u, const sim_work *w) {
     double flops = 0, bytes = 0;
-    rates(m, u, w->op, &flops, &bytes);
+    rates(m, u, w, &flops, &bytes);
     const double compute = flops > 0 ? w->flops / flops : 0;
     const double memory = bytes > 0 ? w->bytes / bytes : 0;
     return u->launch + fmax(compute, memory);

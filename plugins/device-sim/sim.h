@@ -17,7 +17,7 @@ enum { SIM_NAME = 24, SIM_MOST_UNITS = 32, SIM_MOST_MEMBERS = 8 };
 /* Work of one class of operators: the larger of arithmetic and memory counts. */
 typedef struct sim_class {
     char op[64];      /* a pattern: "conv*", "*" */
-    double flops;     /* a second, at the clock's fastest step; 0: no bound */
+    double flops;     /* a second, at the clock's fastest step; 0: no bound; below 0: not known */
     double bytes;     /* a second, at any step; 0: no bound */
     double activity;  /* of the dynamic power */
 } sim_class;
@@ -83,7 +83,10 @@ void sim_lock(void);            /* of machines: any thread reads meters */
 void sim_unlock(void);
 
 /* ---- model.c; locked ---- */
-typedef struct sim_work { const char *op; double flops, bytes; int32_t part; } sim_work;
+/* products: of the flops those of multiply-accumulates. */
+typedef struct sim_work { const char *op; double flops, products, bytes; int32_t part; } sim_work;
+/* The unit has no figures for such operators: the time is by those of its nearest class. */
+int32_t sim_extrapolates(const sim_machine *m, int32_t unit, const sim_work *work);
 double sim_hz(const sim_machine *m, const sim_unit *u, double *v2f); /* of the fastest: parts of 1 */
 /* Queues the work behind `ready`; returns when it is done. */
 uint64_t sim_work_on(sim_machine *m, int32_t unit, uint64_t ready, const sim_work *work);

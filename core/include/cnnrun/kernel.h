@@ -17,12 +17,17 @@ typedef struct cnr_accept {
     int32_t epilogue; /* how many of node->epilogue, from the first, the kernel computes itself */
     uint32_t ranges;  /* bit a: run accepts a range on axis a of output 0 */
     uint32_t prepared; /* bit i: input i is consumed by prepare and not needed at run (i < 32) */
-    uint32_t reserved;
+    uint32_t flags;   /* (since 1.2; 0 before) CNR_ACCEPT_... */
     double cost_ns;   /* estimate; 0: unknown */
     int32_t *in_block, *out_block; /* channel block wanted of each input, produced of each output */
     int32_t *in_class, *out_class; /* memory class of each, on this device */
     const char *why;  /* (optional) static text: why not */
 } cnr_accept;
+
+enum {
+    /* what it takes there is made up, and of figures for other operators: results say "extrapolated" */
+    CNR_ACCEPT_EXTRAPOLATED = 1 << 0
+};
 
 /* A prepared blob, or a workspace: what to allocate for it. */
 typedef struct cnr_space {

@@ -27,6 +27,7 @@ typedef struct cnr_candidate {
     int32_t score, splits;   /* 1: it can compute a part of its node */
     const char *by, *why;    /* who took it for the plan: "record", "score", "policy" ...; NULL: nobody */
     double share;            /* of the node, if it was taken */
+    int32_t extrapolated, reserved; /* 1: a simulated time, of figures for another class of operators */
 } cnr_candidate;
 typedef struct cnr_candidate_list {
     uint32_t size;
@@ -89,6 +90,7 @@ typedef struct cnr_step_timing {
     double memory_bytes;   /* that it reads and that the device's caches can't have kept since they were last
                               used: all of them on a device that tells of no caches */
     const char *arithmetic; /* the type that it computes with: "f32" */
+    int32_t extrapolated, reserved2; /* 1: a simulated time, of figures for another class of operators */
 } cnr_step_timing;
 enum {
     CNR_JOULES_COUNTED = 1, /* at each step, by counters that are exact at any time (simulated ones) */

@@ -122,6 +122,7 @@ sub mutate {
         my $means = !defined $default ? undef : $default =~ /^(-?[\d.]+|false)$/ ? $set->($default)
             : $default eq 'free' ? $set->('{ gbytes = 0, seconds = 0 }') : $default eq 'nothing' && $name eq 'split' ? $set->('{ seconds = 0, joules = 0 }')
             : $default =~ /^(auto|none|its name|the highest|nothing|the unit's)$/ && $name ne 'members' ? 'b = b' : undef;
+        $means = 'anything' if ($default // '') eq "the nearest class's"; # which results call extrapolated
         $means = 'anything' if $last =~ /^\[/; # another board, and a whole one, where nothing names the entry
         return ($way, $path, $code, $named, $means);
     }
