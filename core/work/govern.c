@@ -7,10 +7,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-enum {
-    MOST_TRACES = 64, MOST_TICKS = 1 << 22,
-    LEAST_RESULT = offsetof(cnr_governed, simulated) /* what 1.2 began with */
-};
+enum { MOST_TRACES = 64, MOST_TICKS = 1 << 22 };
+#define LEAST_RESULT offsetof(cnr_governed, simulated) /* what 1.2 began with */
 
 /* What a use of a policy holds. */
 struct cnr_governing {

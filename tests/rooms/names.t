@@ -12,6 +12,7 @@ my $build = $ENV{CNNRUN_BUILD} || "$root/build";
 # Words of English that a plugin happened to choose and that the core needs in another sense; each
 # with its reason.
 my %excused = (
+    simulated => 'where a figure comes from, as measured and estimated are',
     sub => 'string.sub of Lua itself, which the sandbox must offer under that name',
 );
 
