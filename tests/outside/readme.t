@@ -78,6 +78,8 @@ my $sensor = 'chip=sensors/sys/class/hwmon/hwmon0; mkdir -p $chip; echo ina226 >
     "echo 2500000 >\$chip/power1_input\n";
 # Words that a command is short for, so that it can run alone.
 my %whole = (
+    'cnnrun boards mine.lua' => "cp scripts/boards/odroid_xu3.lua mine.lua\ncnnrun boards mine.lua",
+    'cnnrun ops NAME' => 'cnnrun ops relu',
     'cnnrun energy log' => "${sensor}cnnrun energy log --seconds 0.2 --sysfs-root sensors",
     'cnnrun energy log --csv log.csv' =>
         "${sensor}cnnrun energy log --csv log.csv --seconds 0.2 --sysfs-root sensors",

@@ -1,6 +1,7 @@
 /* Kernels that compute by the operator's reference and then do one thing wrong: what kernelcheck is
  * for. `sound` does nothing wrong. */
 #include "faulty.h"
+#include <math.h>
 
 const cnr_host *faulty_host;
 
@@ -205,7 +206,7 @@ static cnr_status rounded(const cnr_run *run, cnr_error *err) {
     float most = 0;
     for (int64_t i = 0; i <= last(run); i++) {
         const float v = result(run)[i];
-        if (v > most || -v > most) most = v > 0 ? v : -v;
+        if (isfinite(v) && fabsf(v) > most) most = fabsf(v);
     }
     for (int64_t i = 0; i <= last(run); i++) result(run)[i] += i % 2 ? most * 0x1p-21f : most * -0x1p-22f;
     for (int32_t k = 0; k < run->node->n_epilogue && !status; k++) {
