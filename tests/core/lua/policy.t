@@ -57,7 +57,7 @@ is scalar(grep { $_->{ns} > $least{$_->{node}} && $_->{by} eq 'policy' } @taken)
 ($end, @rows) = rows('--devices', 'cpu:big,cpu:little', 'conv1');
 is_deeply [sort keys %{$rows[0]}],
     [sort qw(node op kernel device takes layout_in layout_out encodings ns ns_from joules joules_from
-             mhz bytes flops score splits chosen by why share)], 'a row says all that is promised';
+             mhz bytes flops score splits chosen by why share extrapolated)], 'a row says all that is promised';
 is scalar(grep { $_->{chosen} } @rows), 1, 'one is taken';
 my ($one) = grep { $_->{chosen} } @rows;
 is "$one->{device} $one->{by}", 'cpu:big score', 'on the first device, by score';

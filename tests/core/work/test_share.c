@@ -48,7 +48,7 @@ static void follow_in(cnr_runtime *rt, const char *folder) {
 /* Real and simulated devices keep to their own clocks. */
 static void mix_clocks(const char *folder) {
     static const char board[] = "return { clock = \"simulated\", simulate = true, dry = true, rails = { { name = \"chip\" } },\n"
-                                "units = { { name = \"gpu4\", rail = \"chip\", host = true, power = { static = 1 },\n"
+                                "units = { { name = \"gpu4\", rail = \"chip\", host = true, launch = 0, power = { static = 1 },\n"
                                 "classes = { { op = \"*\", gflops = 1, gbytes = 1 } } } } }\n";
     char path[256];
     snprintf(path, sizeof path, "%s/board.lua", folder);

@@ -108,7 +108,7 @@ ok @float && @bytes && !(grep { $_->{snr_db} >= $middle } @float)
 is scalar(grep { /^qlinear/ } @ops), scalar(@bytes), 'and the others do not';
 ($code, $out, $err) = run('quantize', $net, '--weights', 'random:3', '--data', $pictures,
     '-o', "$dir/none.cnr", '--min-snr', 200);
-ok $code && $err =~ /no layer can be quantised/ && !-e "$dir/none.cnr", 'none left: an error';
+ok $code && $err =~ /no layer is left to be quantised/ && !-e "$dir/none.cnr", 'none left: an error';
 ($code, $out, $err) = run('quantize', $net, '--weights', 'random:3', '-o', "$dir/x.cnr");
 ok $code && $err =~ /--data SPEC is missing/, 'without pictures it says so';
 
